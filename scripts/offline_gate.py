@@ -33,8 +33,9 @@ VENDOR_OF = {"AMD": "AMD", "Intel": "Intel", "NVIDIA": "NVIDIA", "libNVVM": "NVI
 TARGETS = {  # of each device that gpu_programs describes
     "AMD": ["gfx1030", "gfx1100", "gfx1201"],
     "AMD CDNA": ["gfx90a", "gfx942"],
-    "Intel": ["dg2", "skl"],
+    "Intel": ["dg2"],
     "Intel Max": ["pvc"],
+    "Intel Gen9": ["skl"],
     "NVIDIA": ["sm_80", "sm_90"],
     "AMD wmma": ["gfx1100"],
     "AMD mfma": ["gfx90a", "gfx942"],
@@ -293,7 +294,8 @@ def share_intel(dump, name):
             texts.append((os.path.getmtime(path), text))
     lines = [line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))]
     return hottest_share([line for line in lines if line], lambda line: first_group(r"(\w+):$", line),
-                         lambda line: first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
+                         lambda line: first_group(r".*\bgoto\.b\b.*\s(\w+)$", line)  # backwards: the second label
+                         or first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
                          lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b|\bdpas", line) else 0)
 
 
@@ -428,7 +430,8 @@ def row_key(program, kernel):
                "DATA=f32$|ACTIVATION_none=1$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|REQUANTIZED)=0$))")
     if program.algorithm == "matrix_group":
         unnamed = "-(?!DMATRIX=|DMT=)"
-    options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
+    options = ["256 registers" if option == LARGE_REGISTERS else option[2:].replace("=", " ")
+               for option in program.options if not re.match(unnamed, option)]
     return (program.algorithm, 0, ", ".join(options))
 
 

@@ -28,6 +28,10 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
     cl_program program;
     tconv_status status = tconv_device_program(plan->device, plan->candidate.algorithm->source,
                                                options, &program, error);
+    /* A compiler that refuses the option for more registers is not asked for them again. */
+    if ((status == TCONV_ERROR_BUILD || status == TCONV_ERROR_OPENCL) &&
+        strstr(options, TCONV_LARGE_REGISTERS) != NULL)
+        plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
     if (status != TCONV_OK) return status;
     cl_int code;
     *kernel = clCreateKernel(program, launch->kernel, &code);
@@ -181,9 +185,10 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
     for (bool again = true; again && status == TCONV_OK;) {
         const tconv_device_info before = plan->info;
         status = try_candidate(plan, error);
-        again = status == TCONV_ERROR_DEVICE &&
-                (plan->info.work_group_limit < before.work_group_limit ||
-                 plan->info.local_memory < before.local_memory);
+        again = (status == TCONV_ERROR_DEVICE &&
+                 (plan->info.work_group_limit < before.work_group_limit ||
+                  plan->info.local_memory < before.local_memory)) ||
+                (status != TCONV_OK && plan->info.architecture != before.architecture);
         if (again) status = enumerate_again(plan, error);
     }
     if (status != TCONV_OK) plan->info = whole; /* the limits were this algorithm's */

@@ -5,9 +5,18 @@
 #include "algorithm/any/folded.h"
 #include "base/checked.h"
 
+enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
+
+double tconv_gpu_registers(const struct tconv_machine *m, const tconv_device_info *device,
+                           bool large, double needed)
+{
+    if (device->subgroup_least == 0) return needed;
+    const double threads = INTEL_CORES * (large ? 4 : 8);
+    return m->unit_registers / (threads * device->subgroup_least);
+}
+
 double tconv_gpu_units(const struct tconv_machine *m, const tconv_device_info *device)
 {
-    enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
     return device->subgroup_least > 0 && m->units >= INTEL_CORES
                ? (double)((int64_t)m->units / INTEL_CORES)
                : m->units;
