@@ -23,23 +23,35 @@ TOOLS = ["clang-19", "ld.lld-19", "llvm-objdump-19"]
 SKIPPED = 77
 # Conversions that libclc lacks; the vendor's library has them.
 HALF_CONVERSIONS = "\n#ifdef HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n%s#endif\n" % "".join(
-    "__attribute__((overloadable)) float%d convert_float%d(half%d h) { return __builtin_convertvector(h, float%d); }\n" % (n, n, n, n)
-    for n in (2, 4, 8, 16))
+    "__attribute__((overloadable)) %s%d convert_%s%d(%s%d x) { return __builtin_convertvector(x, %s%d); }\n" % (to, n, to, n, of, n, to, n)
+    for to, of in (("float", "half"), ("half", "float")) for n in (2, 4, 8, 16))
 
 
-# Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the failure.
+# Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the failure. Two change
+# nothing: options of the compiler are the defect, and the kernels must refuse them.
 MATRIX_CASE = " matrix_group %s wide math=fast"
 BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
 MUTANTS = [
     ("wmma: rows as gfx12 has them", "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)", "#define ROW_OF(lane, i) ((i) + 8 * ((lane) / 16))",
      "gfx1100" + MATRIX_CASE % "f16", "expected"),
     ("wmma: u8 taken as signed", "#define SIGNED_u8 false", "#define SIGNED_u8 true", "gfx1100" + MATRIX_CASE % "u8/i8/i32", "expected"),
+    ("wmma of gfx12: rows as gfx11 has them", "#define ROW_OF(lane, i) ((lane) / 16 * 8 + (i))",
+     "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)", "gfx1201" + MATRIX_CASE % "f16", "expected"),
+    ("wmma of gfx12: a lane has the other half of the inputs", "#define INPUT_START FILTER_START",
+     "#define INPUT_START(k, n, lane) TILE_AT((k) + (1 - (lane) / 16) * 4, (n) + (lane) % 16)",
+     "gfx1201" + MATRIX_CASE % "bf16", "expected"),
+    ("wmma: compiled for waves of 64 lanes", "", "", "gfx1100 matrix_group f16 k4 math=fast wave64", "wmma needs waves of 32 lanes"),
+    ("wmma of gfx12: compiled for waves of 64 lanes", "", "", "gfx1201 matrix_group u8/i8/i32 k4 math=fast wave64",
+     "wmma needs waves of 32 lanes"),
     ("mfma: rows and columns exchanged",
      "#define ROW_OF(lane, i) ((lane) / 16 * 4 + (i))\n#define COLUMN_OF(lane, i) ((lane) % 16)",
      "#define ROW_OF(lane, i) ((lane) % 16)\n#define COLUMN_OF(lane, i) ((lane) / 16 * 4 + (i))",
      "gfx942" + MATRIX_CASE % "f16", "expected"),
-    ("mfma: words of the filter exchanged", "const uint2 a = FACTORS(filters, i * FRAG_M);",
-     "const uint2 a = FACTORS(filters, i * FRAG_M).yx;", "gfx90a" + MATRIX_CASE % "bf16", "expected"),
+    ("mfma: words of the filter exchanged", "const factors_t a = FACTORS(filters, i * FRAG_M);",
+     "const factors_t a = FACTORS(filters, i * FRAG_M).yxwz;", "gfx90a" + MATRIX_CASE % "bf16", "expected"),
+    ("mfma: all rows have the same order of quads", "#define SWIZZLE(row) ((row) / (32 / KT) % (KT / 4))", "#define SWIZZLE(row) 0",
+     "gfx942" + MATRIX_CASE % "f16" + " banks=105",
+     "without bank conflicts"),
     ("tiled: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
      "gfx1030 tiled_group f32 wide", "since the last barrier"),
     ("matrix: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
@@ -115,7 +127,8 @@ def find_mutant(executor, mutant, top):
     lines = run_list(executor, LAYERS, cases, folder, 1, change)
     found = [line for line in lines if line.startswith("FAILED") and words in line]
     if found:
-        print("found   %s: %s" % (what, found[0].split(": ", 1)[1]))
+        reason = [part for part in found[0].splitlines() if words in part][0]
+        print("found   %s: %s" % (what, reason.split(": ", 1)[1]))
     else:
         print("FAILED  to find the defect %s: %s" % (what, "; ".join(lines)))
     return bool(found)

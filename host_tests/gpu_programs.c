@@ -21,8 +21,8 @@ static const char *const cards[] = {"AMD",       "AMD CDNA",   "Intel",
                                     "Intel Max", "Intel Gen9", "NVIDIA"};
 
 /* Cards with matrix units: what only the algorithm for them would build. */
-static const char *const units[] = {"AMD wmma", "AMD mfma", "Intel dpas", "Intel Max dpas",
-                                    "NVIDIA mma"};
+static const char *const units[] = {"AMD wmma",   "AMD wmma12",     "AMD mfma",
+                                    "Intel dpas", "Intel Max dpas", "NVIDIA mma"};
 
 /* The layer of which every tile for matrix units is built. Its input channels fill quads, but not
  * stages: copies take the most registers. */

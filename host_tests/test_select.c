@@ -694,7 +694,7 @@ static void units_are_tested_where_they_are_used(void **state)
     static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_I32};
     int matrix = 0, words = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
-        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_X86_AVX512_BF16; unit++)
+        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_AMD_WMMA12; unit++)
             for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
                 tconv_device_info device = d->info;
                 device.matrix_unit = (tconv_matrix_unit)unit;

@@ -7,6 +7,9 @@
  *   amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]
  *       executes each case, or cases FIRST, FIRST + EVERY and so on, with FOLDER/NUMBER.elf and its
  *       disassembly FOLDER/NUMBER.s; prints a line for each case
+ *   amd_code banks CASES SUITE.csv FOLDER
+ *       executes all cases, and prints the instructions with bank conflicts: kernel,
+ *       cycles, cycles without conflicts, instruction
  *
  * Packed filter, workspace and output begin as bytes of 255: NaN, or a number that is wrong. */
 #include "cases.h"
@@ -39,8 +42,10 @@ enum outcome { PLANNED, LEFT_OUT, WRONG };
 static const tconv_device_info *device_for(const struct amd_case *one)
 {
     const bool cdna = strncmp(one->target, "gfx9", 4) == 0;
-    const bool matrix = strncmp(one->algorithm, "matrix_group", 12) == 0;
-    return described_device(matrix ? cdna ? "AMD mfma" : "AMD wmma" : cdna ? "AMD CDNA" : "AMD");
+    const bool gfx12 = strncmp(one->target, "gfx12", 5) == 0;
+    if (strncmp(one->algorithm, "matrix_group", 12) != 0)
+        return described_device(cdna ? "AMD CDNA" : "AMD");
+    return described_device(cdna ? "AMD mfma" : gfx12 ? "AMD wmma12" : "AMD wmma");
 }
 
 static tconv_epilogue epilogue_of(const struct amd_case *one)
@@ -352,6 +357,7 @@ struct result {
     int64_t outputs;
     double worst;
     uint64_t executed;
+    struct bank_cycles banks;
 };
 
 /* Sets the arguments as the library does; offsets are not 0, so that kernels must add them. */
@@ -377,9 +383,23 @@ static void set_arguments(const struct planned *p, const struct tconv_launch *la
     }
 }
 
+/* Adds up the cycles of a program's operations; prints those with conflicts if `prints`. */
+static void add_banks(const struct program *program, const char *kernel,
+                      const struct bank_cycles *banks, bool prints, struct bank_cycles *all)
+{
+    for (int i = 0; i < program->count; i++) {
+        const struct operation *op = &program->list[i];
+        all->taken += banks[i].taken;
+        all->least += banks[i].least;
+        if (prints && banks[i].taken > banks[i].least)
+            printf("%s\t%" PRIu64 "\t%" PRIu64 "\t%s at 0x%" PRIx64 "\n", kernel, banks[i].taken,
+                   banks[i].least, op->name, op->address);
+    }
+}
+
 static bool run_launch(const struct amd_case *one, const struct planned *p,
                        const struct tconv_launch *launch, const struct code_object *code,
-                       const struct tensors *t, struct memory *memory)
+                       const struct tensors *t, struct memory *memory, struct bank_cycles *banks)
 {
     const uint64_t groups = launch->global[0] / launch->local[0];
     for (int piece = 0; piece < launch->pieces; piece++) {
@@ -392,6 +412,7 @@ static bool run_launch(const struct amd_case *one, const struct planned *p,
             .first_group = begin,
             .local = {(uint32_t)launch->local[0], (uint32_t)launch->local[1],
                       (uint32_t)launch->local[2]},
+            .banks = banks,
             .seed = one->seed,
         };
         set_arguments(p, launch, t, &dispatch);
@@ -437,6 +458,9 @@ static bool compare(const struct planned *p, const struct tensors *t, struct res
     return false;
 }
 
+/* Case option `banks`: no limit, but instructions with conflicts are printed. */
+static const uint64_t PRINTED_BANKS = UINT32_MAX;
+
 static bool execute(const struct amd_case *one, const struct planned *p,
                     struct needed_programs *programs, const int *numbers, const char *folder,
                     struct result *result)
@@ -450,12 +474,25 @@ static bool execute(const struct amd_case *one, const struct planned *p,
     for (int i = 0; i < launches && done; i++) {
         const struct code_object *code = code_of(&programs->list[numbers[i]], folder, numbers[i]);
         const struct tconv_launch *launch = launch_at(p, i);
-        done = code != NULL && run_launch(one, p, launch, code, &t, &memory);
+        struct bank_cycles *banks = NULL;
+        if (one->banks != 0 && code != NULL)
+            banks = calloc((size_t)code->program.count, sizeof *banks);
+        done = code != NULL && run_launch(one, p, launch, code, &t, &memory, banks);
+        if (banks != NULL)
+            add_banks(&code->program, launch->kernel, banks, one->banks == PRINTED_BANKS,
+                      &result->banks);
+        free(banks);
         if (!done)
             snprintf(result->text, sizeof result->text, "%s: %s", launch->kernel,
                      code == NULL ? "its code object is missing" : memory.failed);
     }
     done = done && compare(p, &t, result);
+    if (done && result->banks.taken * 100 > result->banks.least * one->banks) {
+        snprintf(result->text, sizeof result->text,
+                 "local memory takes %" PRIu64 " cycles, %" PRIu64 " without bank conflicts",
+                 result->banks.taken, result->banks.least);
+        done = false;
+    }
     result->executed = memory.executed;
     memory_free(&memory);
     free_tensors(&t);
@@ -503,10 +540,15 @@ static bool run_cases(const struct amd_cases *cases, const struct suite *suite, 
         counts[result.outcome] += mine || folder == NULL;
         if (folder == NULL && result.outcome == WRONG)
             fprintf(stderr, "%s: %s\n", one->text, result.text);
-        if (mine && result.outcome == PLANNED)
+        if (mine && result.outcome == PLANNED) {
             printf("passed  %s: %" PRId64 " outputs, error %.2f of its bound, %" PRIu64
-                   " operations\n",
+                   " operations",
                    one->text, result.outputs, result.worst, result.executed);
+            if (one->banks != 0)
+                printf(", %.1f %% of the least cycles of local memory",
+                       100 * (double)result.banks.taken / fmax(1, (double)result.banks.least));
+            printf("\n");
+        }
         if (mine && result.outcome != PLANNED)
             printf("%s  %s: %s\n", result.outcome == WRONG ? "FAILED" : "left out", one->text,
                    result.text);
@@ -522,10 +564,12 @@ static bool run_cases(const struct amd_cases *cases, const struct suite *suite, 
 int main(int argc, char **argv)
 {
     const bool lists = argc == 4 && strcmp(argv[1], "programs") == 0;
-    const bool runs = (argc == 5 || argc == 7) && strcmp(argv[1], "run") == 0;
+    const bool banks = argc == 5 && strcmp(argv[1], "banks") == 0;
+    const bool runs = banks || ((argc == 5 || argc == 7) && strcmp(argv[1], "run") == 0);
     if (!lists && !runs) {
         fprintf(stderr, "usage: amd_code programs CASES SUITE.csv\n"
-                        "       amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]\n");
+                        "       amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]\n"
+                        "       amd_code banks CASES SUITE.csv FOLDER\n");
         return 2;
     }
     struct suite suite;
@@ -534,6 +578,7 @@ int main(int argc, char **argv)
     if (suite_read(argv[3], &suite) != EXIT_DONE) return 2;
     for (size_t i = 0; i < suite.count && i < MOST_LAYERS; i++) layers[i] = suite.entries[i].id;
     if (!amd_cases_read(argv[2], layers, &cases) || !expand_tiles(&cases, &suite)) return 2;
+    for (size_t i = 0; i < cases.count && banks; i++) cases.list[i].banks = PRINTED_BANKS;
     const size_t first = argc == 7 ? strtoul(argv[5], NULL, 10) : 0;
     const size_t every = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
     const bool done = run_cases(&cases, &suite, runs ? argv[4] : NULL, first, every);

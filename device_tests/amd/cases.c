@@ -81,6 +81,8 @@ static bool set_option(struct amd_case *one, const char *option)
         one->pieces = (int)number;
     else if (strcmp(name, "seed") == 0)
         one->seed = number;
+    else if (strcmp(name, "banks") == 0)
+        one->banks = number;
     else if (strcmp(name, "most") == 0)
         one->most = number;
     else

@@ -26,6 +26,7 @@ struct amd_case {
     int pieces;      /* of each launch that can be divided */
     uint64_t most;   /* multiply-adds of a layer; larger ones are left out; 0: any */
     uint64_t seed;   /* of a random schedule; 0: none */
+    uint64_t banks;  /* the most cycles of local memory for 100 without conflicts; 0: any */
 };
 
 struct amd_cases {

@@ -221,7 +221,7 @@ static const struct {
     {"v_wmma_i32_16x16x16_iu8", BYTES, 16}, {"v_mfma_f32_16x16x16f16", F16, 16},
     {"v_mfma_f32_16x16x16_f16", F16, 16},   {"v_mfma_f32_16x16x16bf16_1k", BF16, 16},
     {"v_mfma_f32_16x16x16_bf16", BF16, 16}, {"v_mfma_f32_16x16x4f32", F32, 4},
-    {"v_mfma_f32_16x16x4_f32", F32, 4},
+    {"v_mfma_f32_16x16x4_f32", F32, 4},     {"v_mfma_f32_16x16x8bf16", BF16, 8},
 };
 
 static operation_function *matrix_product(struct operation *op)
@@ -230,10 +230,7 @@ static operation_function *matrix_product(struct operation *op)
         if (strcmp(op->name, matrix_products[i].name) == 0) {
             op->type = matrix_products[i].type;
             op->depth = matrix_products[i].depth;
-            /* gfx12 spreads the same product otherwise: its lanes have half as many words */
-            const int words = op->type == BYTES ? 4 : 8;
-            const bool wmma = starts(op->name, "v_wmma");
-            return wmma && op->operand[1].count != words ? unknown_operation : multiply_matrices;
+            return multiply_matrices;
         }
     return unknown_operation;
 }

@@ -218,7 +218,7 @@ static void write_item_numbers(const struct launch *launch, struct wave *w, int 
         const uint32_t item = (uint32_t)(w->number * w->lanes + lane);
         const uint32_t x = item % local[0], y = item / local[0] % local[1],
                        z = item / local[0] / local[1];
-        const bool packed = !is_generation(launch, "gfx10");
+        const bool packed = !is_generation(launch, "gfx10") && !is_generation(launch, "gfx908");
         w->vector[0][lane] = packed ? x | y << 10 | z << 20 : x;
         if (packed) continue;
         w->vector[1][lane] = y;
@@ -274,7 +274,7 @@ static uint64_t random_number(uint64_t *state)
 /* More operations than any kernel of the tests executes in a wave. */
 static const uint64_t ENDLESS = UINT64_C(1) << 32;
 
-static void run_wave(struct wave *w, uint64_t turns)
+static void run_wave(struct wave *w, uint64_t turns, struct bank_cycles *banks)
 {
     struct memory *memory = w->group->memory;
     for (; w->state == RUNNING && turns > 0; turns--) {
@@ -286,6 +286,7 @@ static void run_wave(struct wave *w, uint64_t turns)
             return;
         }
         w->address = op->address + (uint64_t)op->bytes;
+        if (banks != NULL) banks_count(w, op, &banks[op - w->group->program->list]);
         op->run(w, op);
         memory->executed++;
     }
@@ -321,7 +322,7 @@ static void run_group(struct launch *launch, struct wave *waves, int count)
         }
         for (int i = 0; i < count; i++)
             if (waves[i].state == RUNNING && turn-- == 0) {
-                run_wave(&waves[i], turns);
+                run_wave(&waves[i], turns, launch->dispatch->banks);
                 break;
             }
     }

@@ -3,6 +3,7 @@
 #ifndef DEVICE_TESTS_AMD_DISPATCH_H
 #define DEVICE_TESTS_AMD_DISPATCH_H
 
+#include "banks.h"
 #include "wave.h"
 
 /* An ELF file with its disassembly. */
@@ -33,6 +34,7 @@ struct dispatch {
     uint32_t local[3];
     struct kernel_argument argument[MOST_ARGUMENTS];
     int argument_count;
+    struct bank_cycles *banks; /* of each operation of the program; NULL: they are not counted */
     uint64_t seed; /* of a random schedule of waves; 0: each goes on until it waits or ends */
 };
 

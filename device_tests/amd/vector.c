@@ -481,6 +481,17 @@ static void run_v_pk_mov_b32(struct wave *w, const struct operation *op)
     }
 }
 
+static void run_v_swap_b32(struct wave *w, const struct operation *op)
+{
+    FOR_LANES(w, lane)
+    {
+        const uint32_t first = raw_word(w, &op->operand[0], lane, 0);
+        const uint32_t second = raw_word(w, &op->operand[1], lane, 0);
+        put_word(w, &op->operand[0], lane, 0, second);
+        put_word(w, &op->operand[1], lane, 0, first);
+    }
+}
+
 /* v_fma_mix: each source is an f32, or the half of a register that op_sel names. */
 static float mixed(const struct wave *w, const struct operation *op, int source, int lane)
 {
@@ -583,20 +594,18 @@ static void run_v_writelane_b32(struct wave *w, const struct operation *op)
 #define LANE(mnemonic, D, A, B, C, result) NAMED(mnemonic)
 const struct named_operation vector_operations[] = {
 #include "vector_rows.h"
-    NAMED(v_add_co_u32) NAMED(v_sub_co_u32) NAMED(v_subrev_co_u32) NAMED(v_addc_co_u32)
-        NAMED(v_subb_co_u32) NAMED(v_subbrev_co_u32) NAMED(v_cndmask_b32) NAMED(v_div_scale_f32)
-            NAMED(v_div_scale_f64) NAMED(v_div_fmas_f32) NAMED(v_div_fmas_f64) NAMED(v_pk_fma_f32)
-                NAMED(v_pk_mul_f32) NAMED(v_pk_add_f32) NAMED(v_pk_mov_b32) NAMED(v_pk_fma_f16)
-                    NAMED(v_pk_mul_f16) NAMED(v_pk_add_f16) NAMED(v_pk_min_f16) NAMED(v_pk_max_f16)
-                        NAMED(v_pk_mul_lo_u16) NAMED(v_pk_mad_u16) NAMED(v_pk_add_u16)
-                            NAMED(v_pk_sub_u16) NAMED(v_pk_sub_i16) NAMED(v_pk_min_i16)
-                                NAMED(v_pk_max_i16) NAMED(v_pk_lshlrev_b16) NAMED(v_pk_lshrrev_b16)
-                                    NAMED(v_pk_ashrrev_i16) NAMED(v_fma_mix_f32)
-                                        NAMED(v_fma_mixlo_f16) NAMED(v_fma_mixhi_f16)
-                                            NAMED(v_pack_b32_f16) NAMED(v_cvt_pkrtz_f16_f32)
-                                                NAMED(v_readfirstlane_b32) NAMED(v_readlane_b32)
-                                                    NAMED(v_writelane_b32){"v_add_co_ci_u32",
-                                                                           run_v_addc_co_u32},
+    NAMED(v_add_co_u32) NAMED(v_sub_co_u32) NAMED(v_subrev_co_u32) NAMED(v_addc_co_u32) NAMED(
+        v_subb_co_u32) NAMED(v_subbrev_co_u32) NAMED(v_cndmask_b32) NAMED(v_div_scale_f32)
+        NAMED(v_div_scale_f64) NAMED(v_div_fmas_f32) NAMED(v_div_fmas_f64) NAMED(v_pk_fma_f32)
+            NAMED(v_pk_mul_f32) NAMED(v_pk_add_f32) NAMED(v_pk_mov_b32) NAMED(v_swap_b32) NAMED(
+                v_pk_fma_f16) NAMED(v_pk_mul_f16) NAMED(v_pk_add_f16) NAMED(v_pk_min_f16)
+                NAMED(v_pk_max_f16) NAMED(v_pk_mul_lo_u16) NAMED(v_pk_mad_u16) NAMED(v_pk_add_u16)
+                    NAMED(v_pk_sub_u16) NAMED(v_pk_sub_i16) NAMED(v_pk_min_i16) NAMED(v_pk_max_i16)
+                        NAMED(v_pk_lshlrev_b16) NAMED(v_pk_lshrrev_b16) NAMED(v_pk_ashrrev_i16)
+                            NAMED(v_fma_mix_f32) NAMED(v_fma_mixlo_f16) NAMED(v_fma_mixhi_f16)
+                                NAMED(v_pack_b32_f16) NAMED(v_cvt_pkrtz_f16_f32)
+                                    NAMED(v_readfirstlane_b32) NAMED(v_readlane_b32) NAMED(
+                                        v_writelane_b32){"v_add_co_ci_u32", run_v_addc_co_u32},
     {"v_sub_co_ci_u32", run_v_subb_co_u32},
     {"v_subrev_co_ci_u32", run_v_subbrev_co_u32},
     {"v_mad_u64_u32", multiply_add_wide},

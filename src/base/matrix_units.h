@@ -18,7 +18,8 @@
     U(NVIDIA_MMA, "mma", "cl_nv_device_attribute_query", "", 8)                                    \
     U(INTEL_DPAS, "dpas", "cl_intel_subgroup_matrix_multiply_accumulate", "", 0)                   \
     U(AMD_WMMA, "wmma", "", "gfx11", 0)                                                            \
-    U(AMD_MFMA, "mfma", "", "gfx90a gfx942", 0)
+    U(AMD_WMMA12, "wmma12", "", "gfx120", 0)                                                       \
+    U(AMD_MFMA, "mfma", "", "gfx908 gfx90a gfx942 gfx950", 0)
 /* clang-format on */
 
 #endif

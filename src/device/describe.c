@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/environment.h"
+#include "device/gpu_name.h"
 #include "device/processor.h"
 
 #include <stdio.h>
@@ -146,12 +147,7 @@ static tconv_architecture architecture_of(cl_device_id device, const tconv_devic
     if (d->kind != TCONV_DEVICE_GPU) return TCONV_ARCHITECTURE_OTHER;
     if (has_extension(device, "cl_nv_device_attribute_query")) return TCONV_ARCHITECTURE_NVIDIA;
     if (is_intel_xe_hp(device)) return TCONV_ARCHITECTURE_INTEL_XE_HP;
-    /* "gfx" with the major version, and two more digits: the minor one and the stepping. */
-    if (strncmp(d->name, "gfx", 3) != 0) return TCONV_ARCHITECTURE_OTHER;
-    const size_t digits = strspn(d->name + 3, "0123456789abcdef");
-    return digits == 3   ? TCONV_ARCHITECTURE_AMD_CDNA
-           : digits == 4 ? TCONV_ARCHITECTURE_AMD_RDNA
-                         : TCONV_ARCHITECTURE_OTHER;
+    return tconv_amd_architecture(d->name);
 }
 
 static tconv_device_kind kind_of(cl_device_type type)

@@ -21,13 +21,15 @@ typedef enum tconv_matrix_unit {
     TCONV_MATRIX_NONE = 0,       /* none that may be used */
     TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
     TCONV_MATRIX_AMD_WMMA = 2,   /* gfx11 */
-    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx90a, gfx942 */
+    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx908, gfx90a, gfx942, gfx950 */
     TCONV_MATRIX_INTEL_DPAS = 4, /* cl_intel_subgroup_matrix_multiply_accumulate */
     /* CPUs that run in this process. */
     TCONV_MATRIX_X86_AVX512_VNNI = 5, /* vpdpbusd, vpdpwssd: AVX-512 VNNI and VL */
     TCONV_MATRIX_X86_AVX_VNNI = 6,    /* vpdpbusd: AVX-VNNI, vectors of 256 bits */
     TCONV_MATRIX_PLAIN_QUADS = 7,     /* no unit: the same products in plain OpenCL C, for tests */
-    TCONV_MATRIX_X86_AVX512_BF16 = 8  /* vdpbf16ps, and what AVX512_VNNI has */
+    TCONV_MATRIX_X86_AVX512_BF16 = 8, /* vdpbf16ps, and what AVX512_VNNI has */
+    /* GPUs again. */
+    TCONV_MATRIX_AMD_WMMA12 = 9 /* gfx12: other fragments than those of gfx11 */
 } tconv_matrix_unit;
 
 /* Families of GPUs whose registers, local memory and rates the cost model knows. Other GPUs are

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recognises GPUs by their names. */
+#include "device/gpu_name.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Of "gfx" with the major version and two more digits: the minor one and the stepping. */
+static tconv_architecture version_architecture(const char *name)
+{
+    const size_t digits = strspn(name + 3, "0123456789abcdef");
+    return digits == 3   ? TCONV_ARCHITECTURE_AMD_CDNA
+           : digits == 4 ? TCONV_ARCHITECTURE_AMD_RDNA
+                         : TCONV_ARCHITECTURE_OTHER;
+}
+
+tconv_architecture tconv_amd_architecture(const char *name)
+{
+    /* Chips that Mesa names without a version. Its newer ones have one; all others are older. */
+    static const char *const rdna[] = {"navi", "vangogh", "rembrandt", "raphael", "phoenix"};
+    static const char driver[] = "(radeonsi, ";
+    if (strncmp(name, "gfx", 3) == 0) return version_architecture(name);
+    const char *chip = strstr(name, driver);
+    if (chip == NULL) return TCONV_ARCHITECTURE_OTHER;
+    chip += sizeof driver - 1;
+    if (strncmp(chip, "gfx", 3) == 0) return version_architecture(chip);
+    for (size_t i = 0; i < sizeof rdna / sizeof *rdna; i++)
+        if (strncmp(chip, rdna[i], strlen(rdna[i])) == 0) return TCONV_ARCHITECTURE_AMD_RDNA;
+    return TCONV_ARCHITECTURE_AMD_CDNA;
+}
