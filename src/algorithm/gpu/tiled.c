@@ -94,13 +94,14 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
                  const tconv_device_info *device)
 {
     /* Tiles that spill, or are slower than others. Intel's compiler keeps few sums in registers
-     * beside the copies, and none of narrow tiles with slices. AMD's gfx10 to gfx12 need registers
-     * to convert elements. Numbers of 64 bits take two registers, and their products more. 128 sums
-     * spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are faster. llvmpipe does
-     * not unroll the loops over 128 sums, so that a channel takes 147 of the iterations that it
-     * allows. */
+     * beside the copies, fewer of integers, and none of narrow tiles with slices. AMD's gfx10 to
+     * gfx12 need registers to convert elements. Numbers of 64 bits take two registers, and their
+     * products more. 128 sums spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are
+     * faster. llvmpipe does not unroll the loops over 128 sums, so that a channel takes 147 of the
+     * iterations that it allows. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
-    const bool few = (intel && !tconv_has_large_registers(device)) ||
+    const bool integers = tconv_adds_integers(&g->folded.layer);
+    const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
                      tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
@@ -111,8 +112,7 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
      * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
     const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
-                          (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
-                          (intel && t->slices > 1 && t->nt <= 32);
+                          (wide && (intel || integers)) || (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
     return !excluded && t->tm * t->tn <= sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] &&
