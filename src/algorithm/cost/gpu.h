@@ -9,7 +9,7 @@
 double tconv_gpu_units(const struct tconv_machine *m, const tconv_device_info *device);
 
 /* Registers of a work-item that needs `needed` of them. On Intel's GPUs a thread has 128, or
- * `large` 256, whatever it needs: 8 or 4 threads of a compute unit are resident. */
+ * `large` 256, whatever it needs, and a fixed number of threads is resident. */
 double tconv_gpu_registers(const struct tconv_machine *m, const tconv_device_info *device,
                            bool large, double needed);
 
