@@ -24,6 +24,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from concurrent import futures
 
 import offline_gate as gate
@@ -171,8 +172,11 @@ def time_all(arguments):
             if ("%(id)s %(format)s %(tile)s" % one).startswith(arguments.once):
                 card.once(one)
         return None
-    timed = {}
+    timed, begin = {}, time.time()
     for number, one in enumerate(found):
+        if arguments.seconds and time.time() - begin > arguments.seconds:
+            print("%d of %d candidates are left" % (len(found) - number, len(found)))
+            break
         row = {"algorithm": "matrix_group", "tile": one["tile"], "ms": card.milliseconds(one)}
         timed.setdefault(one["format"], {}).setdefault(one["id"], []).append(row)
         if sys.stderr.isatty():
@@ -191,6 +195,7 @@ def main():
     parser.add_argument("--layers", default="", metavar="B07,...", help="only these layers of the suite")
     parser.add_argument("--output", default=os.path.join(gate.ROOT, "build/nvidia_tiles"), metavar="FOLDER", help="default build/nvidia_tiles")
     parser.add_argument("--once", metavar="TEXT", help="launch once what begins with this layer, format and tile, and time nothing")
+    parser.add_argument("--seconds", type=float, default=0, help="time no more candidates after so many; default: all")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--programs", default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"), help="the program that lists launches")
     parser.add_argument("--clang", default="clang-19")

@@ -70,7 +70,8 @@
     F(matrix_finish_wait, 7000, 0, "cycles", "of the launch that adds up parts")                   \
     F(matrix_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
-/* NVIDIA's GPUs, as an H200 took them (docs/benchmarks/h200.md). */
+/* NVIDIA's GPUs: the tiled algorithm as an H200 took it (docs/benchmarks/h200.md), matrix units as an
+ * H100 did (docs/benchmarks/h100.md). */
 #define TCONV_NVIDIA_FIELDS(F)                                                                     \
     F(unit_l2, 17)                                                                                 \
     F(gpu_begin, 40e3)                                                                             \
@@ -84,16 +85,16 @@
     F(tiled_store, 5)                                                                              \
     F(tiled_around_wait, 2.8)                                                                      \
     F(tiled_part_wait, 300)                                                                        \
-    F(matrix_registers, 100)                                                                       \
-    F(matrix_stage, 3)                                                                             \
-    F(matrix_quad, 5)                                                                              \
-    F(matrix_weight, 90)                                                                           \
-    F(matrix_element, 6)                                                                           \
-    F(matrix_stage_wait, 960)                                                                      \
-    F(matrix_begin, 1200)                                                                          \
-    F(matrix_begin_wait, 7000)                                                                     \
-    F(matrix_store, 16)                                                                            \
-    F(matrix_store_wait, 2.6)
+    F(matrix_registers, 119)                                                                       \
+    F(matrix_stage, 3.57)                                                                          \
+    F(matrix_quad, 7.04)                                                                           \
+    F(matrix_weight, 18.9)                                                                         \
+    F(matrix_element, 8.5)                                                                         \
+    F(matrix_stage_wait, 1140)                                                                     \
+    F(matrix_begin, 4030)                                                                          \
+    F(matrix_begin_wait, 4940)                                                                     \
+    F(matrix_store, 19)                                                                            \
+    F(matrix_store_wait, 58.5)
 
 /* AMD's GPUs: RDNA and CDNA. OpenCL's compute units of RDNA are pairs of the units here. */
 #define TCONV_AMD_FIELDS(F)                                                                        \
