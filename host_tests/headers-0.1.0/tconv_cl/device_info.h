@@ -38,7 +38,10 @@ typedef enum tconv_architecture {
     TCONV_ARCHITECTURE_OTHER = 0,    /* none of these, or unknown */
     TCONV_ARCHITECTURE_NVIDIA = 1,   /* its driver has cl_nv_device_attribute_query */
     TCONV_ARCHITECTURE_AMD_RDNA = 2, /* gfx10 and later */
-    TCONV_ARCHITECTURE_AMD_CDNA = 3  /* gfx9 and before: 64 lanes; also GCN */
+    TCONV_ARCHITECTURE_AMD_CDNA = 3, /* gfx9 and before: 64 lanes; also GCN */
+    TCONV_ARCHITECTURE_MALI = 4,     /* Arm's GPUs; their local memory lies in global memory */
+    TCONV_ARCHITECTURE_ADRENO = 5,   /* Qualcomm's */
+    TCONV_ARCHITECTURE_POWERVR = 6   /* Imagination's */
 } tconv_architecture;
 
 /* The properties of a device: plain data, so that a test can invent devices. Its struct_size (see
