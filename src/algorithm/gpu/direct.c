@@ -379,6 +379,7 @@ static bool holds_sums(const struct direct *g, const int64_t *tile, const tconv_
 {
     const bool intel = device->subgroup_least > 0; /* its compiler spills more */
     const int64_t bytes = tile[0] * tile[1] * tile[3] * (int64_t)g->folded.acc_bytes;
+    if (bytes > 4 * (int64_t)g->folded.machine->item_sums) return false;
     if (tile[3] == 1) return bytes <= (intel ? 16 : 32);
     return bytes <= (intel ? 32 : 128);
 }
