@@ -151,6 +151,32 @@ static void layers_suit_phones(void **state)
             }
 }
 
+/* Channels last, most layers load 16 bytes of neighbouring input channels at once: four floats, or
+ * eight halves. The others have fewer channels, or channels that do not fill vectors. */
+static void channels_are_loaded_in_vectors(void **state)
+{
+    (void)state;
+    for (int d = 0; d < DEVICES; d++)
+        for (int half = 0; half < 2; half++) {
+            size_t wide = 0;
+            for (size_t i = 0; i < suite.count; i++) {
+                struct tconv_layer layer;
+                assert_true(suite_layer(&suite.entries[i], half ? TCONV_F16 : TCONV_F32, TCONV_NXC,
+                                        &layer));
+                const struct tconv_request request = request_for(
+                    &layer, described_device(devices[d].name), &bias_only, TCONV_MATH_EXACT);
+                struct tconv_kernel_plan kernel_plan = {0};
+                if (write_best(&tconv_direct_group, &request, &kernel_plan, NULL) != TCONV_OK)
+                    continue;
+                wide += option_of(&kernel_plan.run[0], "CHUNK") == (half ? 8 : 4);
+                tconv_kernel_plan_clear(&kernel_plan);
+            }
+            print_message("%s: %s in %zu of %zu layers\n", devices[d].name,
+                          half ? "eight halves" : "four floats", wide, suite.count);
+            assert_true(wide > suite.count / 2);
+        }
+}
+
 /* The machine knows the width of a warp, because OpenCL 1.2 does not tell it. */
 static void architectures_have_warps(void **state)
 {
@@ -179,6 +205,7 @@ static int free_suite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layers_suit_phones),
+                                       cmocka_unit_test(channels_are_loaded_in_vectors),
                                        cmocka_unit_test(architectures_have_warps)};
     return cmocka_run_group_tests_name("mobile", tests, read_suite, free_suite);
 }

@@ -139,10 +139,12 @@
     F(unit_read, 4, 8, 8)                                                                          \
     F(unit_local, 1, 1, 1)                                                                         \
     F(unit_l2, 16, 32, 32)                                                                         \
-    F(unit_dram, 3, 16, 16)
+    F(unit_dram, 3, 16, 16)                                                                        \
+    F(direct_dense, 1e6, 1e6, 1e6)
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \
+    F(direct_dense, 8, 0, "number", "input channels of a group, at most, for vectors of channels") \
     F(direct_begin, 220, 0, "number", "instructions before the first product")                     \
     F(direct_begin_loads, 45, 0, "number", "loads before the first product")                       \
     F(direct_begin_wait, 3500, 0, "cycles", "of these loads")                                      \

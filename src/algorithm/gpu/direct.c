@@ -18,7 +18,7 @@ enum {
     MOST_ROUNDS = 16,     /* of a work-item */
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
     MOST_BYTES = 16,      /* of a load or store */
-    MOST_DENSE = 8,       /* input channels of a group, for vectors */
+    MOST_DENSE = 8,       /* input channels of a group, for vectors along x */
     MOST_PRODUCTS = 64,   /* of a vector of outputs along x with a row of taps */
 };
 
@@ -191,7 +191,8 @@ static bool has_vectors(const struct direct *g, const struct tconv_request *requ
     if ((layer->data_type != TCONV_F32 && size != 2) || !tconv_type_is_floating(layer->data_type) ||
         layer->filter_type != layer->data_type || vw * size > MOST_BYTES)
         return false;
-    if (layer->in_channels > MOST_DENSE || !has_steps(g, true, vw)) return false;
+    const double most = g->last ? g->folded.machine->direct_dense : MOST_DENSE;
+    if ((double)layer->in_channels > most || !has_steps(g, true, vw)) return false;
     if (g->last)
         return (g->depthwise ? layer->groups : layer->out_channels) % vw == 0 &&
                has_steps(g, false, g->depthwise || layer->in_channels % vw == 0 ? vw : 1);
