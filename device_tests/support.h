@@ -23,6 +23,11 @@ struct device {
 extern struct device *devices;
 extern int device_count;
 
+/* Gives a device the properties of a described one (host_tests/described.h), as far as its own
+ * compiler and memory allow them: kernels are chosen for that one, and run by this one. All devices
+ * of a test program have those that the environment variable TCONV_CL_TEST_AS names. */
+void act_as(const struct device *device, const char *described);
+
 /* A test program's set-up and tear-down. Opening fails where there is no device: a device test
  * without a device proves nothing. */
 int open_all_devices(void **state);
