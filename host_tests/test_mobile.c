@@ -30,25 +30,6 @@ static const tconv_data_format formats[] = {TCONV_NCX, TCONV_NXC};
 static const tconv_epilogue bias_only = {.bias = true, .alpha = 1};
 static struct suite suite;
 
-/* The option's number, or 1 if the program does not have it. */
-static long factor(const struct tconv_launch *launch, const char *name)
-{
-    const long value = option_of(launch, name);
-    return value < 0 ? 1 : value;
-}
-
-/* The sums of 32 bits that a work-item of this launch has in registers. */
-static long sums_of(const struct tconv_algorithm *algorithm, const struct tconv_launch *run)
-{
-    if (algorithm == &tconv_tiled_group) return option_of(run, "TM") * option_of(run, "TN");
-    if (algorithm == &tconv_direct_group)
-        return option_of(run, "OUTPUTS") * option_of(run, "CHANNELS") * option_of(run, "VW");
-    if (algorithm == &tconv_gather_group || algorithm == &tconv_gather_dot)
-        return option_of(run, "MW") * option_of(run, "VW") * factor(run, "SX");
-    if (algorithm == &tconv_col2im_group) return option_of(run, "MW");
-    return 1;
-}
-
 /* Bytes of local memory, with the arrays of the tiled kernel: two stages of inputs and weights, or
  * the sums that slices exchange, unless the launch only adds up parts; and struct outputs of
  * cl/gpu/positions.clh, unless it leaves parts. */
