@@ -33,7 +33,7 @@ typedef enum tconv_matrix_unit {
 } tconv_matrix_unit;
 
 /* Families of GPUs whose registers, local memory and rates the cost model knows. Other GPUs are
- * treated like NVIDIA's. */
+ * treated like NVIDIA's, with fewer registers if they emulate local memory. */
 typedef enum tconv_architecture {
     TCONV_ARCHITECTURE_OTHER = 0,    /* none of these, or unknown */
     TCONV_ARCHITECTURE_NVIDIA = 1,   /* its driver has cl_nv_device_attribute_query */
