@@ -84,7 +84,39 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-void act_as(const struct device *device, const char *described)
+/* Asks a GPU what it says of a small problem of bytes, which every algorithm for GPUs would take.
+ */
+static void read_rejections(struct device *device)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    free(device->rejections);
+    device->rejections = NULL;
+    if (device->info->kind != TCONV_DEVICE_GPU) return;
+    p.data_type = p.filter_type = TCONV_I8;
+    p.output_type = TCONV_I32;
+    set_shape(&p.data, 3, (int64_t[]){1, 4, 8});
+    set_shape(&p.filter, 3, (int64_t[]){4, 4, 4});
+    if (tconv_plan_create(device->device, &p, NULL, &plan, &error) != TCONV_OK)
+        failed("%s", error.message);
+    const int length = tconv_plan_explain(plan, NULL, 0);
+    device->rejections = malloc((size_t)length + 1);
+    assert_non_null(device->rejections);
+    tconv_plan_explain(plan, device->rejections, (size_t)length + 1);
+    tconv_plan_release(plan);
+}
+
+bool never_runs(const struct device *device, const char *algorithm)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%.*s: ", (int)strcspn(algorithm, " "), algorithm);
+    const char *line = device->rejections == NULL ? NULL : strstr(device->rejections, name);
+    const char *words = line == NULL ? NULL : strstr(line, "local memory");
+    return words != NULL && (size_t)(words - line) < strcspn(line, "\n");
+}
+
+void act_as(struct device *device, const char *described)
 {
     const tconv_device_info *as = described_device(described);
     tconv_device_info *info = &device->device->info;
@@ -100,9 +132,9 @@ void act_as(const struct device *device, const char *described)
     for (int i = 0; i < 3; i++)
         info->work_item_limit[i] = lesser(info->work_item_limit[i], as->work_item_limit[i]);
     info->local_memory = lesser(info->local_memory, as->local_memory);
-    info->allocation_limit = lesser(info->allocation_limit, as->allocation_limit);
     info->constant_kib = (uint32_t)lesser(info->constant_kib, as->constant_kib);
     print_message("device %d as %s\n", device->number, described);
+    read_rejections(device);
 }
 
 static void open_device(int number, struct device *device)
@@ -125,7 +157,10 @@ static void open_device(int number, struct device *device)
     device->pages = pages_work(device->context, device->queue, device->info->kind);
     print_message("device %d: %s (%s)\n", number, device->info->name, device->info->platform);
     const char *described = getenv("TCONV_CL_TEST_AS");
-    if (described != NULL) act_as(device, described);
+    if (described != NULL)
+        act_as(device, described);
+    else
+        read_rejections(device);
     if (!device->pages)
         print_message("skipped: inaccessible pages around tensors; kernels of device %d do not "
                       "work on the host's memory\n",
@@ -155,6 +190,7 @@ int close_all_devices(void **state)
     (void)state;
     report_compiling();
     for (int i = 0; i < device_count; i++) {
+        free(devices[i].rejections);
         tconv_device_release(devices[i].device);
         clReleaseCommandQueue(devices[i].queue);
         clReleaseContext(devices[i].context);

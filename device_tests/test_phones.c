@@ -105,7 +105,7 @@ static void launches_are_short_on_phones(void **state)
     } gpus[] = {{"Mali-G78", 50}, {"Adreno 740", 50}, {"PowerVR 4 KiB", 50}, {"NVIDIA", 500}};
     const tconv_problem p = plane(1, 512, 256, 128, 4, 2, 1);
     for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++) {
-        const struct device *device = &devices[0];
+        struct device *device = &devices[0];
         const tconv_device_info own = device->device->info;
         const tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         tconv_plan *plan = NULL;
