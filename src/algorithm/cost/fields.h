@@ -142,6 +142,16 @@
     F(unit_dram, 3, 16, 16)                                                                        \
     F(direct_dense, 1e6, 1e6, 1e6)
 
+/* Intel's GPUs since Xe-HP, by data sheets (cost/gpu.c names them): Xe-HP and Xe-HPG, whose
+ * sub-groups have 8 lanes at least; then Xe-HPC and Xe2, where they have 16. A core has 128 lanes,
+ * 512 KiB of registers and 128 KiB of local memory, of which a work-group of Xe-HPG may have half.
+ * The default of matrix_speed is right: in a cycle a matrix engine of Xe-HPG does 64 multiply-adds
+ * of f16, a vector engine 8 of f32. Xe2 has the same ratio. Xe-HPC has twice that, but reports
+ * nothing that tells it from Xe2. */
+#define TCONV_INTEL_FIELDS(F)                                                                      \
+    F(unit_registers, 131072, 131072)                                                              \
+    F(unit_local, 2, 1)
+
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \
     F(direct_dense, 8, 0, "number", "input channels of a group, at most, for vectors of channels") \

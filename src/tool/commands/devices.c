@@ -49,6 +49,7 @@ static const char *architecture_name(tconv_architecture architecture)
     case TCONV_ARCHITECTURE_MALI: return "Mali";
     case TCONV_ARCHITECTURE_ADRENO: return "Adreno";
     case TCONV_ARCHITECTURE_POWERVR: return "PowerVR";
+    case TCONV_ARCHITECTURE_INTEL_XE_HP: return "Intel Xe-HP";
     case TCONV_ARCHITECTURE_OTHER: break;
     }
     return "other";
