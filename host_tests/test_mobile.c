@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What selection takes on GPUs of phones, for every layer of the suite: few sums in a work-item, no
  * copies into emulated local memory, work-groups and local memory within the device's limits. */
+#include "base/sources.h"
 #include "described.h"
 #include "selecting.h"
 #include "suite_layer.h"
@@ -132,6 +133,20 @@ static void layers_suit_phones(void **state)
             }
 }
 
+/* A forgotten `stages_locally` would let an algorithm into emulated local memory. */
+static void algorithms_tell_of_local_memory(void **state)
+{
+    (void)state;
+    for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
+        const struct tconv_algorithm *algorithm = tconv_algorithm_at(a);
+        const struct tconv_source *source = tconv_sources;
+        while (source->name != NULL && strcmp(source->name, algorithm->source) != 0) source++;
+        assert_non_null(source->name);
+        if (algorithm->stages_locally != (strstr(source->text, "__local ") != NULL))
+            fail_msg("%s", algorithm->name);
+    }
+}
+
 /* Channels last, most layers load 16 bytes of neighbouring input channels at once: four floats, or
  * eight halves. The others have fewer channels, or channels that do not fill vectors. */
 static void channels_are_loaded_in_vectors(void **state)
@@ -186,6 +201,7 @@ static int free_suite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layers_suit_phones),
+                                       cmocka_unit_test(algorithms_tell_of_local_memory),
                                        cmocka_unit_test(channels_are_loaded_in_vectors),
                                        cmocka_unit_test(architectures_have_warps)};
     return cmocka_run_group_tests_name("mobile", tests, read_suite, free_suite);
