@@ -375,12 +375,16 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
             !tconv_folded_group_too_long(most_products(&g->folded) * (double)outputs, device));
 }
 
-/* True if compilers keep the sums of a work-item in registers. */
+/* True if compilers keep the sums of a work-item in registers. Each output has inputs and an
+ * address as well, with channels last addresses for every tap: compiled for AMD's gfx1030 with 64
+ * registers instead of 256, 16 sums in vectors spill up to 124 of them, and 8 outputs of one lane
+ * up to 41. */
 static bool holds_sums(const struct direct *g, const int64_t *tile, const tconv_device_info *device)
 {
     const bool intel = device->subgroup_least > 0; /* its compiler spills more */
     const int64_t bytes = tile[0] * tile[1] * tile[3] * (int64_t)g->folded.acc_bytes;
-    if (bytes > 4 * (int64_t)g->folded.machine->item_sums) return false;
+    const int64_t most = (int64_t)g->folded.machine->item_sums;
+    if (bytes / 2 > most || (g->last && tile[0] > most / 4)) return false;
     if (tile[3] == 1) return bytes <= (intel ? 16 : 32);
     return bytes <= (intel ? 32 : 128);
 }
