@@ -85,8 +85,16 @@
     F(tiled_store, 5)                                                                              \
     F(tiled_around_wait, 2.8)                                                                      \
     F(tiled_part_wait, 300)                                                                        \
+    F(matrix_registers, 100)                                                                       \
+    F(matrix_stage, 3)                                                                             \
+    F(matrix_quad, 5)                                                                              \
     F(matrix_weight, 90)                                                                           \
-    F(matrix_element, 6)
+    F(matrix_element, 6)                                                                           \
+    F(matrix_stage_wait, 960)                                                                      \
+    F(matrix_begin, 1200)                                                                          \
+    F(matrix_begin_wait, 7000)                                                                     \
+    F(matrix_store, 16)                                                                            \
+    F(matrix_store_wait, 2.6)
 
 /* AMD's GPUs: RDNA and CDNA. OpenCL's compute units of RDNA are pairs of the units here. */
 #define TCONV_AMD_FIELDS(F)                                                                        \
