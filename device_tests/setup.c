@@ -87,7 +87,8 @@ void set_up(struct setup *s, const struct device *device, const tconv_problem *p
             const char *algorithm, bool bias, enum contents contents)
 {
     tconv_error error;
-    *s = (struct setup){.device = device, .problem = *problem, .args = TCONV_ARGS_INIT};
+    *s = (struct setup){
+        .device = device, .algorithm = algorithm, .problem = *problem, .args = TCONV_ARGS_INIT};
     struct tensors *t = &s->tensors;
     make_tensors(problem, contents, 17, t);
     const tconv_plan_options options = options_for(algorithm, bias);

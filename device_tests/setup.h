@@ -16,6 +16,7 @@ tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co
 
 struct setup {
     const struct device *device;
+    const char *algorithm; /* as it was asked for */
     tconv_problem problem;
     struct tensors tensors;
     size_t output_bytes, workspace_bytes;

@@ -3,6 +3,8 @@
 #include "support.h"
 
 #include "compile_watch.h"
+#include "described.h"
+#include "device/device_internal.h"
 #include "oracle/oracle.h"
 #include "pages.h"
 #include "sample.h"
@@ -77,6 +79,64 @@ void set_list(tconv_list *list, int count, const int64_t *value)
     memcpy(list->value, value, (size_t)count * sizeof *value);
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Asks a GPU what it says of a small problem of bytes, which every algorithm for GPUs would take.
+ */
+static void read_rejections(struct device *device)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    free(device->rejections);
+    device->rejections = NULL;
+    if (device->info->kind != TCONV_DEVICE_GPU) return;
+    p.data_type = p.filter_type = TCONV_I8;
+    p.output_type = TCONV_I32;
+    set_shape(&p.data, 3, (int64_t[]){1, 4, 8});
+    set_shape(&p.filter, 3, (int64_t[]){4, 4, 4});
+    if (tconv_plan_create(device->device, &p, NULL, &plan, &error) != TCONV_OK)
+        failed("%s", error.message);
+    const int length = tconv_plan_explain(plan, NULL, 0);
+    device->rejections = malloc((size_t)length + 1);
+    assert_non_null(device->rejections);
+    tconv_plan_explain(plan, device->rejections, (size_t)length + 1);
+    tconv_plan_release(plan);
+}
+
+bool never_runs(const struct device *device, const char *algorithm)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%.*s: ", (int)strcspn(algorithm, " "), algorithm);
+    const char *line = device->rejections == NULL ? NULL : strstr(device->rejections, name);
+    const char *words = line == NULL ? NULL : strstr(line, "local memory");
+    return words != NULL && (size_t)(words - line) < strcspn(line, "\n");
+}
+
+void act_as(struct device *device, const char *described)
+{
+    const tconv_device_info *as = described_device(described);
+    tconv_device_info *info = &device->device->info;
+    info->kind = as->kind;
+    info->compute_units = as->compute_units;
+    info->vector_width = as->vector_width;
+    info->clock_mhz = as->clock_mhz;
+    info->architecture = as->architecture;
+    info->dedicated_local = as->dedicated_local;
+    info->matrix_unit = TCONV_MATRIX_NONE;
+    info->subgroup_least = 0;
+    info->work_group_limit = lesser(info->work_group_limit, as->work_group_limit);
+    for (int i = 0; i < 3; i++)
+        info->work_item_limit[i] = lesser(info->work_item_limit[i], as->work_item_limit[i]);
+    info->local_memory = lesser(info->local_memory, as->local_memory);
+    info->constant_kib = (uint32_t)lesser(info->constant_kib, as->constant_kib);
+    print_message("device %d as %s\n", device->number, described);
+    read_rejections(device);
+}
+
 static void open_device(int number, struct device *device)
 {
     tconv_error error = {TCONV_OK, 0, ""};
@@ -96,6 +156,11 @@ static void open_device(int number, struct device *device)
     device->info = tconv_device_properties(device->device);
     device->pages = pages_work(device->context, device->queue, device->info->kind);
     print_message("device %d: %s (%s)\n", number, device->info->name, device->info->platform);
+    const char *described = getenv("TCONV_CL_TEST_AS");
+    if (described != NULL)
+        act_as(device, described);
+    else
+        read_rejections(device);
     if (!device->pages)
         print_message("skipped: inaccessible pages around tensors; kernels of device %d do not "
                       "work on the host's memory\n",
@@ -125,6 +190,7 @@ int close_all_devices(void **state)
     (void)state;
     report_compiling();
     for (int i = 0; i < device_count; i++) {
+        free(devices[i].rejections);
         tconv_device_release(devices[i].device);
         clReleaseCommandQueue(devices[i].queue);
         clReleaseContext(devices[i].context);
@@ -369,7 +435,20 @@ static void run_touching(const struct device *device, tconv_plan *plan,
     if (touching != NONE) pages_end();
 }
 
-/* Runs the plan twice, and expects the same bits. */
+/* True if all results are the same bits; a NaN may have any. */
+static bool same_results(tconv_type type, const void *a, const void *b, size_t count)
+{
+    const size_t size = tconv_type_size(type);
+    if (memcmp(a, b, count * size) == 0) return true;
+    for (size_t i = 0; i < count; i++)
+        if (memcmp((const char *)a + i * size, (const char *)b + i * size, size) != 0 &&
+            !(isnan(tconv_oracle_read(type, a, (int64_t)i)) &&
+              isnan(tconv_oracle_read(type, b, (int64_t)i))))
+            return false;
+    return true;
+}
+
+/* Runs the plan twice, and expects the same results. */
 static void run_between_pages(const struct device *device, tconv_plan *plan,
                               const tconv_problem *problem, const char *algorithm, bool bias,
                               struct tensors *t)
@@ -382,7 +461,7 @@ static void run_between_pages(const struct device *device, tconv_plan *plan,
     run_touching(device, plan, problem, algorithm, bias, t, BEGIN);
     memcpy(first, t->output, bytes);
     run_touching(device, plan, problem, algorithm, bias, t, END);
-    if (memcmp(first, t->output, bytes) != 0)
+    if (!same_results(t->geometry.output_type, first, t->output, t->output_count))
         failed("other bits with tensors elsewhere on device %d: tconv-cl check --algorithm \"%s\" "
                "%s",
                device->number, algorithm, text);

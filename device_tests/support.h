@@ -15,13 +15,23 @@ struct device {
     cl_command_queue queue;
     tconv_device *device;
     const tconv_device_info *info;
-    bool pages; /* tensors may touch inaccessible pages (pages.h) */
+    bool pages;       /* tensors may touch inaccessible pages (pages.h) */
+    char *rejections; /* of a GPU: what it says of each algorithm; from malloc */
 };
 
 /* The devices under test: the one that the environment variable TCONV_CL_TEST_DEVICE names by
  * number, else all. */
 extern struct device *devices;
 extern int device_count;
+
+/* Gives a device the properties of a described one (host_tests/described.h), but for its compiler's
+ * and its buffers': kernels are chosen for that one, and run by this one. All devices
+ * of a test program have those that the environment variable TCONV_CL_TEST_AS names. */
+void act_as(struct device *device, const char *described);
+
+/* True if a GPU rejects every problem for this algorithm, because the algorithm stages in local
+ * memory that the GPU emulates, or has too little of. */
+bool never_runs(const struct device *device, const char *algorithm);
 
 /* A test program's set-up and tear-down. Opening fails where there is no device: a device test
  * without a device proves nothing. */

@@ -62,6 +62,7 @@ static void out_of_order_queues_work(void **state)
             continue;
         }
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            if (never_runs(&devices[d], tconv_algorithm_name(a))) continue;
             const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 6, 7, 19, 3, 2, 1);
             struct setup s;
             tconv_error error;
@@ -138,6 +139,7 @@ static void layouts_do_not_depend_on_extents(void **state)
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
         if (strcmp(tconv_algorithm_name(a), "winograd_vector") == 0) continue;
+        if (never_runs(&devices[0], tconv_algorithm_name(a))) continue;
         const tconv_problem first = plane_for(tconv_algorithm_name(a), 1, 16, 24, 32, 4, 2, 1);
         struct setup s;
         set_up(&s, &devices[0], &first, tconv_algorithm_name(a), false, SMALL_INTEGERS);
@@ -169,6 +171,7 @@ static void weights_may_change(void **state)
     (void)state;
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            if (never_runs(&devices[d], tconv_algorithm_name(a))) continue;
             const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 6, 7, 19, 3, 2, 1);
             struct setup s;
             set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
@@ -228,6 +231,7 @@ static void an_empty_batch_is_a_problem_like_others(void **state)
     (void)state;
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            if (never_runs(&devices[d], tconv_algorithm_name(a))) continue;
             const tconv_problem p = plane_for(tconv_algorithm_name(a), 0, 6, 7, 19, 3, 2, 1);
             struct setup s;
             tconv_error error;
@@ -753,6 +757,7 @@ static void a_description_ends_with_the_callers_structure(void **state)
 {
     (void)state;
     const tconv_device_info *wanted = devices[0].info;
+    const bool own = getenv("TCONV_CL_TEST_AS") == NULL; /* else it acts as another device */
     const size_t least = offsetof(tconv_device_info, compute_units);
     union {
         tconv_device_info info;
@@ -765,8 +770,9 @@ static void a_description_ends_with_the_callers_structure(void **state)
         expect_ok(tconv_device_describe(id_of(&devices[0]), &got.info, &error), &error);
         assert_int_equal(got.info.struct_size, size);
         assert_string_equal(got.info.name, wanted->name);
-        assert_int_equal(got.info.kind, wanted->kind);
-        if (size >= sizeof *wanted) assert_int_equal(got.info.matrix_unit, wanted->matrix_unit);
+        if (own) assert_int_equal(got.info.kind, wanted->kind);
+        if (own && size >= sizeof *wanted)
+            assert_int_equal(got.info.matrix_unit, wanted->matrix_unit);
         for (size_t i = sizeof *wanted; i < sizeof got; i++)
             assert_int_equal(got.bytes[i], i < size ? 0 : 0xa5);
         for (size_t i = size; i < sizeof got; i++) assert_int_equal(got.bytes[i], 0xa5);

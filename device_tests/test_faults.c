@@ -611,6 +611,7 @@ static void a_tile_that_spills_is_left(void **state)
     p.filter = (tconv_shape){4, {64, 64, 4, 4}};
     p.strides = (tconv_list){2, {2, 2}};
     device->info.kind = TCONV_DEVICE_GPU;
+    device->info.dedicated_local = true;
     device->info.vector_width = 1;
     device->info.work_group_limit = 256;
     const struct {
@@ -641,6 +642,7 @@ static tconv_status plan_with_registers(const char *name, tconv_plan **plan, tco
     p.filter = (tconv_shape){4, {64, 64, 4, 4}};
     p.strides = (tconv_list){2, {2, 2}};
     device->info.kind = TCONV_DEVICE_GPU;
+    device->info.dedicated_local = true;
     device->info.architecture = TCONV_ARCHITECTURE_INTEL_XE_HP;
     device->info.subgroup_least = 8;
     device->info.vector_width = 1;
@@ -735,6 +737,7 @@ static void a_unit_is_tried_again(void **state)
     p.filter = (tconv_shape){3, {64, 64, 4}};
     tconv_plan *plan = NULL;
     device->info.kind = TCONV_DEVICE_GPU;
+    device->info.dedicated_local = true;
     device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
     fault_arm(fault_call_named("clCreateBuffer"), 1, CL_OUT_OF_RESOURCES);
     assert_int_equal(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_ERROR_DEVICE_MEMORY);

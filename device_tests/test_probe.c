@@ -132,6 +132,7 @@ static void missing_unit(tconv_device *device)
     assert_true(atomic_load(tconv_device_verdict(device, "f16 x f16 matrix_group")) < 0);
     assert_int_equal(atomic_load(tconv_device_verdict(device, "bf16 x bf16 matrix_group")), 0);
     device->info.kind = TCONV_DEVICE_GPU; /* else the unit's algorithm is not the first choice */
+    device->info.dedicated_local = true;
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.data_type = problem.filter_type = TCONV_F16;
     problem.data = (tconv_shape){3, {1, 64, 64}};

@@ -268,7 +268,7 @@ static void use_plans(struct setup *layers, int count, int begin, int end)
 {
     for (int i = begin; i < end; i++) {
         struct setup *s = &layers[i % count];
-        tconv_plan_options options = options_for(tconv_algorithm_name(i % count), false);
+        tconv_plan_options options = options_for(s->algorithm, false);
         tconv_error error;
         tconv_plan *plan;
         tconv_packed_filter *filter;
@@ -322,11 +322,12 @@ static void many_plans_leave_nothing_behind(void **state)
     for (int d = 0; d < device_count; d++) {
         struct setup layers[MOST_LAYERS];
         int count = 0;
-        for (; tconv_algorithm_name(count) != NULL; count++) {
-            assert_true(count < MOST_LAYERS);
-            const char *name = tconv_algorithm_name(count);
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const char *name = tconv_algorithm_name(a);
             const tconv_problem p = plane_for(name, 1, 6, 10, 20, 4, 2, 1);
-            set_up(&layers[count], &devices[d], &p, name, false, SMALL_INTEGERS);
+            if (never_runs(&devices[d], name)) continue;
+            assert_true(count < MOST_LAYERS);
+            set_up(&layers[count++], &devices[d], &p, name, false, SMALL_INTEGERS);
         }
         use_plans(layers, count, 0, 10 * count); /* so that runtimes have grown what they keep */
         const struct held before = settled(layers, count);
@@ -399,6 +400,7 @@ static void objects_may_go_before_their_commands(void **state)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             if (!drawn((unsigned)a)) continue; /* programs take long to compile */
             const char *algorithm = tconv_algorithm_name(a);
+            if (never_runs(&devices[d], algorithm)) continue;
             const tconv_problem p = plane_for(algorithm, 1, 6, 10, 20, 4, 2, 1);
             static char result[1 << 20];
             struct tensors t;

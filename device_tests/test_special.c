@@ -127,7 +127,7 @@ static void fast_arithmetic_keeps_special_values_near(void **state)
     (void)state;
     tconv_problem p = plane(3, 5, 9, 40, 4, 2, 1, 1);
     p.output_padding.count = 0;
-    int near = 0, far = 0;
+    int near = 0, far = 0, ran = 0;
     struct tensors t;
     make_tensors(&p, REAL_NUMBERS, 4, &t);
     t.math = TCONV_MATH_FAST;
@@ -135,6 +135,8 @@ static void fast_arithmetic_keeps_special_values_near(void **state)
     t.data[9 * 40 + 300] = INFINITY;
     for (int d = 0; d < device_count; d++) {
         tconv_error error;
+        if (never_runs(&devices[d], "winograd_vector")) continue;
+        ran++;
         const tconv_status status =
             run_guarded(&devices[d], &p, "winograd_vector", true, &t, &error);
         if (status != TCONV_OK) failed("%s", error.message);
@@ -145,7 +147,7 @@ static void fast_arithmetic_keeps_special_values_near(void **state)
             far++;
         else
             near++;
-    assert_true(near > 0 && far > near);
+    assert_true(ran == 0 || (near > 0 && far > near));
     free_tensors(&t);
 }
 

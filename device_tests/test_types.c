@@ -246,7 +246,7 @@ static void same_bits_from_every_algorithm(void **state)
             if (algorithms++ == 0) memcpy(first, t.output, sizeof first);
             assert_memory_equal(first, t.output, sizeof first);
         }
-        assert_true(algorithms >= 5);
+        assert_true(algorithms >= (never_runs(&devices[d], "packed_vector") ? 3 : 5));
     }
     free_tensors(&t);
 }
@@ -452,6 +452,7 @@ static void every_algorithm_took_part(void **state)
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
         if (taken[a] == 0 && sample_is_whole() &&
+            !never_runs(&devices[0], tconv_algorithm_name(a)) &&
             strcmp(tconv_algorithm_name(a), "winograd_vector") != 0)
             failed("%s took no problem", tconv_algorithm_name(a));
 }

@@ -101,8 +101,11 @@ static void try_case(const struct device *device, size_t shape, size_t type, siz
 static void every_unit_is_exact(void **state)
 {
     (void)state;
+    int devices_left = 0;
     for (int i = 0; i < device_count; i++) {
         struct device d = devices[i];
+        if (never_runs(&d, "dot_vector")) continue;
+        devices_left++;
         tconv_device_info *info = &d.device->info;
         const tconv_device_info own = *info;
         /* A unit that this processor does not have is never given to it. */
@@ -142,7 +145,7 @@ static void every_unit_is_exact(void **state)
                     }
     }
     printf("%d cases\n", cases);
-    assert_true(cases > 0);
+    assert_true(cases > 0 || devices_left == 0);
 }
 
 /* Also of devices without instructions, in plain OpenCL C. */

@@ -41,6 +41,11 @@
     .constant_kib = 64, .dedicated_local = true, .double_arithmetic = true, .fma = true,           \
     .architecture = TCONV_ARCHITECTURE_NVIDIA
 
+/* What an Android phone has left for an application. */
+#define PHONE                                                                                      \
+    .kind = TCONV_DEVICE_GPU, .vector_width = 1, .global_memory = UINT64_C(4) << 30,               \
+    .allocation_limit = UINT64_C(1) << 30, .constant_kib = 64
+
 const struct described_device described_devices[] = {
     {"CPU AVX-512",
      {CPU, .vector_width = 16, .work_group_limit = 4096, .work_item_limit = {4096, 4096, 4096},
@@ -112,6 +117,30 @@ const struct described_device described_devices[] = {
     {"Intel dpas", {INTEL, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"Intel Max dpas", {INTEL_MAX, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"NVIDIA mma", {NVIDIA, .matrix_unit = TCONV_MATRIX_NVIDIA_MMA}},
+    {"Mali-G78",
+     {PHONE, .compute_units = 20, .work_group_limit = 512, .work_item_limit = {512, 512, 512},
+      .local_memory = 32 << 10, .fma = true, .half_arithmetic = true, .integer_dot_product = true,
+      .clock_mhz = 848, .architecture = TCONV_ARCHITECTURE_MALI}},
+    {"Adreno 740",
+     {PHONE, .compute_units = 6, .work_group_limit = 1024, .work_item_limit = {1024, 1024, 1024},
+      .local_memory = 32 << 10, .dedicated_local = true, .half_arithmetic = true,
+      .integer_dot_product = true, .clock_mhz = 680, .architecture = TCONV_ARCHITECTURE_ADRENO}},
+    {"PowerVR 4 KiB",
+     {PHONE, .compute_units = 1, .work_group_limit = 512, .work_item_limit = {512, 512, 512},
+      .local_memory = 4 << 10, .dedicated_local = true, .clock_mhz = 650,
+      .architecture = TCONV_ARCHITECTURE_POWERVR}},
+    /* A GPU with the least that the embedded profile of OpenCL 1.2 allows, but for larger
+     * work-groups, and buffers that the layers of the suite fit into. */
+    {"GPU minimal",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 1,
+      .vector_width = 1,
+      .work_group_limit = 64,
+      .work_item_limit = {64, 64, 64},
+      .local_memory = 1 << 10,
+      .global_memory = 512 << 20,
+      .allocation_limit = 128 << 20,
+      .constant_kib = 1}},
     {NULL, {0}},
 };
 

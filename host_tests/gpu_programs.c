@@ -4,10 +4,12 @@
  *
  *   usage: gpu_programs [SUITE.csv]     without a file: the built-in suite
  *          gpu_programs --listing TYPE FORMAT [OPTION...]     what selection launches: listing.h
+ *          gpu_programs --choices TYPE FORMAT IDS DEVICE...   a table of choices: choices.h
  *
  * The first form prints a line for each device and program, with tabs between: device, algorithm,
  * options, source files (commas between), ids of the layers for which selection takes it (commas
  * between; none: it is built only where the algorithm is asked for by name). */
+#include "choices.h"
 #include "described.h"
 #include "listing.h"
 #include "selecting.h"
@@ -192,7 +194,8 @@ static int usage(void)
 {
     fprintf(stderr, "usage: gpu_programs [SUITE.csv]\n"
                     "       gpu_programs --listing TYPE NCX|NXC [--device NAME] [--algorithm NAME]"
-                    " [--math exact|fast] [--suite FILE.csv]\n");
+                    " [--math exact|fast] [--suite FILE.csv]\n"
+                    "       gpu_programs --choices TYPE NCX|NXC IDS DEVICE...\n");
     return EXIT_REQUEST_WRONG;
 }
 
@@ -222,8 +225,25 @@ static int list_launches(int argc, char **argv)
     return done ? EXIT_DONE : EXIT_WORK_FAILED;
 }
 
+/* The third form, from the type on. */
+static int list_choices(int argc, char **argv)
+{
+    struct choices choices = {.devices = argv + 3, .count = argc - 3};
+    if (argc < 4 || !tconv_type_from_name(argv[0], &choices.type) ||
+        !tconv_data_format_from_name(argv[1], &choices.format))
+        return usage();
+    for (int d = 0; d < choices.count; d++)
+        if (!is_described(choices.devices[d])) return usage();
+    struct suite suite;
+    if (suite_read(NULL, &suite) != EXIT_DONE) return EXIT_WORK_FAILED;
+    const bool done = suite_select(&suite, argv[2]) == EXIT_DONE && print_choices(&suite, &choices);
+    suite_free(&suite);
+    return done ? EXIT_DONE : EXIT_WORK_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--choices") == 0) return list_choices(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], "--listing") == 0) return list_launches(argc - 2, argv + 2);
     struct suite suite;
     if (suite_read(argc > 1 ? argv[1] : NULL, &suite) != EXIT_DONE) return 1;

@@ -65,4 +65,19 @@ static inline long option_of(const struct tconv_launch *launch, const char *name
     return at == NULL ? -1 : atol(at + strlen(wanted));
 }
 
+/* The sums that a work-item of a launch has in registers, for algorithms made for GPUs but
+ * matrix_group. */
+static inline long sums_of(const struct tconv_algorithm *algorithm, const struct tconv_launch *run)
+{
+    if (algorithm == &tconv_tiled_group) return option_of(run, "TM") * option_of(run, "TN");
+    if (algorithm == &tconv_direct_group)
+        return option_of(run, "OUTPUTS") * option_of(run, "CHANNELS") * option_of(run, "VW");
+    if (algorithm == &tconv_gather_group || algorithm == &tconv_gather_dot) {
+        const long phases = option_of(run, "SX"); /* only if they are merged */
+        return option_of(run, "MW") * option_of(run, "VW") * (phases > 0 ? phases : 1);
+    }
+    if (algorithm == &tconv_col2im_group) return option_of(run, "MW");
+    return 1;
+}
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The architectures of AMD's GPUs, by names that AMD's and Mesa's drivers give them. */
+/* The architectures of GPUs, by the names that their makers' and Mesa's drivers give them. */
 #include "device/gpu_name.h"
 
 #include <setjmp.h>
@@ -11,7 +11,10 @@
 enum {
     OTHER = TCONV_ARCHITECTURE_OTHER,
     RDNA = TCONV_ARCHITECTURE_AMD_RDNA,
-    CDNA = TCONV_ARCHITECTURE_AMD_CDNA
+    CDNA = TCONV_ARCHITECTURE_AMD_CDNA,
+    MALI = TCONV_ARCHITECTURE_MALI,
+    ADRENO = TCONV_ARCHITECTURE_ADRENO,
+    POWERVR = TCONV_ARCHITECTURE_POWERVR
 };
 
 static const struct {
@@ -45,6 +48,38 @@ static const struct {
     {"", OTHER},
 };
 
+/* Names of GPUs for phones; vendors where a row needs them. */
+static const struct {
+    const char *name, *vendor;
+    int architecture;
+} mobile[] = {
+    {"Mali-G78", "ARM", MALI},
+    {"Mali-G78 r0p0", "ARM", MALI},
+    {"Mali-G610 r0p0", "ARM", MALI},
+    {"Mali-G715-Immortalis MC11", "ARM", MALI},
+    {"Immortalis-G720 MC12", "", MALI},
+    {"a product of tomorrow", "ARM", MALI},
+    {"Mali-G52 (Panfrost)", "Arm", MALI},
+    {"Mali-G610 MC4 (Panfrost)", "Arm", MALI},
+    {"Mali T720 (Panfrost)", "Panfrost", MALI},
+    {"QUALCOMM Adreno(TM)", "QUALCOMM", ADRENO},
+    {"QUALCOMM Adreno(TM) 740", "QUALCOMM", ADRENO},
+    {"Qualcomm(R) Adreno(TM) X1-85 GPU", "QUALCOMM", ADRENO},
+    {"FD740", "freedreno", ADRENO},
+    {"FD618", "", ADRENO},
+    {"Adreno (TM) 740", "Mesa", ADRENO},
+    {"zink Vulkan 1.4(Turnip Adreno (TM) 740 (MESA_TURNIP))", "Mesa", ADRENO},
+    {"PowerVR Rogue GE8320", "Imagination Technologies", POWERVR},
+    {"PowerVR B-Series BXM-8-256", "Imagination Technologies", POWERVR},
+    {"zink Vulkan 1.2(PowerVR A-Series AXE-1-16M (IMAGINATION_OPEN_SOURCE_MESA))", "", POWERVR},
+    {"FD", "", OTHER},
+    {"NVIDIA Tegra X1", "NVIDIA Corporation", OTHER},
+    {"Mesa Intel(R) Arc(tm) A770 Graphics (DG2)", "Intel", OTHER},
+    {"VideoCore IV GPU", "Broadcom", OTHER},
+    {"llvmpipe (LLVM 15.0.6, 128 bits)", "Mesa/X.org", OTHER},
+    {"", "", OTHER},
+};
+
 static void names_of_drivers(void **state)
 {
     (void)state;
@@ -53,8 +88,25 @@ static void names_of_drivers(void **state)
             fail_msg("%s", devices[i].name);
 }
 
+static void names_of_mobile_drivers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mobile / sizeof *mobile; i++) {
+        const tconv_architecture architecture =
+            tconv_mobile_architecture(mobile[i].name, mobile[i].vendor);
+        if ((int)architecture != mobile[i].architecture) fail_msg("%s", mobile[i].name);
+        assert_int_equal(tconv_is_mobile(architecture), mobile[i].architecture != OTHER);
+        assert_int_equal(tconv_amd_architecture(mobile[i].name), OTHER);
+    }
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        assert_int_equal(tconv_mobile_architecture(devices[i].name, ""), OTHER);
+        assert_false(tconv_is_mobile((tconv_architecture)devices[i].architecture));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_of_drivers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names_of_drivers),
+                                       cmocka_unit_test(names_of_mobile_drivers)};
     return cmocka_run_group_tests_name("gpu_name", tests, NULL, NULL);
 }

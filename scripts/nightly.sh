@@ -78,8 +78,12 @@ sanitized() { # FOLDER SANITIZERS
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in algorithms vectors types special slabs api session_layer cache search threads determinism resources probe programs words launches fork faults; do
+    for name in algorithms vectors types special slabs api session_layer cache search threads determinism resources phones probe programs words launches fork faults; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
+    done
+    for name in algorithms types special api; do
+        step "mali_$name" percent 15 env TCONV_CL_TEST_AS=Mali-G78 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
+        step "powervr_$name" percent 15 env TCONV_CL_TEST_AS="PowerVR 4 KiB" sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     step pocl_run_vectors percent 100 sh scripts/on_platform.sh pocl \
         sh device_tests/run_vectors.sh build/tconv-cl build/device_tests/compare_npy device_tests/vectors

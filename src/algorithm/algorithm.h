@@ -133,6 +133,7 @@ struct tconv_algorithm {
     enum tconv_packing packing;
     enum tconv_made_for made_for;
     bool takes_empty;                       /* also layers without input points */
+    bool stages_locally;                    /* work-groups copy inputs or weights to local memory */
     const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
     int program_parameters; /* how many of the first tile parameters are options of its programs */
 

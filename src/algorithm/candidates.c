@@ -127,6 +127,8 @@ bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv
     *candidates = (struct tconv_candidates){.algorithm = algorithm};
     if (is_empty(request->layer) && !algorithm->takes_empty)
         return tconv_refuse(reason, "the data has a spatial extent of 0");
+    if (algorithm->stages_locally && tconv_emulates_local_memory(request->device))
+        return tconv_refuse(reason, "the device has no local memory apart from global memory");
     if (wanted != NULL) {
         struct tconv_candidates all;
         if (!tconv_enumerate(algorithm, request, NULL, &all, reason)) return false;

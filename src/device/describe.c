@@ -147,7 +147,17 @@ static tconv_architecture architecture_of(cl_device_id device, const tconv_devic
     if (d->kind != TCONV_DEVICE_GPU) return TCONV_ARCHITECTURE_OTHER;
     if (has_extension(device, "cl_nv_device_attribute_query")) return TCONV_ARCHITECTURE_NVIDIA;
     if (is_intel_xe_hp(device)) return TCONV_ARCHITECTURE_INTEL_XE_HP;
-    return tconv_amd_architecture(d->name);
+    const tconv_architecture amd = tconv_amd_architecture(d->name);
+    return amd != TCONV_ARCHITECTURE_OTHER ? amd : tconv_mobile_architecture(d->name, d->vendor);
+}
+
+/* rusticl says CL_GLOBAL of every device. Of its GPUs only Mali emulates local memory. */
+static bool has_own_local_memory(cl_device_id device, const tconv_device_info *d)
+{
+    cl_device_local_mem_type type = CL_GLOBAL;
+    clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_TYPE, sizeof type, &type, NULL);
+    const bool unknown = strcmp(d->platform, "rusticl") == 0 && d->kind == TCONV_DEVICE_GPU;
+    return type == CL_LOCAL || (unknown && d->architecture != TCONV_ARCHITECTURE_MALI);
 }
 
 static tconv_device_kind kind_of(cl_device_type type)
@@ -195,9 +205,6 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     if (clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof limits, limits, NULL) ==
         CL_SUCCESS)
         for (int i = 0; i < 3; i++) d.work_item_limit[i] = limits[i];
-    cl_device_local_mem_type local = CL_GLOBAL;
-    clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_TYPE, sizeof local, &local, NULL);
-    d.dedicated_local = local == CL_LOCAL;
     cl_device_fp_config single = 0, twice = 0;
     clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single, NULL);
     d.fma = (single & CL_FP_FMA) != 0;
@@ -217,6 +224,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
         read_number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(cl_ulong)) >> 10;
     d.constant_kib = constant_kib < UINT32_MAX ? (uint32_t)constant_kib : UINT32_MAX;
     d.architecture = architecture_of(device, &d);
+    d.dedicated_local = has_own_local_memory(device, &d);
 
     /* If a device does not answer, assume one work-item at a time, and buffers of the size that
      * OpenCL 1.2 guarantees. */

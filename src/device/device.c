@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "device/device_internal.h"
 #include "device/environment.h"
+#include "device/gpu_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,9 +136,10 @@ atomic_int *tconv_device_verdict(tconv_device *device, const char *probe)
 
 double tconv_device_launch_ms(const tconv_device *device)
 {
-    enum { GPU_MS = 500 };
+    enum { GPU_MS = 500, MOBILE_MS = 50 };
     if (device->launch_ms >= 0) return device->launch_ms;
-    return device->info.kind == TCONV_DEVICE_GPU ? GPU_MS : 0;
+    if (device->info.kind != TCONV_DEVICE_GPU) return 0;
+    return tconv_is_mobile(device->info.architecture) ? MOBILE_MS : GPU_MS;
 }
 
 bool tconv_device_has_own_sources(const tconv_device *device)

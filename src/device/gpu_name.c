@@ -28,3 +28,38 @@ tconv_architecture tconv_amd_architecture(const char *name)
         if (strncmp(chip, rdna[i], strlen(rdna[i])) == 0) return TCONV_ARCHITECTURE_AMD_RDNA;
     return TCONV_ARCHITECTURE_AMD_CDNA;
 }
+
+/* Freedreno's names: "FD740". */
+static bool is_freedreno(const char *name)
+{
+    return strncmp(name, "FD", 2) == 0 && name[2] >= '0' && name[2] <= '9';
+}
+
+tconv_architecture tconv_mobile_architecture(const char *name, const char *vendor)
+{
+    static const struct {
+        const char *text;
+        tconv_architecture architecture;
+    } products[] = {{"Mali", TCONV_ARCHITECTURE_MALI},
+                    {"Immortalis", TCONV_ARCHITECTURE_MALI},
+                    {"Adreno", TCONV_ARCHITECTURE_ADRENO},
+                    {"PowerVR", TCONV_ARCHITECTURE_POWERVR}},
+      vendors[] = {{"ARM", TCONV_ARCHITECTURE_MALI},
+                   {"Arm", TCONV_ARCHITECTURE_MALI},
+                   {"QUALCOMM", TCONV_ARCHITECTURE_ADRENO},
+                   {"Qualcomm", TCONV_ARCHITECTURE_ADRENO},
+                   {"Imagination", TCONV_ARCHITECTURE_POWERVR}};
+    if (is_freedreno(name)) return TCONV_ARCHITECTURE_ADRENO;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        if (strstr(name, products[i].text) != NULL) return products[i].architecture;
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++)
+        if (strncmp(vendor, vendors[i].text, strlen(vendors[i].text)) == 0)
+            return vendors[i].architecture;
+    return TCONV_ARCHITECTURE_OTHER;
+}
+
+bool tconv_is_mobile(tconv_architecture architecture)
+{
+    return architecture == TCONV_ARCHITECTURE_MALI || architecture == TCONV_ARCHITECTURE_ADRENO ||
+           architecture == TCONV_ARCHITECTURE_POWERVR;
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct tconv_machine: name, value, least value, unit, meaning. The values are those
  * of a CPU with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. The least
- * value is 1 if the model divides by the field or makes an integer of it. Cycles are those of
- * one core. A "madd" is one multiply-add of one lane at full speed; a core does lanes * adds of
- * them in a cycle. */
+ * value is 1 if the model divides by the field or makes an integer of it, or what kernels need.
+ * Cycles are those of one core. A "madd" is one multiply-add of one lane at full speed; a core does
+ * lanes * adds of them in a cycle. */
 #ifndef TCONV_ALGORITHM_MACHINE_FIELDS_H
 #define TCONV_ALGORITHM_MACHINE_FIELDS_H
 
@@ -27,6 +27,7 @@
 /* GPU defaults, fitted to times predicted from code compiled for NVIDIA cards; used for any GPU
  * without its own table. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
+    F(item_sums, 128, 16, "number", "sums of 32 bits that a work-item may keep in registers")      \
     F(unit_lanes, 128, 1, "per cycle", "multiply-adds of a compute unit")                          \
     F(warp, 32, 1, "number", "work-items that go on together")                                     \
     F(unit_warps, 32, 1, "number", "warps that a compute unit holds")                              \
@@ -135,6 +136,21 @@
     F(matrix_finish_wait, 1570, 1610)                                                              \
     F(matrix_part_wait, 280, 243)
 
+/* GPUs of phones: Mali, Adreno, PowerVR. These are data sheets' numbers of a Mali-G78, an Adreno 740
+ * and a Rogue GE8320; no such GPU was measured. A work-item of Mali has 64 registers. */
+#define TCONV_MOBILE_FIELDS(F)                                                                     \
+    F(item_sums, 16, 32, 32)                                                                       \
+    F(unit_lanes, 32, 256, 32)                                                                     \
+    F(warp, 16, 64, 32)                                                                            \
+    F(unit_warps, 64, 32, 16)                                                                      \
+    F(unit_registers, 32768, 49152, 32768)                                                         \
+    F(unit_issue, 1.6, 3.2, 0.8)                                                                   \
+    F(unit_read, 4, 8, 8)                                                                          \
+    F(unit_local, 1, 1, 1)                                                                         \
+    F(unit_l2, 16, 32, 32)                                                                         \
+    F(unit_dram, 3, 16, 16)                                                                        \
+    F(direct_dense, 1e6, 1e6, 1e6)
+
 /* Intel's GPUs since Xe-HP, by data sheets (cost/gpu.c names them): Xe-HP and Xe-HPG, whose
  * sub-groups have 8 lanes at least; then Xe-HPC and Xe2, where they have 16. A core has 128 lanes,
  * 512 KiB of registers and 128 KiB of local memory, of which a work-group of Xe-HPG may have half.
@@ -147,6 +163,7 @@
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \
+    F(direct_dense, 8, 0, "number", "input channels of a group, at most, for vectors of channels") \
     F(direct_begin, 220, 0, "number", "instructions before the first product")                     \
     F(direct_begin_loads, 45, 0, "number", "loads before the first product")                       \
     F(direct_begin_wait, 3500, 0, "cycles", "of these loads")                                      \

@@ -74,7 +74,13 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
 struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t acc_bytes)
 {
     struct tconv_machine machine = wide;
-    enum { LEAST_L3 = 4 << 20, MOST_L3 = 32 << 20, LEAST_CLOCK = 500 };
+    enum {
+        LEAST_L3 = 4 << 20,
+        MOST_L3 = 32 << 20,
+        LEAST_CLOCK = 500,
+        FEW_SUMS = 16,
+        ANY_CHANNELS = 1000000
+    };
     if (device->compute_units > 0) machine.units = device->compute_units;
     if (device->vector_width > 1) machine.lanes = device->vector_width;
     /* Some runtimes report a core's second-level cache as the last one, and impossible clocks. A
@@ -97,6 +103,15 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
 #undef FIELD
     }
     if (rdna) machine.units *= 2;
+    const bool mali = device->architecture == TCONV_ARCHITECTURE_MALI,
+               adreno = device->architecture == TCONV_ARCHITECTURE_ADRENO,
+               powervr = device->architecture == TCONV_ARCHITECTURE_POWERVR;
+    if (mali || adreno || powervr) {
+#define FIELD(name, of_mali, of_adreno, of_powervr)                                                \
+    machine.name = mali ? (of_mali) : adreno ? (of_adreno) : (of_powervr);
+        TCONV_MOBILE_FIELDS(FIELD)
+#undef FIELD
+    }
     if (device->architecture == TCONV_ARCHITECTURE_INTEL_XE_HP) {
 #define FIELD(name, of_8_lanes, of_16_lanes)                                                       \
     machine.name = device->subgroup_least == 8 ? (of_8_lanes) : (of_16_lanes);
@@ -108,7 +123,18 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
         TCONV_NVIDIA_FIELDS(FIELD)
 #undef FIELD
     }
+    /* Unknown GPUs of this kind (VideoCore, Vivante) have as few registers as Mali, and no tiles in
+     * local memory for layers with many channels. */
+    if (tconv_emulates_local_memory(device)) {
+        machine.item_sums = FEW_SUMS;
+        machine.direct_dense = ANY_CHANNELS;
+    }
     return machine;
+}
+
+bool tconv_emulates_local_memory(const tconv_device_info *device)
+{
+    return device->kind == TCONV_DEVICE_GPU && !device->dedicated_local;
 }
 
 double tconv_machine_unsuited(const tconv_device_info *device, double cost)

@@ -43,6 +43,10 @@ const struct tconv_machine_field *tconv_machine_field_at(int index);
  * the algorithm runs only when named. */
 double tconv_machine_unsuited(const tconv_device_info *device, double cost);
 
+/* True for a GPU whose local memory is a part of global memory: copies into it take time and save
+ * no loads. On CPUs they do, because caches hold it. */
+bool tconv_emulates_local_memory(const tconv_device_info *device);
+
 /* Converts a cost to milliseconds. */
 double tconv_machine_ms(const struct tconv_machine *machine, double cost);
 

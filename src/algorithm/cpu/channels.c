@@ -671,7 +671,8 @@ static tconv_status write(const struct tconv_request *request,
 
 /* The common members of the three algorithms, which are one source with different options. */
 #define COMMON                                                                                     \
-    .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,           \
+    .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .stages_locally = true,            \
+    .program_parameters = 4,                                                                       \
     .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"},     \
     .enumerate = enumerate, .write = write
 

@@ -437,6 +437,7 @@ const struct tconv_algorithm tconv_packed = {
                "vectors: for CPUs",
     .source = "cpu/packed.cl",
     .made_for = TCONV_FOR_VECTORS,
+    .stages_locally = true,
     .tile_names = {"flat", "vw", "nx", "mw", "tiles", "blocks", "chunk"},
     .program_parameters = 4,
     .enumerate = enumerate,

@@ -412,6 +412,7 @@ const struct tconv_algorithm tconv_thin = {
                "vectors: for CPUs",
     .source = "cpu/thin.cl",
     .made_for = TCONV_FOR_VECTORS,
+    .stages_locally = true,
     .tile_names = {"vw", "nx", "mw", "ry", "tiles", "bands", "planes"},
     .program_parameters = 4,
     .enumerate = enumerate,

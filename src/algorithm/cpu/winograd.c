@@ -413,6 +413,7 @@ const struct tconv_algorithm tconv_winograd = {
                "CPUs",
     .source = "cpu/winograd.cl",
     .made_for = TCONV_FOR_VECTORS,
+    .stages_locally = true,
     .tile_names = {"mz", "my", "mx", "vw", "nx", "mw", "teams", "blocks", "chunk"},
     .program_parameters = 6,
     .enumerate = enumerate,

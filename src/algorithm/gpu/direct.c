@@ -18,7 +18,7 @@ enum {
     MOST_ROUNDS = 16,     /* of a work-item */
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
     MOST_BYTES = 16,      /* of a load or store */
-    MOST_DENSE = 8,       /* input channels of a group, for vectors */
+    MOST_DENSE = 8,       /* input channels of a group, for vectors along x */
     MOST_PRODUCTS = 64,   /* of a vector of outputs along x with a row of taps */
 };
 
@@ -191,7 +191,8 @@ static bool has_vectors(const struct direct *g, const struct tconv_request *requ
     if ((layer->data_type != TCONV_F32 && size != 2) || !tconv_type_is_floating(layer->data_type) ||
         layer->filter_type != layer->data_type || vw * size > MOST_BYTES)
         return false;
-    if (layer->in_channels > MOST_DENSE || !has_steps(g, true, vw)) return false;
+    const double most = g->last ? g->folded.machine->direct_dense : MOST_DENSE;
+    if ((double)layer->in_channels > most || !has_steps(g, true, vw)) return false;
     if (g->last)
         return (g->depthwise ? layer->groups : layer->out_channels) % vw == 0 &&
                has_steps(g, false, g->depthwise || layer->in_channels % vw == 0 ? vw : 1);
@@ -374,11 +375,16 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
             !tconv_folded_group_too_long(most_products(&g->folded) * (double)outputs, device));
 }
 
-/* True if compilers keep the sums of a work-item in registers. */
+/* True if compilers keep the sums of a work-item in registers. Each output has inputs and an
+ * address as well, with channels last addresses for every tap: compiled for AMD's gfx1030 with 64
+ * registers instead of 256, 16 sums in vectors spill up to 124 of them, and 8 outputs of one lane
+ * up to 41. */
 static bool holds_sums(const struct direct *g, const int64_t *tile, const tconv_device_info *device)
 {
     const bool intel = device->subgroup_least > 0; /* its compiler spills more */
     const int64_t bytes = tile[0] * tile[1] * tile[3] * (int64_t)g->folded.acc_bytes;
+    const int64_t most = (int64_t)g->folded.machine->item_sums;
+    if (bytes / 2 > most || (g->last && tile[0] > most / 4)) return false;
     if (tile[3] == 1) return bytes <= (intel ? 16 : 32);
     return bytes <= (intel ? 32 : 128);
 }

@@ -32,13 +32,23 @@ struct gather {
 static int sums_limit(const struct gather *g, enum tconv_packing packing, int vw,
                       const tconv_device_info *device)
 {
-    const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
+    const int usual = device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24;
+    const int sums = (int)tconv_min(usual, (int64_t)g->folded.machine->item_sums) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool wide = g->folded.acc_bytes > sizeof(float),
                integers = tconv_adds_integers(&g->folded.layer) && packing != TCONV_PACK_QUADS;
     /* Registers of Intel's older GPUs have 32 bytes, and programs for them spill sums of f64. */
     const bool old = device->subgroup_least > 0 && !tconv_has_large_registers(device);
     return wide && (integers || old) ? sums / 4 : wide || integers ? sums / 2 : sums;
+}
+
+/* True if the sums of a work-item are in registers. One block of channels may have more of them
+ * than sums_limit allows. */
+static bool holds_sums(const struct gather *g)
+{
+    const int64_t phases = g->merged ? g->folded.x.stride : 1,
+                  words = (int64_t)(g->folded.acc_bytes / sizeof(float));
+    return g->vw == 1 || g->vw * g->mw * phases * words <= (int64_t)g->folded.machine->item_sums;
 }
 
 /* Time of a vector's multiply-add, at best 1. Loads of inputs and weights compete with it. */
@@ -266,6 +276,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const bool unrolled = request->device->kind != TCONV_DEVICE_GPU || !g.merged ||
                           g.folded.x.stride < 4;
     for (g.vw = unrolled ? WIDEST : 1; g.vw >= 1; g.vw /= 2) {
+        if (!holds_sums(&g)) continue;
         derive(&g);
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;

@@ -320,6 +320,7 @@ const struct tconv_algorithm tconv_matrix_group = {
     .source = "gpu/matrix.cl",
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,
+    .stages_locally = true,
     .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "copy", "parts"},
     .program_parameters = 8,
     .enumerate = enumerate,

@@ -107,7 +107,8 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
     const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
-    const int64_t sums = few || wide ? 16 : converts ? 32 : many ? 128 : 64;
+    const int64_t usual = few || wide ? 16 : converts ? 32 : many ? 128 : 64;
+    const int64_t sums = tconv_min(usual, (int64_t)g->folded.machine->item_sums / (wide ? 2 : 1));
     /* With channels last a stage of 16 channels reads more of each cache line. It matters on
      * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
@@ -209,6 +210,7 @@ const struct tconv_algorithm tconv_tiled_group = {
                "registers: for GPUs",
     .source = "gpu/tiled.cl",
     .made_for = TCONV_FOR_LANES,
+    .stages_locally = true,
     .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks", "split", "parts"},
     .program_parameters = 7,
     .enumerate = enumerate,

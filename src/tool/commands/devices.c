@@ -42,11 +42,17 @@ static const char *unit_name(tconv_matrix_unit unit)
 
 static const char *architecture_name(tconv_architecture architecture)
 {
-    return architecture == TCONV_ARCHITECTURE_NVIDIA        ? "NVIDIA"
-           : architecture == TCONV_ARCHITECTURE_AMD_RDNA    ? "AMD RDNA"
-           : architecture == TCONV_ARCHITECTURE_AMD_CDNA    ? "AMD CDNA"
-           : architecture == TCONV_ARCHITECTURE_INTEL_XE_HP ? "Intel Xe-HP"
-                                                            : "other";
+    switch (architecture) {
+    case TCONV_ARCHITECTURE_NVIDIA: return "NVIDIA";
+    case TCONV_ARCHITECTURE_AMD_RDNA: return "AMD RDNA";
+    case TCONV_ARCHITECTURE_AMD_CDNA: return "AMD CDNA";
+    case TCONV_ARCHITECTURE_MALI: return "Mali";
+    case TCONV_ARCHITECTURE_ADRENO: return "Adreno";
+    case TCONV_ARCHITECTURE_POWERVR: return "PowerVR";
+    case TCONV_ARCHITECTURE_INTEL_XE_HP: return "Intel Xe-HP";
+    case TCONV_ARCHITECTURE_OTHER: break;
+    }
+    return "other";
 }
 
 json_t *device_json(int number, const tconv_device_info *d)
