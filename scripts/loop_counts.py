@@ -26,10 +26,10 @@ import offline_gate as gate
 COMPILERS = {"clang": gate.clang_ptx, "libNVVM": gate.libnvvm_ptx}
 LAYERS = ("B24", "B25", "B43", "B10", "B07")
 # What the kernels reach today. B07 has so few tiles that selection takes small ones, with fewer products for each load.
-MOST_PER_MMA = {"clang": {"B07": 7.9, "B10": 3.3, "B24": 3.3, "B25": 2.8, "B43": 2.8},
-                "libNVVM": {"B07": 7.2, "B10": 3.3, "B24": 3.3, "B25": 2.8, "B43": 2.8}}
-# If the data are not copied, because a second launch would cost more.
-MOST_PER_MMA_OF_PLAIN_DATA = 7.9
+MOST_PER_MMA = {"clang": {"B07": 7.2, "B10": 3.1, "B24": 3.1, "B25": 2.7, "B43": 2.7},
+                "libNVVM": {"B07": 7.2, "B10": 3.1, "B24": 3.1, "B25": 2.7, "B43": 2.7}}
+# If the data are not copied, because a second launch would cost more. Of B07, whose tiles are small; 7.9 of others.
+MOST_PER_MMA_OF_PLAIN_DATA = {"B07": 9.9}
 MOST_BEFORE_COPY = 400
 LANES = 8  # channels of 16 bytes
 
@@ -103,6 +103,7 @@ def count(tools, make_ptx, target, layer, taps):
     return {
         "tile": "%(MT)s x %(NT)s x %(KT)s" % option,
         "copied": "COPY" in option,
+        "split": option["SPLIT"] == "1",
         "all": len(loop),
         "mma": sum("MMA" in line for line in loop),
         "short": sum(bool(re.search(r"\bLD[\w.]*\.[SU]16\b", line)) for line in loop),
@@ -139,13 +140,13 @@ def main():
                 compiler, layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"], c["mma"], each, c["short"],
                 c["before"], c["stores"], c["registers"], c["kib"]))
             plain = data_format == "NCX" and not c["copied"]
-            most_per_mma = MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[compiler][layer["layer"]]
+            most_per_mma = MOST_PER_MMA_OF_PLAIN_DATA.get(layer["layer"], 7.9) if plain else MOST_PER_MMA[compiler][layer["layer"]]
             limits = (("instructions for each mma", each, most_per_mma),
                       ("loads of two bytes", c["short"], c["mma"] if plain else 0),
                       ("instructions before the first copy", c["before"], MOST_BEFORE_COPY))
             wrong += ["%s by %s %s: %.2f %s, at most %g" % (layer["layer"], compiler, data_format, n, what, most)
                       for what, n, most in limits if n > most]
-            if data_format == "NXC" and c["stores"] == 0:
+            if data_format == "NXC" and c["stores"] == 0 and not c["split"]:  # sums of parts of the channels are stored by another launch
                 wrong.append("%s by %s %s: no store of 16 bytes" % (layer["layer"], compiler, data_format))
     print("\ncompiler layer type  vectors  loads of 16 bytes  of 4 and 8  of 2  stores of 16 bytes  of 4 and 8  of 2")
     for kind in ("f16", "bf16"):
