@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/struct_size.h"
+#include "base/view.h"
 #include "geometry/count.h"
 
 #include <inttypes.h>
@@ -39,23 +40,21 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
     return TCONV_OK;
 }
 
-tconv_status tconv_geometry_narrow(tconv_geometry *g, int64_t begin, int64_t end,
-                                   tconv_error *error)
+tconv_status tconv_geometry_narrow(const tconv_problem *problem, tconv_geometry *g, int64_t begin,
+                                   int64_t end, tconv_error *error)
 {
     if (begin == 0 && end == 0) return TCONV_OK;
     int64_t first, last;
     const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
     if (status != TCONV_OK) return status;
     const int rows_at = g->data_format == TCONV_NXC ? 1 : 2;
-    if (g->data_bytes != 0)
-        g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
-    g->output_bytes = g->output_bytes / (uint64_t)g->output[0] * (uint64_t)(end - begin);
     g->pad_begin[0] += begin - first * g->stride[0];
     g->input[0] = last - first;
     g->output[0] = end - begin;
     g->output_shape.dim[rows_at] = end - begin;
     g->pad_end[0] = g->stride[0] * (g->input[0] - 1) + g->dilation[0] * (g->kernel[0] - 1) + 1 -
                     g->pad_begin[0] - g->output[0];
+    tconv_count_bytes(problem, g);
     return tconv_count_macs(g, &g->macs) ? TCONV_OK
                                          : tconv_fail(error, TCONV_ERROR_INTERNAL,
                                                       "the work of a window does not fit 64 bits");

@@ -275,8 +275,8 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_status status;
     if ((status = check_math(options, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
-        (status = tconv_geometry_narrow(&geometry, options->output_begin, options->output_end,
-                                        error)) != TCONV_OK ||
+        (status = tconv_geometry_narrow(problem, &geometry, options->output_begin,
+                                        options->output_end, error)) != TCONV_OK ||
         (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||
