@@ -155,19 +155,15 @@ typedef struct tconv_problem {
 } tconv_problem;
 
 /* Each member is written out, so that compilers do not warn of missing ones, in C and in C++. */
+/* clang-format off */
 #define TCONV_PROBLEM_INIT                                                                         \
     {                                                                                              \
         sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
             TCONV_TYPE_DEFAULT, TCONV_EXPLICIT, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},  \
-            {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT, {0, {0}},   \
-            {0, {0}},                                                                              \
-        {                                                                                          \
-            0,                                                                                     \
-            {                                                                                      \
-                0                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
+            {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT,             \
+            {0, {0}}, {0, {0}}, {0, {0}}                                                           \
     }
+/* clang-format on */
 
 /* The geometry of a resolved problem. pad_end is informational: pad_begin and the output extent
  * decide everything. Its struct_size reaches at least up to `output`. */
