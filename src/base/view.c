@@ -94,6 +94,48 @@ void tconv_count_bytes(const tconv_problem *p, tconv_geometry *g)
     g->residual_bytes = bytes_of(&residual, g->output_type);
 }
 
+int tconv_view_longest(const struct tconv_view *view)
+{
+    int longest = 0;
+    for (int a = 1; a < view->rank; a++)
+        if ((double)(view->extent[a] - 1) * (double)view->step[a] >
+            (double)(view->extent[longest] - 1) * (double)view->step[longest])
+            longest = a;
+    return longest;
+}
+
+/* Bytes that the axes with steps below `period` reach. False if another step is not a multiple of
+ * the period, or if they reach further than a period. */
+static bool reach_within(const struct tconv_placed *p, uint64_t period, uint64_t *reach)
+{
+    *reach = p->element;
+    for (int a = 0; a < p->view->rank; a++) {
+        const uint64_t step = (uint64_t)p->view->step[a] * p->element;
+        if (p->view->extent[a] <= 1) continue;
+        if (step >= period && step % period != 0) return false;
+        if (step < period) *reach += (uint64_t)(p->view->extent[a] - 1) * step;
+    }
+    return *reach <= period;
+}
+
+/* The bytes of a lie in [begin, begin + reach) modulo the period, and those of b likewise. */
+static bool apart_in(const struct tconv_placed *a, const struct tconv_placed *b, uint64_t period)
+{
+    uint64_t own, other;
+    if (period == 0 || !reach_within(a, period, &own) || !reach_within(b, period, &other))
+        return false;
+    const uint64_t distance = (b->begin % period + period - a->begin % period) % period;
+    return distance >= own && period - distance >= other;
+}
+
+bool tconv_placed_apart(const struct tconv_placed *a, const struct tconv_placed *b)
+{
+    for (int i = 0; i < a->view->rank; i++)
+        if (a->view->extent[i] > 1 && apart_in(a, b, (uint64_t)a->view->step[i] * a->element))
+            return true;
+    return false;
+}
+
 int64_t tconv_view_elements(const struct tconv_view *view)
 {
     int64_t elements = 1;

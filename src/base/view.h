@@ -8,7 +8,12 @@
 enum { TCONV_TENSOR_AXES = TCONV_MAX_AXES + 2 };
 
 /* The tensors that may have steps, in the order of their rows in base/members.h. */
-enum tconv_spaced { TCONV_SPACED_DATA, TCONV_SPACED_OUTPUT, TCONV_SPACED_RESIDUAL };
+enum tconv_spaced {
+    TCONV_SPACED_DATA,
+    TCONV_SPACED_OUTPUT,
+    TCONV_SPACED_RESIDUAL,
+    TCONV_SPACED_TENSORS
+};
 
 /* Extent and element step of each axis, in the tensor's own axis order. */
 struct tconv_view {
@@ -33,6 +38,18 @@ bool tconv_view_is_dense(const struct tconv_view *view);
 /* Elements from the first one to the last one, with both; 0 if the tensor is empty. False if an
  * index needs more than 63 bits. */
 bool tconv_view_span(const struct tconv_view *view, int64_t *elements);
+
+/* The axis along which the tensor reaches furthest. */
+int tconv_view_longest(const struct tconv_view *view);
+
+/* True if two tensors of one buffer are known to share no byte, although their ranges overlap: they
+ * lie in different parts of a period, such as different channels of a tensor whose channels are the
+ * last axis. `begin` is the first byte, `element` the bytes of an element. */
+struct tconv_placed {
+    const struct tconv_view *view;
+    uint64_t begin, element;
+};
+bool tconv_placed_apart(const struct tconv_placed *a, const struct tconv_placed *b);
 
 /* How many elements the tensor has, and where element number `index` lies, counted in the order of
  * the axes. */

@@ -71,14 +71,10 @@ static tconv_status check_bytes(const struct tconv_view *view, enum tconv_spaced
                                 tconv_type type, tconv_error *error)
 {
     int64_t elements, bytes;
-    int axis = 0; /* the one that reaches furthest */
     if (tconv_view_span(view, &elements) &&
         tconv_mul(elements, (int64_t)tconv_type_size(type), &bytes))
         return TCONV_OK;
-    for (int a = 1; a < view->rank; a++)
-        if ((double)(view->extent[a] - 1) * (double)view->step[a] >
-            (double)(view->extent[axis] - 1) * (double)view->step[axis])
-            axis = a;
+    const int axis = tconv_view_longest(view);
     return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
                       "%s is %" PRId64 " at axis %d, whose extent is %" PRId64
                       ": the bytes that %s reaches overflow 63 bits",
