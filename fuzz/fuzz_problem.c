@@ -16,7 +16,8 @@
  * pads_begin, pads_end, output_padding, output_shape, each as a count and values; the number of an
  * algorithm from 1 on (0: one that the input draws, or all of them), the number of a described
  * device, math, workspace_limit; of the epilogue what it has (1 bias, 2 scale, 4 residual, 8
- * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output. So
+ * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output; element
+ * steps of data, output and residual, each as a count and values. So
  * "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
 #include "described.h"
 #include "exact.h"
