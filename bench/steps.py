@@ -42,9 +42,12 @@ def options(row: dict[str, str], batch: int, last: bool) -> list[str]:
 def tool(arguments: argparse.Namespace, *words: str) -> dict:
     device = ["--device", arguments.device] if arguments.device else []
     done = subprocess.run(
-        [arguments.tool, *words, *device, "--quiet", "--json", "-"] if words[0] != "shape" else
-        [arguments.tool, *words, "--quiet", "--json", "-"],
-        check=True, capture_output=True, text=True,
+        [arguments.tool, *words, *device, "--quiet", "--json", "-"]
+        if words[0] != "shape"
+        else [arguments.tool, *words, "--quiet", "--json", "-"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return json.loads(done.stdout)
 
@@ -80,7 +83,10 @@ def main() -> None:
                     algorithms[kind] = found["algorithm"]
             ratios.append(best[1] / best[0])
             used = algorithms[0] if algorithms[0] == algorithms[1] else " / ".join(algorithms)
-            print(f"| {name} {rows[name]['layer']} | {used} | {best[0]:.3f} | {best[1]:.3f} | {ratios[-1]:.3f} |", flush=True)
+            print(
+                f"| {name} {rows[name]['layer']} | {used} | {best[0]:.3f} | {best[1]:.3f} | {ratios[-1]:.3f} |",
+                flush=True,
+            )
         print(f"\ngeometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, worst {max(ratios):.3f}")
 
 
