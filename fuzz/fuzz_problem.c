@@ -16,9 +16,9 @@
  * pads_begin, pads_end, output_padding, output_shape, each as a count and values; the number of an
  * algorithm from 1 on (0: one that the input draws, or all of them), the number of a described
  * device, math, workspace_limit; of the epilogue what it has (1 bias, 2 scale, 4 residual, 8
- * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output; element
- * steps of data, output and residual, each as a count and values. So
- * "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
+ * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output;
+ * element steps of data, output and residual, each as a count and values. So "100 1=0 000 41k88
+ * ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
 #include "described.h"
 #include "exact.h"
 #include "fuzz.h"
@@ -211,7 +211,7 @@ static void check_window(const tconv_problem *p, const tconv_geometry *g)
     int64_t first, last;
     tconv_geometry part = *g;
     if (tconv_window_input(g, begin, end, &first, &last, NULL) != TCONV_OK ||
-        tconv_geometry_narrow(p, &part, begin, end, NULL) != TCONV_OK)
+        tconv_resolve_window(p, begin, end, &part, NULL) != TCONV_OK)
         fuzz_fail("rows %lld to %lld are refused", (long long)begin, (long long)end);
     const bool none = first == last && g->input[0] == 0;
     if (first < 0 || last < first || last > g->input[0] || (first == last && !none))

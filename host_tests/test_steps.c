@@ -58,14 +58,21 @@ static void windows_keep_given_steps(void **state)
     (void)state;
     tconv_problem p = upsampling();
     p.output_steps = (tconv_steps){4, {1000, 100, 10, 1}};
-    tconv_geometry g = resolved(&p);
-    assert_int_equal(tconv_geometry_narrow(&p, &g, 2, 4, NULL), TCONV_OK);
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    assert_int_equal(tconv_resolve_window(&p, 2, 4, &g, NULL), TCONV_OK);
     const struct tconv_view data = tconv_view_of(&p, &g, TCONV_SPACED_DATA),
                             output = tconv_view_of(&p, &g, TCONV_SPACED_OUTPUT);
     assert_int_equal(data.step[1], 5); /* one input row */
     assert_int_equal(output.step[1], 100);
     assert_int_equal(g.data_bytes, 4 * 2 * 3 * 5);
     assert_int_equal(g.output_bytes, 4 * (1000 + 500 + 10 + 9 + 1));
+    /* Steps of an array with the window's rows need not suffice for all rows. */
+    p.output_steps = (tconv_steps){4, {200, 25, 10, 1}};
+    assert_int_equal(tconv_resolve(&p, &g, NULL), TCONV_ERROR_ATTRIBUTE);
+    assert_int_equal(tconv_resolve_window(&p, 2, 4, &g, NULL), TCONV_OK);
+    assert_int_equal(g.output_bytes, 4 * (200 + 5 * 25 + 10 + 9 + 1));
+    p.output_steps.value[1] = 19;
+    assert_int_equal(tconv_resolve_window(&p, 2, 4, &g, NULL), TCONV_ERROR_ATTRIBUTE);
 }
 
 static void wrong_steps_are_refused_with_axis_and_values(void **state)

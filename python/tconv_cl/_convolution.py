@@ -428,7 +428,7 @@ def _run(
         _opencl.check_arrays(arrays)
     else:
         given = arrays.out
-        arrays = _host.in_place(arrays, window=window is not None)
+        arrays = _host.in_place(arrays)
     request = Request(
         attributes,
         Tensor(arrays.data.shape, type_of("data", arrays.data.dtype), element_steps(arrays.data) or ()),

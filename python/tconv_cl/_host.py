@@ -19,9 +19,9 @@ LINE = 64  # bytes that processors store at once
 TOO_HARD: Any = getattr(np, "exceptions", np).TooHardError  # NumPy 1.24 has it in its main module
 
 
-def in_place(arrays: Arrays, *, window: bool) -> Arrays:
-    """The arrays as the library takes them: data and residual with steps, all others dense, by copies if needed. With a
-    window all are dense. `out` may be a copy, too."""
+def in_place(arrays: Arrays) -> Arrays:
+    """The arrays as the library takes them: data, residual and out with steps, all others dense, by copies if needed.
+    `out` may be a copy, too."""
     if isinstance(arrays.out, (list, tuple)):
         raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
     arrays = Arrays(
@@ -39,14 +39,14 @@ def in_place(arrays: Arrays, *, window: bool) -> Arrays:
     copies = {
         name: np.array(array, order="C") if name == "out" else np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()
-        if array is not None and not array.flags.c_contiguous and not _usable(name, array, window)
+        if array is not None and not array.flags.c_contiguous and not _usable(name, array)
     }
     return arrays._replace(**copies)
 
 
-def _usable(name: str, array: np.ndarray[Any, Any], window: bool) -> bool:
+def _usable(name: str, array: np.ndarray[Any, Any]) -> bool:
     """Whether the library takes an array that is not dense where it lies."""
-    if window or name not in ("data", "residual", "out") or not array.flags.aligned:
+    if name not in ("data", "residual", "out") or not array.flags.aligned:
         return False
     return element_steps(array, least=0 if name == "residual" else 1) is not None
 

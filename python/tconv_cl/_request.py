@@ -78,7 +78,6 @@ class Attributes(NamedTuple):
             output_type=self.output_type,
             **{name: _list(name, value, axes) for name, value in zip(LISTS, self.lists)},
             **dict(zip(NAMES, self.names)),
-            data_steps=steps_of(data.steps),
         )
         if self.groups is not None or (self.data_format, self.filter_format) != (1, 1):
             problem.operation = ONEAPI_CONV_BACKPROP

@@ -5,10 +5,10 @@
 #include "base/element_types.h"
 #include "base/error.h"
 #include "base/members.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
 #include "geometry/rules.h"
-#include "geometry/steps.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/members.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/text.h"
 
@@ -101,7 +102,7 @@ int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
         tconv_resolve(&p, &g, NULL) != TCONV_OK)
         return 0;
     /* Notes are about extents and pads: with another output the given steps might not fit. */
-    p.data_steps.count = p.output_steps.count = p.residual_steps.count = 0;
+    p = tconv_without_steps(&p);
     const bool has_output = p.output_shape.count != 0;
     if (ignores_pads(&p, &g))
         tconv_text_add(&text, "the given pads have no effect: %s%s\n",

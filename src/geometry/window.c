@@ -6,8 +6,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
-#include "base/view.h"
 #include "geometry/count.h"
 
 #include <inttypes.h>
@@ -40,10 +40,8 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
     return TCONV_OK;
 }
 
-tconv_status tconv_geometry_narrow(const tconv_problem *problem, tconv_geometry *g, int64_t begin,
-                                   int64_t end, tconv_error *error)
+static tconv_status narrow(tconv_geometry *g, int64_t begin, int64_t end, tconv_error *error)
 {
-    if (begin == 0 && end == 0) return TCONV_OK;
     int64_t first, last;
     const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
     if (status != TCONV_OK) return status;
@@ -54,8 +52,17 @@ tconv_status tconv_geometry_narrow(const tconv_problem *problem, tconv_geometry 
     g->output_shape.dim[rows_at] = end - begin;
     g->pad_end[0] = g->stride[0] * (g->input[0] - 1) + g->dilation[0] * (g->kernel[0] - 1) + 1 -
                     g->pad_begin[0] - g->output[0];
-    tconv_count_bytes(problem, g);
     return tconv_count_macs(g, &g->macs) ? TCONV_OK
                                          : tconv_fail(error, TCONV_ERROR_INTERNAL,
                                                       "the work of a window does not fit 64 bits");
+}
+
+tconv_status tconv_resolve_window(const tconv_problem *problem, int64_t begin, int64_t end,
+                                  tconv_geometry *geometry, tconv_error *error)
+{
+    if (begin == 0 && end == 0) return tconv_resolve(problem, geometry, error);
+    const tconv_problem dense = tconv_without_steps(problem);
+    tconv_status status = tconv_resolve(&dense, geometry, error);
+    if (status == TCONV_OK) status = narrow(geometry, begin, end, error);
+    return status == TCONV_OK ? tconv_steps_resolve(problem, geometry, error) : status;
 }

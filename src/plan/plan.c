@@ -274,9 +274,8 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_plan *plan = NULL;
     tconv_status status;
     if ((status = check_math(options, error)) != TCONV_OK ||
-        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
-        (status = tconv_geometry_narrow(problem, &geometry, options->output_begin,
-                                        options->output_end, error)) != TCONV_OK ||
+        (status = tconv_resolve_window(problem, options->output_begin, options->output_end,
+                                       &geometry, error)) != TCONV_OK ||
         (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||

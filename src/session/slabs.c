@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/view.h"
 #include "session/session_internal.h"
@@ -307,12 +308,10 @@ static void finish_queues(struct worker *w)
 static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kind)
 {
     struct job *job = w->job;
-    tconv_problem problem = job->call.problem;
+    tconv_problem problem = tconv_without_steps(&job->call.problem); /* slabs are dense */
     tconv_plan_options options = job->call.options;
     tconv_error error;
     problem.data.dim[0] = kind->items;
-    problem.data_steps.count = problem.output_steps.count = problem.residual_steps.count =
-        0;                                                /* slabs are dense on the device */
     const int64_t first = job->call.options.output_begin; /* 0 without a window */
     options.output_begin = first + slab->output_begin;
     options.output_end = first + slab->output_end;
@@ -648,7 +647,6 @@ static tconv_status take_window(struct job *job, tconv_error *error)
     g->pad_begin[0] += begin - first * g->stride[0];
     g->input[0] = last - first;
     g->output[0] = end - begin;
-    tconv_count_bytes(&job->call.problem, g);
     return TCONV_OK;
 }
 
@@ -660,6 +658,21 @@ static struct tensor tensor_of(const struct job *job, enum tconv_spaced which, t
     tensor.dense = tconv_view_is_dense(&tensor.view);
     for (int a = 0; a < tensor.view.rank; a++) tensor.bytes *= (uint64_t)tensor.view.extent[a];
     return tensor;
+}
+
+/* Resolves the problem for the arrays, and finds how they lie in memory. */
+static tconv_status resolve_arrays(struct job *job, tconv_error *error)
+{
+    const tconv_problem *problem = &job->call.problem, dense = tconv_without_steps(problem);
+    tconv_status status;
+    if ((status = tconv_resolve(&dense, &job->geometry, error)) != TCONV_OK ||
+        (status = take_window(job, error)) != TCONV_OK ||
+        (status = tconv_steps_resolve(problem, &job->geometry, error)) != TCONV_OK)
+        return status;
+    job->data = tensor_of(job, TCONV_SPACED_DATA, problem->data_type);
+    job->output = tensor_of(job, TCONV_SPACED_OUTPUT, job->geometry.output_type);
+    job->residual = tensor_of(job, TCONV_SPACED_RESIDUAL, job->geometry.output_type);
+    return TCONV_OK;
 }
 
 tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
@@ -674,14 +687,10 @@ tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
         (status = tconv_session_read(problem, options, arrays, &job.call, error)) != TCONV_OK ||
         (status = tconv_struct_read(TCONV_SIZED_SLABS_OPTIONS, slabs, &job.slabs, error)) !=
             TCONV_OK ||
-        (status = tconv_resolve(&job.call.problem, &job.geometry, error)) != TCONV_OK ||
-        (status = take_window(&job, error)) != TCONV_OK ||
+        (status = resolve_arrays(&job, error)) != TCONV_OK ||
         (status = tconv_check_addressable(&job.geometry, error)) != TCONV_OK)
         return status;
     if (job.geometry.output_bytes == 0) return TCONV_OK;
-    job.data = tensor_of(&job, TCONV_SPACED_DATA, job.call.problem.data_type);
-    job.output = tensor_of(&job, TCONV_SPACED_OUTPUT, job.geometry.output_type);
-    job.residual = tensor_of(&job, TCONV_SPACED_RESIDUAL, job.geometry.output_type);
     if ((status = tconv_session_check_arrays(&job.call.arrays, &job.geometry,
                                              &job.call.options.epilogue, error)) != TCONV_OK ||
         (status = check_overlap(&job, error)) != TCONV_OK ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the element steps that a problem gives. */
-#include "geometry/steps.h"
+#include "base/steps.h"
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -98,4 +98,11 @@ tconv_status tconv_steps_resolve(const tconv_problem *p, tconv_geometry *g, tcon
     }
     if (status == TCONV_OK) tconv_count_bytes(p, g);
     return status;
+}
+
+tconv_problem tconv_without_steps(const tconv_problem *problem)
+{
+    tconv_problem dense = *problem;
+    dense.data_steps.count = dense.output_steps.count = dense.residual_steps.count = 0;
+    return dense;
 }
