@@ -97,6 +97,15 @@ static bool streams(const struct tconv_folded_layer *folded)
            folded->machine->streamed_output * folded->machine->l3;
 }
 
+int64_t tconv_folded_point_run(const struct tconv_folded_layer *folded)
+{
+    const struct tconv_layer *layer = &folded->layer;
+    const int64_t channels = layer->groups * layer->out_channels,
+                  bytes = channels * (int64_t)tconv_type_size(layer->output_type);
+    return layer->spaced && bytes % (int64_t)folded->machine->line != 0 ? channels
+                                                                        : folded->x.output_step;
+}
+
 bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
                                int64_t long_run)
 {

@@ -221,8 +221,9 @@ static bool streams(const struct channels *g)
     if (transposed(g)) return tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW);
     if (g->lanes == LANES_PHASES && tconv_folded_output_bytes(&g->folded) <= g->folded.machine->l3)
         return false;
-    return lane_step_of(g) == 1 &&
-           tconv_folded_non_temporal(&g->folded, g->folded.x.output_step, 0);
+    const int64_t run = g->lanes == LANES_PHASES ? g->folded.x.output_step
+                                                 : tconv_folded_point_run(&g->folded);
+    return lane_step_of(g) == 1 && tconv_folded_non_temporal(&g->folded, run, 0);
 }
 
 /* The cost of a tile, in multiply-adds at full speed. */
