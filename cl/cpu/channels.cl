@@ -60,7 +60,7 @@
  *   SLICED       see above                               0, 1
  *   PARTS        see above; not with BATCHED and bytes   0, 1
  *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
- *   STREAM       see epilogue.clh                        0, 1
+ *   STREAM       see epilogue.clh                        0, 1, 2
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #include "cpu/channels_table.h"

@@ -41,15 +41,14 @@ double tconv_folded_issue(const struct tconv_folded_layer *folded, double instru
  * instructions can take longer than the multiply-adds. */
 double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx, int mw);
 
-/* The run of tconv_folded_non_temporal for kernels that store the channels of a point together: the
- * elements from one point along x to the next. A slice of the channels of a larger tensor has gaps
- * there: then the channels of one point, unless they fill whole lines. */
-int64_t tconv_folded_point_run(const struct tconv_folded_layer *folded);
-
 /* True if non-temporal stores pay: the output does not stay in caches, and `run` neighbouring
  * outputs fill whole cache lines or have at least `long_run` bytes (0: this does not count). Parts
  * of a line would be written to memory one by one. */
 bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
                                int64_t long_run);
+
+/* The macro STREAM of kernels that store the channels of a point together. In a slice of the
+ * channels of a larger tensor each point begins and ends at a line, or none does: then 2. */
+int tconv_folded_point_stores(const struct tconv_folded_layer *folded);
 
 #endif
