@@ -12,6 +12,7 @@ enum {
 #define CALL(name, ...) CALL_##name,
 #define WAIT CALL
 #define ANSWER CALL
+#define BUILD CALL
 #define EVENT_CALL CALL
 #define RETAIN CALL
 #define RELEASE CALL
@@ -39,12 +40,14 @@ const struct fault_call fault_calls[] = {
 #define ROW(name, gone, ...) {#name, (const cl_int[]){__VA_ARGS__, 0}, gone},
 #undef WAIT
 #undef ANSWER
+#undef BUILD
 #undef EVENT_CALL
 #undef RETAIN
 #undef CREATE
 #define CALL(name, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define WAIT CALL
 #define ANSWER CALL
+#define BUILD CALL
 #define EVENT_CALL CALL
 #define RETAIN(name, kind, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define RELEASE(name, kind, parameters, arguments, ...) ROW(name, true, __VA_ARGS__)
@@ -139,6 +142,30 @@ static void spill(cl_kernel_work_group_info what, void *value)
     if (spilling > 0) spilling--;
 }
 
+static const char *refused_option;
+static cl_int refusal;
+static int refusals;
+
+void fault_refuse(const char *option, cl_int code)
+{
+    refused_option = option;
+    refusal = code;
+    refusals = 0;
+}
+
+int fault_refusals(void)
+{
+    return refusals;
+}
+
+static bool is_refused(const char *options)
+{
+    if (refused_option == NULL || options == NULL || strstr(options, refused_option) == NULL)
+        return false;
+    refusals++;
+    return true;
+}
+
 /* The code that this call is to fail with, or 0. */
 static cl_int fault(int call)
 {
@@ -157,6 +184,7 @@ static cl_int counted_code(cl_int code, int kind, long change)
 #undef CALL
 #undef WAIT
 #undef ANSWER
+#undef BUILD
 #undef EVENT_CALL
 #undef RETAIN
 #undef RELEASE
@@ -188,6 +216,13 @@ static cl_int counted_code(cl_int code, int kind, long change)
         if (code == CL_SUCCESS && is_limited(kernel)) limit(what, value);                          \
         if (code == CL_SUCCESS) spill(what, value);                                                \
         return code;                                                                               \
+    }
+#define BUILD(name, parameters, arguments, ...)                                                    \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        if (failure != 0) return failure;                                                          \
+        return is_refused(build_options) ? refusal : __real_##name arguments;                      \
     }
 #define EVENT_CALL(name, parameters, arguments, ...)                                               \
     DECLARE(cl_int, name, parameters)                                                              \

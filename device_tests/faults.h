@@ -34,6 +34,11 @@ void fault_limit(const char *kernel, size_t work_group, cl_ulong local_memory);
  * 64 bytes, and all later ones with 0; negative, the state at first: as the device answers. */
 void fault_spill(int answers);
 
+/* From now on programs with that option among their build options fail to build, with `code`; NULL,
+ * the state at first: none. How many have failed since. */
+void fault_refuse(const char *option, cl_int code);
+int fault_refusals(void);
+
 /* No call fails any more. True where one did. */
 bool fault_disarm(void);
 

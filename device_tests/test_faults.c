@@ -3,7 +3,7 @@
  * place where it is made: plan, pack, enqueue, host runs, host layers, slabs, kept programs, the
  * list of devices. After each failure the status, the raw code and the sentence are right, nothing
  * leaks, the caller's tensors are what they were, and the next call works. Which failures change
- * the library's choice of an algorithm, and which end the call. */
+ * the library's choice of an algorithm or of a tile, and which end the call. */
 #include "compile_watch.h"
 #include "faults.h"
 #include "percent.h"
@@ -631,6 +631,58 @@ static void a_tile_that_spills_is_left(void **state)
     tconv_device_release(device);
 }
 
+/* A plan for a device that says it is a GPU of Intel whose threads may have 256 registers. */
+static tconv_status plan_with_registers(const char *name, tconv_plan **plan, tconv_error *error)
+{
+    tconv_device *device = new_device();
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_problem p = problem_of();
+    p.data = (tconv_shape){4, {1, 64, 16, 16}};
+    p.filter = (tconv_shape){4, {64, 64, 4, 4}};
+    p.strides = (tconv_list){2, {2, 2}};
+    device->info.kind = TCONV_DEVICE_GPU;
+    device->info.architecture = TCONV_ARCHITECTURE_INTEL_XE_HP;
+    device->info.subgroup_least = 8;
+    device->info.vector_width = 1;
+    device->info.work_group_limit = 256;
+    plan_options.algorithm = name;
+    const tconv_status status = tconv_plan_create(device, &p, &plan_options, plan, error);
+    tconv_device_release(device);
+    return status;
+}
+
+/* If a compiler refuses the option for more registers, the algorithm's best tile that does without
+ * takes the place of one that wants them. Other failures of that build end the plan. */
+static void a_refused_option_is_left_out(void **state)
+{
+    (void)state;
+    static const char option[] = "-cl-intel-256-GRF-per-thread";
+    static const cl_int codes[] = {CL_INVALID_BUILD_OPTIONS, CL_BUILD_PROGRAM_FAILURE};
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    char text[2000];
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        long tile[2] = {0, 0};
+        fault_refuse(option, codes[i]);
+        if (plan_with_registers(NULL, &plan, &error) != TCONV_OK) fail_msg("%s", error.message);
+        assert_int_equal(fault_refusals(), 1);
+        tconv_plan_tile(plan, text, sizeof text);
+        assert_int_equal(sscanf(text, "mt=%*d nt=%*d tm=%ld tn=%ld", &tile[0], &tile[1]), 2);
+        assert_in_range(tile[0] * tile[1], 1, 16);
+        assert_string_equal(choice_of(plan, text), "tiled_group");
+        assert_string_equal(text, "");
+    }
+    assert_int_equal(plan_with_registers("tiled_group tm=8 tn=8", &plan, &error),
+                     TCONV_ERROR_ALGORITHM);
+    assert_non_null(strstr(error.message, option));
+
+    fault_refuse(option, CL_COMPILER_NOT_AVAILABLE);
+    assert_int_equal(plan_with_registers(NULL, &plan, &error), TCONV_ERROR_OPENCL);
+    assert_int_equal(error.opencl_code, CL_COMPILER_NOT_AVAILABLE);
+    assert_int_equal(fault_refusals(), 1);
+    fault_refuse(NULL, CL_SUCCESS);
+}
+
 /* A matrix unit is judged by what it computes, not by what is missing while it is tried. */
 static void a_unit_is_tried_again(void **state)
 {
@@ -806,6 +858,7 @@ int main(void)
         cmocka_unit_test(only_unfit_kernels_are_passed_over),
         cmocka_unit_test(refusals_are_no_lack_of_memory),
         cmocka_unit_test(a_tile_that_spills_is_left),
+        cmocka_unit_test(a_refused_option_is_left_out),
         cmocka_unit_test(a_unit_is_tried_again),
         cmocka_unit_test(bench_tells_what_was_passed_over),
     };

@@ -74,6 +74,19 @@ static void the_small_problem_is_right_on_every_device(void **state)
     with_devices(small_problem);
 }
 
+/* A kernel that reads a copy of the data needs a workspace. */
+static void copied_data(tconv_device *device)
+{
+    if (tconv_device_properties(device)->work_group_limit >= 32)
+        expect_right(device, TCONV_F16, TCONV_F16, "matrix_group copy=1");
+}
+
+static void the_small_problem_is_right_with_copied_data(void **state)
+{
+    (void)state;
+    with_devices(copied_data);
+}
+
 /* The same with each tile of matrix_group. */
 static void every_tile(tconv_device *device)
 {
@@ -145,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_small_problem_is_right_on_every_device),
+        cmocka_unit_test(the_small_problem_is_right_with_copied_data),
         cmocka_unit_test(every_tile_is_right_on_small_problems),
         cmocka_unit_test(a_unit_that_fails_is_not_used),
     };

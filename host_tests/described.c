@@ -16,19 +16,23 @@
     .constant_kib = 12 << 20, .dedicated_local = true, .double_arithmetic = true, .fma = true,     \
     .half_arithmetic = true
 
-#define INTEL                                                                                      \
-    .kind = TCONV_DEVICE_GPU, .compute_units = 512, .vector_width = 1, .work_group_limit = 512,    \
-    .work_item_limit = {512, 512, 512}, .local_memory = 64 << 10,                                  \
+#define INTEL_OF(units, items)                                                                     \
+    .kind = TCONV_DEVICE_GPU, .compute_units = units, .vector_width = 1,                           \
+    .work_group_limit = items, .work_item_limit = {items, items, items}, .local_memory = 64 << 10, \
     .global_memory = UINT64_C(16) << 30, .allocation_limit = UINT64_C(4) << 30,                    \
     .constant_kib = 4 << 20, .dedicated_local = true, .fma = true, .half_arithmetic = true,        \
-    .integer_dot_product = true, .subgroup_least = 8
+    .subgroup_least = 8
+
+#define INTEL                                                                                      \
+    INTEL_OF(512, 512), .integer_dot_product = true, .architecture = TCONV_ARCHITECTURE_INTEL_XE_HP
 
 #define INTEL_MAX                                                                                  \
     .kind = TCONV_DEVICE_GPU, .compute_units = 512, .vector_width = 1, .work_group_limit = 1024,   \
     .work_item_limit = {1024, 1024, 1024}, .local_memory = 128 << 10,                              \
     .global_memory = UINT64_C(48) << 30, .allocation_limit = UINT64_C(46) << 30,                   \
     .constant_kib = 4 << 20, .dedicated_local = true, .double_arithmetic = true, .fma = true,      \
-    .half_arithmetic = true, .integer_dot_product = true, .subgroup_least = 16
+    .half_arithmetic = true, .integer_dot_product = true, .subgroup_least = 16,                    \
+    .architecture = TCONV_ARCHITECTURE_INTEL_XE_HP
 
 #define NVIDIA                                                                                     \
     .kind = TCONV_DEVICE_GPU, .compute_units = 108, .vector_width = 1, .work_group_limit = 1024,   \
@@ -97,6 +101,7 @@ const struct described_device described_devices[] = {
       .dedicated_local = true,
       .double_arithmetic = true}},
     {"Intel Max", {INTEL_MAX}},
+    {"Intel Gen9", {INTEL_OF(24, 256), .double_arithmetic = true, .integer_dot_product = true}},
     {"AMD wmma",
      {AMD(48), .architecture = TCONV_ARCHITECTURE_AMD_RDNA, .matrix_unit = TCONV_MATRIX_AMD_WMMA}},
     {"AMD wmma12",

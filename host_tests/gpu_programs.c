@@ -17,7 +17,8 @@
 #include <string.h>
 
 /* Described devices. A name's first word is the vendor's, as the script wants it. */
-static const char *const cards[] = {"AMD", "AMD CDNA", "Intel", "Intel Max", "NVIDIA"};
+static const char *const cards[] = {"AMD",       "AMD CDNA",   "Intel",
+                                    "Intel Max", "Intel Gen9", "NVIDIA"};
 
 /* Cards with matrix units: what only the algorithm for them would build. */
 static const char *const units[] = {"AMD wmma",   "AMD wmma12",     "AMD mfma",

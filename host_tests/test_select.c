@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing algorithms for described devices: what an algorithm writes must fit the device that it
  * was written for. */
+#include "algorithm/cost/gpu.h"
 #include "algorithm/gpu/units.h"
 #include "base/matrix_units.h"
 #include "described.h"
@@ -633,6 +634,31 @@ static void narrow_subgroups_are_asked_for(void **state)
     }
 }
 
+/* OpenCL counts vector engines of Intel's GPUs, the model cores; data sheets say what a core
+ * holds. */
+static void cores_of_intel_are_as_data_sheets_say(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *device;
+        int cores, items,
+            items_with_more_registers; /* of a core, of sub-groups as small as can be */
+    } rows[] = {{"Intel", 512 / 16, 16 * 8 * 8, 16 * 4 * 8},
+                {"Intel Max", 512 / 8, 8 * 8 * 16, 8 * 4 * 16},
+                {"Intel Gen9", 24 / 8, 8 * 7 * 8, 8 * 7 * 8}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tconv_device_info *gpu = described_device(rows[i].device);
+        const struct tconv_machine m = tconv_machine_of(gpu, sizeof(float));
+        assert_int_equal(tconv_gpu_units(&m, gpu), rows[i].cores);
+        for (int large = 0; large < 2; large++)
+            assert_int_equal(m.unit_registers / tconv_gpu_registers(&m, gpu, large, 100) + 0.5,
+                             large ? rows[i].items_with_more_registers : rows[i].items);
+        if (gpu->architecture != TCONV_ARCHITECTURE_INTEL_XE_HP) continue;
+        assert_int_equal(tconv_gpu_registers(&m, gpu, false, 100), 128);
+        assert_int_equal(m.unit_local * (double)gpu->local_memory, 128 << 10);
+    }
+}
+
 /* Fragments for Intel are as wide as a sub-group; a tile that AMD's compiler spills is not made. */
 static void matrix_tiles_suit_their_compilers(void **state)
 {
@@ -913,6 +939,7 @@ int main(void)
         cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
+        cmocka_unit_test(cores_of_intel_are_as_data_sheets_say),
         cmocka_unit_test(matrix_tiles_suit_their_compilers),
         cmocka_unit_test(matrix_units_want_channels),
         cmocka_unit_test(units_are_tested_where_they_are_used),

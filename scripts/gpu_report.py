@@ -30,6 +30,7 @@ CHECKED = ["S5", "S7"]  # small layers for every algorithm; the first that --ids
 TESTS = ["special", "probe", "session_layer", "programs", "cache", "launches", "algorithms", "types"]  # the first; then the others
 NOT_TESTS = ["accesses"]  # for Oclgrind; test_algorithms has more problems
 SLICE, LAUNCH_MS, TORCH_LIMIT = 5, 0.004, 60
+COMPILE_SHARE, COMPILE_LIMIT = 0.2, 120  # of the time, and in seconds, for compiling ahead
 # What data sheets promise without sparsity: TFLOP/s of f32, TF32, f16 and bf16, i8; TB/s. The longest name that fits is taken.
 SHEETS = {"A100-SXM4-40GB": (19.5, 156, 312, 624, 1.555), "A100-SXM4-80GB": (19.5, 156, 312, 624, 2.039),
           "H100": (66.9, 495, 990, 1979, 3.35), "H100 PCIe": (51.2, 378, 756, 1513, 2.0), "H200": (66.9, 495, 990, 1979, 4.8)}
@@ -390,6 +391,31 @@ class Run:
                                                                len(kept["torch"]) - known, time.time() - middle))
         self.report()
 
+    def compile_ahead(self, kinds, ids):
+        """What the driver compiles lies in the cache before slices run: its compiler takes one core, and much longer than a slice. Several
+        processes bench the layers once; their times count for nothing."""
+        jobs = os.cpu_count() or 1
+        if self.over() or jobs < 4 or os.path.exists(self.path("compiled.json")):
+            return
+        start = time.time()
+        limit = min(COMPILE_LIMIT, COMPILE_SHARE * (self.end - start))
+        self.head("compiling ahead in %d processes, at most %.0f s" % (jobs, limit))
+        shares = max(1, jobs // len(kinds))
+        commands = [self.bench_command(kind, ids[i::shares], os.devnull) for kind in kinds for i in range(shares) if ids[i::shares]]
+        with open(self.path("compile.log"), "ab") as out:
+            processes = [subprocess.Popen([*command, "--runs", "1", "--no-ceilings"], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                          env=self.environment, start_new_session=True) for command in commands]
+        while not self.over() and time.time() - start < limit and any(process.poll() is None for process in processes):
+            time.sleep(0.2)
+        late = [process for process in processes if process.poll() is None]
+        for process in late:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in processes:
+            process.wait()
+        save(self.path("compiled.json"), {"seconds": time.time() - start, "processes": len(processes), "late": len(late)})
+        self.say("%.1f s, %d of %d ended" % (time.time() - start, len(processes) - len(late), len(processes)))
+
     def ceilings(self, ids):
         path = self.path("ceilings.json")
         if self.over() or os.path.exists(path):
@@ -417,6 +443,8 @@ class Run:
         check(first_checks(kinds))
         self.ceilings([checked])
         floats = [kind for kind in kinds if not kind.startswith("i8")]
+        if plan["device"]["kind"] == "GPU":
+            self.compile_ahead(floats, ids)
         for part in [*slices(floats, ids, "decisive"), *slices(floats, ids, "others")]:
             self.slice(*part)
         check(checks(kinds))

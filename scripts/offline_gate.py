@@ -5,7 +5,7 @@
 What is compiled: the lines of build/host_tests/gpu_programs, with a bias, which takes more registers. With what: clang and libclc for AMD;
 clang, libclc and ptxas for NVIDIA, and once more with libNVVM, the optimiser of NVIDIA's drivers, in clang's place; ocloc for Intel. What
 is not there is skipped, unless --require names its vendor. First each compiler gets a kernel that must spill, and the gate fails if it does
-not say so.
+not say so. For Intel it must also find a kernel that is compiled to a wrong number of lanes.
 
 The table has, for each program, the worst of a vendor's targets: registers of a work-item (Intel: lanes that work-items are compiled
 to), bytes of local memory, and how many multiply-adds there are for 100 instructions of the hottest loop. That is the innermost loop with
@@ -33,8 +33,9 @@ VENDOR_OF = {"AMD": "AMD", "Intel": "Intel", "NVIDIA": "NVIDIA", "libNVVM": "NVI
 TARGETS = {  # of each device that gpu_programs describes
     "AMD": ["gfx1030", "gfx1100", "gfx1201"],
     "AMD CDNA": ["gfx90a", "gfx942"],
-    "Intel": ["dg2", "skl"],
+    "Intel": ["dg2"],
     "Intel Max": ["pvc"],
+    "Intel Gen9": ["skl"],
     "NVIDIA": ["sm_80", "sm_90"],
     "AMD wmma": ["gfx1100"],
     "AMD wmma12": ["gfx1201"],
@@ -240,7 +241,7 @@ def required_lanes(options, kernel):
 
 def compile_intel(tools, target, source, options, folder):
     kernels = compile_intel_once(tools, target, source, options, folder)
-    if "-DLANES=8" not in options:
+    if "-DLANES=8" not in options or LARGE_REGISTERS in options:
         return kernels
     large = os.path.join(folder, target + "-large")
     os.makedirs(large)
@@ -294,7 +295,8 @@ def share_intel(dump, name):
             texts.append((os.path.getmtime(path), text))
     lines = [line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))]
     return hottest_share([line for line in lines if line], lambda line: first_group(r"(\w+):$", line),
-                         lambda line: first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
+                         lambda line: first_group(r".*\bgoto\.b\b.*\s(\w+)$", line)  # backwards: the second label
+                         or first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
                          lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b|\bdpas", line) else 0)
 
 
@@ -395,8 +397,16 @@ TOO_LARGE = """__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void tco
 """
 
 
+# Compiled to 16 lanes, although its options say that it is written for 8.
+WRONG_LANES = """__kernel __attribute__((intel_reqd_sub_group_size(16))) void tconv_lanes(__global float *x)
+{
+    x[get_global_id(0)] += LANES;
+}
+"""
+
+
 def blind_compilers(tools, compilers, jobs):
-    """A line for each compiler and target that this gate would take a spill of without a word."""
+    """A line for each compiler and target that this gate would take a spill of without a word, or a wrong number of lanes."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "spill.cl")
         with open(source, "w", encoding="utf-8") as file:
@@ -405,6 +415,13 @@ def blind_compilers(tools, compilers, jobs):
         for result in compile_all(tools, programs, compilers, jobs):
             if isinstance(result.kernels, str) or not all(kernel.wrong for kernel in result.kernels):
                 yield "%s does not say that a kernel spills for %s: %s" % (result.compiler, result.target, result.kernels)
+        source = os.path.join(folder, "lanes.cl")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(WRONG_LANES)
+        programs = [Program("Intel", "Intel", "lanes", ("-cl-std=CL1.2", "-DLANES=8"), source, "")]
+        for result in compile_all(tools, programs, compilers, jobs):
+            if isinstance(result.kernels, str) or not all("written for 8" in (kernel.wrong or "") for kernel in result.kernels):
+                yield "a wrong number of lanes is not found for %s: %s" % (result.target, result.kernels)
 
 
 # ---- results --------------------------------------------------------------------------------------------------------------------
@@ -429,7 +446,8 @@ def row_key(program, kernel):
                "DATA=f32$|ACTIVATION_none=1$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|REQUANTIZED)=0$))")
     if program.algorithm == "matrix_group":
         unnamed = "-(?!DMATRIX=|DMT=)"
-    options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
+    options = ["256 registers" if option == LARGE_REGISTERS else option[2:].replace("=", " ")
+               for option in program.options if not re.match(unnamed, option)]
     return (program.algorithm, 0, ", ".join(options))
 
 

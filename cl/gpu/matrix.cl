@@ -22,7 +22,8 @@
  *
  * After the last stage the sums go through local memory, in as many passes as needed. Then
  * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
- * channels of one position. The sums of slices are added up there in a fixed order. With SPLIT,
+ * channels of one position. The sums of slices are added up there in a fixed order. Sums that
+ * become 16-bit outputs are finished before, where that is possible (SHORT_SUMS). With SPLIT,
  * work-groups have parts of the channels, and write their sums to the workspace;
  * tconv_matrix_finish adds them up in a fixed order.
  *
@@ -257,10 +258,9 @@ static void find_ends(__local struct ends *ends, const struct epilogue *f, const
     }
 }
 
-/* STORED_QUADS: quads of neighbouring outputs that are stored at once, with a conversion of all
- * four at once; 0: outputs are stored by put_lanes or one by one. */
-#if FOLDED_LAST && OUTPUT_QUADS && !NATIVE && !BETA && !RESIDUAL
-typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
+/* QUAD_BYTES: bytes of four outputs that are converted at once; 0: they are not, or the epilogue
+ * reads the output or a residual. */
+#if !NATIVE && !BETA && !RESIDUAL
 #define QUAD_f32(v) (v)
 #define QUAD_bf16(v) bf16_vector_of(v)
 #define QUAD_f16(v) halves_in(v)
@@ -268,13 +268,6 @@ typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
 #define QUAD_BYTES_bf16 8
 #define QUAD_BYTES_f16 8
 #define QUAD_BYTES PASTE(QUAD_BYTES_, OUTPUT)
-#if QUAD_BYTES == 8 && OUTPUT_QUADS == 2
-#define STORED_QUADS 2
-typedef uint4 stored_t; /* compilers store eight elements of 16 bits in two parts */
-#elif QUAD_BYTES > 0
-#define STORED_QUADS 1
-typedef output_quad_t stored_t;
-#endif
 #define IS_F16_f16 1
 #if PASTE(IS_F16_, OUTPUT) == 1
 static ushort4 halves_in(const float4 v)
@@ -288,9 +281,38 @@ static ushort4 halves_in(const float4 v)
 #endif
 }
 #endif
+#else
+#define QUAD_BYTES 0
 #endif
-#ifndef STORED_QUADS
+
+/* STORED_QUADS: quads of neighbouring channels that are stored at once; 0: outputs are stored by
+ * put_lanes or one by one. */
+#if FOLDED_LAST && OUTPUT_QUADS && QUAD_BYTES > 0
+#if QUAD_BYTES == 8 && OUTPUT_QUADS == 2
+#define STORED_QUADS 2
+typedef uint4 stored_t; /* compilers store eight elements of 16 bits in two parts */
+#else
+#define STORED_QUADS 1
+typedef PASTE(PASTE(STORED_, OUTPUT), 4) stored_t;
+#endif
+#else
 #define STORED_QUADS 0
+#endif
+
+/* SHORT_SUMS 1: a work-item finishes its sums in registers, and all of them go through local memory
+ * at once, as numbers of 16 bits. Local memory has SHORT_STEP words for each position, with its
+ * rows, or, if neighbours are positions, for each row. 16 bytes of padding spread them over the
+ * banks. */
+#define SHORT_STEP ((FOLDED_LAST ? MT : NT) / 2 + 4)
+#define SHORT_WORDS ((FOLDED_LAST ? NT : MT) * SHORT_STEP)
+#if QUAD_BYTES == 8 && (!FOLDED_LAST || STORED_QUADS == 2) && defined(PUT_SHORT) && SLICES == 1 && \
+    !SPLIT && !HEAVY_ACTIVATION && ENDS_WORDS + SHORT_WORDS + 1 <= MOST_WORDS
+#define SHORT_SUMS 1
+#ifndef PAIRS_OF
+#define PAIRS_OF(v) as_uint2(PASTE(QUAD_, OUTPUT)(v))
+#endif
+#else
+#define SHORT_SUMS 0
 #endif
 
 #if FOLDED_LAST
@@ -412,6 +434,86 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
         }
     }
     return left;
+}
+#endif
+
+#if SHORT_SUMS
+/* Finishes the sums of a work-item and puts them into local memory. */
+static INLINED void put_short(const struct store *s, const sums_t sums[FM][FN],
+                              const struct own *own, __local uint *to)
+{
+#define TWO_OF(one, from, first, second)                                                           \
+    (result_vec_t)(one(from, first), one(from, first), one(from, second), one(from, second))
+    const int out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
+    EACH for (int i = 0; i < FM; i++)
+    {
+        const int first = own->m + i * FRAG_M + ROW_OF(own->lane, 0),
+                  second = own->m + i * FRAG_M + ROW_OF(own->lane, 2);
+        const result_vec_t factor = TWO_OF(ROW_FACTOR, s->rows, first, second),
+                           bias = TWO_OF(ROW_BIAS, s->rows, first, second);
+#define EXISTING_CHANNEL(row)                                                                      \
+    (s->tile.group * out_channels +                                                                \
+     min(channel_of(s->tile.first_row + (row), s->table), out_channels - 1))
+        const result_vec_t slope =
+            TWO_OF(SLOPE_OF, s->f, EXISTING_CHANNEL(first), EXISTING_CHANNEL(second));
+        EACH for (int j = 0; j < FN; j++)
+            PUT_SHORT(to, SHORT_STEP, own->m + i * FRAG_M, own->n + j * FRAG_N, own->lane,
+                      PAIRS_OF(finished(s->f, affine_lanes(sums[i][j], factor, bias), slope)));
+    }
+}
+
+/* Stores what put_short put there. */
+#if FOLDED_LAST
+/* A work-item has eight rows of some positions. */
+static INLINED void store_short(const struct store *s, __local const uint *from)
+{
+#define EIGHTS (MT / 8)
+    const int item = ITEM, eight = item % EIGHTS, row = s->tile.first_row + eight * 8;
+    if (row >= (int)s->table[TILED_ROWS]) return;
+    const struct position extents = extents_of(s->table);
+    const int phase = phase_of(row, s->table);
+    __global output_t *output = s->f->output +
+                                row_offset(&s->tile, channel_of(row, s->table), phase, s->table);
+#pragma unroll 4
+    for (int n = item / EIGHTS; n < NT; n += ITEMS / EIGHTS)
+        if (has_output(s->outputs, n, phase, &extents))
+            *(__global uint4 *)(output + s->outputs->at[n]) =
+                *(__local const uint4 *)(from + n * SHORT_STEP + eight * 4);
+}
+#else
+/* As store_sums does, neighbouring work-items have neighbouring outputs of a row. */
+static INLINED void store_short(const struct store *s, __local const uint *from)
+{
+#define PHASES_APART (PHASE_ROWS == ROW_PHASES) /* a column has outputs of one phase */
+    __local const ushort *numbers = (__local const ushort *)from;
+    __global ushort *output = (__global ushort *)s->f->output;
+    const int item = ITEM;
+    const struct position extents = extents_of(s->table);
+#pragma unroll 1
+    for (int column = item % COLUMN_LANES; column < COLUMNS; column += COLUMN_LANES) {
+        const int n = column / ROW_PHASES, own_phase = column % ROW_PHASES;
+        if (PHASES_APART && !has_output(s->outputs, n, own_phase, &extents)) continue;
+        const long first = s->outputs->at[n];
+        const bool apart = PHASES_APART; /* a variable: as in store_sums */
+#pragma unroll 4
+        for (int i = item / COLUMN_LANES; i < MT / ROW_PHASES; i += ITEMS / COLUMN_LANES) {
+            const int m = i * ROW_PHASES + own_phase, at = s->rows->at[m];
+            if ((at >= 0) &
+                (apart ||
+                 has_output(s->outputs, n, phase_of(s->tile.first_row + m, s->table), &extents)))
+                output[first + at] = numbers[m * (2 * SHORT_STEP) + n];
+        }
+    }
+}
+#endif
+
+/* True if all sums of a work-item are finite. */
+static bool all_right(const sums_t sums[FM][FN])
+{
+    bool right = true;
+    EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++)
+        EACH for (int s = 0; s < SUMS; s++) right &= IS_RIGHT(SUM_NUMBER(sums[i][j], s));
+    return right;
 }
 #endif
 
@@ -604,10 +706,26 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     store.tile = tile;
     store.exact = IS_EXACT(tile.group);
 #endif
+    int first_pass = 0;
+#if SHORT_SUMS
+    /* Sums that are not finite are computed again one by one, by the passes. */
+    __local uint *passes = words + ENDS_WORDS + SHORT_WORDS;
+    if (item == 0) *passes = store.exact || (FOLDED_LAST && (size_t)epilogue.output % 16 != 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (LACKING && !all_right(sums)) *passes = 1;
+    if (LACKING) barrier(CLK_LOCAL_MEM_FENCE);
+    const bool at_once = *passes == 0;
+    if (at_once) put_short(&store, sums, &own, words + ENDS_WORDS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (at_once) {
+        store_short(&store, words + ENDS_WORDS);
+        first_pass = FM / FP;
+    }
+#endif
     /* A loop that is not unrolled handles the first sums and moves the others up: some compilers do
      * not unroll so much code, and registers cannot be indexed. */
 #pragma unroll 1
-    for (int pass = 0; pass < FM / FP; pass++) {
+    for (int pass = first_pass; pass < FM / FP; pass++) {
         finished.pass = pass;
         if (pass > 0) barrier(CLK_LOCAL_MEM_FENCE);
         EACH for (int i = 0; i < FP; i++) EACH for (int j = 0; j < FN; j++)

@@ -227,6 +227,12 @@ struct tconv_launch *tconv_kernel_plan_run(struct tconv_kernel_plan *kernel_plan
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
 
+/* Whether the compiler of a device takes the option that gives a thread of Intel's GPUs 256
+ * registers instead of 128; half as many threads are then resident. Adds this option. */
+#define TCONV_LARGE_REGISTERS " -cl-intel-256-GRF-per-thread"
+bool tconv_has_large_registers(const tconv_device_info *device);
+void tconv_launch_large_registers(struct tconv_launch *launch);
+
 /* Writes all build options of a program of the algorithm. False if they do not fit. */
 bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,

@@ -103,6 +103,18 @@ void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t 
     if (!tconv_text_fits(&options)) launch->overflow = true;
 }
 
+bool tconv_has_large_registers(const tconv_device_info *device)
+{
+    return device->architecture == TCONV_ARCHITECTURE_INTEL_XE_HP && device->subgroup_least > 0;
+}
+
+void tconv_launch_large_registers(struct tconv_launch *launch)
+{
+    struct tconv_text options = tconv_text_resume(launch->options, sizeof launch->options);
+    tconv_text_add(&options, "%s", TCONV_LARGE_REGISTERS);
+    if (!tconv_text_fits(&options)) launch->overflow = true;
+}
+
 bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm, char *text, size_t size)

@@ -129,10 +129,24 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
     return TCONV_MATRIX_NONE;
 }
 
+/* True for Intel's GPUs whose threads have 256 registers if a kernel asks for them. They are those
+ * of version 12.50 and later. All that have the matrix unit are among them. */
+static bool is_intel_xe_hp(cl_device_id device)
+{
+    if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate")) return true;
+    if (!has_extension(device, "cl_intel_device_attribute_query")) return false;
+    /* CL_DEVICE_IP_VERSION_INTEL, which OpenCL's own headers do not name: the highest 10 bits are
+     * the version's first number, the next 8 bits its second one. */
+    const uint64_t version = read_number(device, 0x4250, sizeof(cl_uint)), first = version >> 22,
+                   second = version >> 14 & 0xff;
+    return first > 12 || (first == 12 && second >= 50);
+}
+
 static tconv_architecture architecture_of(cl_device_id device, const tconv_device_info *d)
 {
     if (d->kind != TCONV_DEVICE_GPU) return TCONV_ARCHITECTURE_OTHER;
     if (has_extension(device, "cl_nv_device_attribute_query")) return TCONV_ARCHITECTURE_NVIDIA;
+    if (is_intel_xe_hp(device)) return TCONV_ARCHITECTURE_INTEL_XE_HP;
     return tconv_amd_architecture(d->name);
 }
 

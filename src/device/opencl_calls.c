@@ -39,6 +39,7 @@ enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
 
 #define WAIT CALL
 #define ANSWER CALL
+#define BUILD CALL
 #define EVENT_CALL CALL
 #define RETAIN(name, kind, parameters, arguments, ...) CALL(name, parameters, arguments, 0)
 #define RELEASE RETAIN

@@ -11,7 +11,8 @@
  *                                                              code
  *   MAP(...)                                                   whose last parameter returns its
  *                                                              code
- *   ANSWER(...)                                            whose answer fault_limit may lower */
+ *   ANSWER(...)                                                whose answer fault_limit may lower
+ *   BUILD(...)                                                 that fault_refuse may let fail */
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), (n, ids, count),
      CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY)
 CALL(clGetPlatformInfo,
@@ -52,13 +53,13 @@ CALL(clGetProgramBuildInfo,
       size_t *needed),
      (program, device, what, size, value, needed), CL_INVALID_DEVICE, CL_INVALID_VALUE,
      CL_INVALID_PROGRAM, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-CALL(clBuildProgram,
-     (cl_program program, cl_uint count, const cl_device_id *ids, const char *build_options,
-      void(CL_CALLBACK *notify)(cl_program, void *), void *user),
-     (program, count, ids, build_options, notify, user), CL_INVALID_PROGRAM, CL_INVALID_VALUE,
-     CL_INVALID_DEVICE, CL_INVALID_BINARY, CL_INVALID_BUILD_OPTIONS, CL_INVALID_OPERATION,
-     CL_COMPILER_NOT_AVAILABLE, CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_RESOURCES,
-     CL_OUT_OF_HOST_MEMORY)
+BUILD(clBuildProgram,
+      (cl_program program, cl_uint count, const cl_device_id *ids, const char *build_options,
+       void(CL_CALLBACK *notify)(cl_program, void *), void *user),
+      (program, count, ids, build_options, notify, user), CL_INVALID_PROGRAM, CL_INVALID_VALUE,
+      CL_INVALID_DEVICE, CL_INVALID_BINARY, CL_INVALID_BUILD_OPTIONS, CL_INVALID_OPERATION,
+      CL_COMPILER_NOT_AVAILABLE, CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_RESOURCES,
+      CL_OUT_OF_HOST_MEMORY)
 CALL(clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *needed),
      (event, what, size, value, needed), CL_INVALID_EVENT, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
      CL_OUT_OF_HOST_MEMORY)

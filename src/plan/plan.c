@@ -16,6 +16,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* True if a compiler failed for a reason that an unknown option can be. */
+static bool may_refuse_options(const tconv_error *error)
+{
+    return error->opencl_code == CL_BUILD_PROGRAM_FAILURE ||
+           error->opencl_code == CL_INVALID_BUILD_OPTIONS;
+}
+
+/* Gets a program. A compiler that refuses the option for more registers is not asked for them
+ * again: then plan->info is that of a device without them, and the kernel plan must be written
+ * again. */
+static tconv_status make_program(tconv_plan *plan, const char *options, cl_program *program,
+                                 tconv_error *error)
+{
+    tconv_error own;
+    const tconv_status status = tconv_device_program(
+        plan->device, plan->candidate.algorithm->source, options, program, &own);
+    if (status == TCONV_OK) return TCONV_OK;
+    if (strstr(options, TCONV_LARGE_REGISTERS) != NULL && may_refuse_options(&own))
+        plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
+    if (error != NULL) *error = own;
+    return status;
+}
+
 /* Makes one kernel of the kernel plan. */
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel *kernel, tconv_error *error)
@@ -26,8 +49,7 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
         return tconv_fail(error, TCONV_ERROR_INTERNAL, "the options of %s exceed %d bytes",
                           launch->kernel, TCONV_MAX_OPTIONS);
     cl_program program;
-    tconv_status status = tconv_device_program(plan->device, plan->candidate.algorithm->source,
-                                               options, &program, error);
+    const tconv_status status = make_program(plan, options, &program, error);
     if (status != TCONV_OK) return status;
     cl_int code;
     *kernel = clCreateKernel(program, launch->kernel, &code);
@@ -156,6 +178,8 @@ static tconv_status enumerate_again(tconv_plan *plan, tconv_error *error)
 {
     const struct tconv_algorithm *algorithm = plan->candidate.algorithm;
     const bool named = plan->pattern.algorithm != NULL;
+    const bool refused = tconv_has_large_registers(tconv_device_properties(plan->device)) &&
+                         !tconv_has_large_registers(&plan->info);
     struct tconv_candidates candidates;
     struct tconv_reason reason;
     if (tconv_enumerate(algorithm, &plan->request, named ? plan->pattern.tile : NULL, &candidates,
@@ -165,10 +189,11 @@ static tconv_status enumerate_again(tconv_plan *plan, tconv_error *error)
     }
     return tconv_fail(error, TCONV_ERROR_ALGORITHM,
                       "algorithm %s does not take this problem with what %s gives its kernels, "
-                      "work-groups of %llu work-items and %llu bytes of local memory: %s",
+                      "work-groups of %llu work-items and %llu bytes of local memory%s: %s",
                       algorithm->name, plan->info.name,
                       (unsigned long long)plan->info.work_group_limit,
-                      (unsigned long long)plan->info.local_memory, reason.text);
+                      (unsigned long long)plan->info.local_memory,
+                      refused ? " but no" TCONV_LARGE_REGISTERS : "", reason.text);
 }
 
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
@@ -181,9 +206,10 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
     for (bool again = true; again && status == TCONV_OK;) {
         const tconv_device_info before = plan->info;
         status = try_candidate(plan, error);
-        again = status == TCONV_ERROR_DEVICE &&
-                (plan->info.work_group_limit < before.work_group_limit ||
-                 plan->info.local_memory < before.local_memory);
+        again = (status == TCONV_ERROR_DEVICE &&
+                 (plan->info.work_group_limit < before.work_group_limit ||
+                  plan->info.local_memory < before.local_memory)) ||
+                (status != TCONV_OK && plan->info.architecture != before.architecture);
         if (again) status = enumerate_again(plan, error);
     }
     if (status != TCONV_OK) plan->info = whole; /* the limits were this algorithm's */

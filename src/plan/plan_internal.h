@@ -67,9 +67,10 @@ tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *optio
                                tconv_error *error);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
- * a kernel can run only in smaller work-groups or with less local memory, the algorithm's best
- * candidate under these limits is made instead. If there is none, or the kernels do not build or
- * run, the plan has no algorithm; tconv_kernel_is_unfit tells these errors from others. */
+ * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses
+ * the option for more registers, the algorithm's best candidate under these limits is made instead.
+ * If there is none, or the kernels do not build or run, the plan has no algorithm;
+ * tconv_kernel_is_unfit tells these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error);
 

@@ -110,9 +110,14 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
             TCONV_OK ||
         (status = tconv_probe_buffer(device, sizeof output, output, &p->output, error)) != TCONV_OK)
         return status;
+    const uint64_t workspace = tconv_plan_workspace_bytes(p->plan);
+    if (workspace > 0 && (status = tconv_probe_buffer(device, (size_t)workspace, NULL,
+                                                      &p->workspace, error)) != TCONV_OK)
+        return status;
     args.filter = p->filter;
     args.data.memory = p->data;
     args.output.memory = p->output;
+    args.workspace.memory = p->workspace;
     if ((status = tconv_packed_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL,
                                                    NULL, error)) != TCONV_OK ||
         (status = tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, error)) != TCONV_OK ||
@@ -137,7 +142,7 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
                                : (tconv_shape){3, {1, small->in, INPUT}};
     problem.filter = (tconv_shape){3, {small->in, small->out, KERNEL}};
     problem.strides = (tconv_list){1, {STRIDE}};
-    struct tconv_probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
+    struct tconv_probe p = {0};
     const tconv_status status = compute(&p, device, small, &problem, tile, right, error);
     tconv_probe_clear(&p);
     return status;

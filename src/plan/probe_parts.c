@@ -12,8 +12,8 @@ tconv_status tconv_probe_buffer(const tconv_device *device, size_t bytes, void *
                                 cl_mem *memory, tconv_error *error)
 {
     cl_int code;
-    *memory =
-        clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, numbers, &code);
+    *memory = clCreateBuffer(tconv_device_context(device),
+                             numbers == NULL ? 0 : CL_MEM_COPY_HOST_PTR, bytes, numbers, &code);
     if (code == CL_SUCCESS) return TCONV_OK;
     *memory = NULL;
     return tconv_fail_opencl(error, code, "clCreateBuffer", "creating a buffer of %zu bytes",
@@ -44,7 +44,7 @@ tconv_status tconv_probe_read(const struct tconv_probe *p, void *output, size_t 
 void tconv_probe_clear(struct tconv_probe *p)
 {
     if (p->queue != NULL) clFinish(p->queue);
-    const cl_mem buffers[] = {p->data, p->weights, p->output};
+    const cl_mem buffers[] = {p->data, p->weights, p->output, p->workspace};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
     tconv_packed_filter_release(p->filter);

@@ -11,10 +11,11 @@ struct tconv_probe {
     tconv_plan *plan;
     tconv_packed_filter *filter;
     cl_command_queue queue;
-    cl_mem data, weights, output;
+    cl_mem data, weights, output, workspace;
 };
 
-/* Make a queue, and a buffer with a copy of `numbers`; NULL after an error. */
+/* Make a queue, and a buffer with a copy of `numbers`, or with garbage if they are NULL. What is
+ * made is NULL after an error. */
 tconv_status tconv_probe_queue(const tconv_device *device, cl_command_queue *queue,
                                tconv_error *error);
 tconv_status tconv_probe_buffer(const tconv_device *device, size_t bytes, void *numbers,

@@ -157,7 +157,7 @@ tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, 
     atomic_int *verdict = tconv_probe_verdict(device, name, &known, right, error);
     if (verdict == NULL) return TCONV_ERROR_HOST_MEMORY;
     if (known) return TCONV_OK;
-    struct tconv_probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
+    struct tconv_probe p = {0};
     tconv_error own;
     const tconv_status status = run_words(&p, device, type, word, right, &own);
     tconv_probe_clear(&p);

@@ -84,8 +84,16 @@
     F(tiled_store, 5)                                                                              \
     F(tiled_around_wait, 2.8)                                                                      \
     F(tiled_part_wait, 300)                                                                        \
+    F(matrix_registers, 100)                                                                       \
+    F(matrix_stage, 3)                                                                             \
+    F(matrix_quad, 5)                                                                              \
     F(matrix_weight, 90)                                                                           \
-    F(matrix_element, 6)
+    F(matrix_element, 6)                                                                           \
+    F(matrix_stage_wait, 960)                                                                      \
+    F(matrix_begin, 1200)                                                                          \
+    F(matrix_begin_wait, 7000)                                                                     \
+    F(matrix_store, 16)                                                                            \
+    F(matrix_store_wait, 2.6)
 
 /* AMD's GPUs: RDNA and CDNA. OpenCL's compute units of RDNA are pairs of the units here. */
 #define TCONV_AMD_FIELDS(F)                                                                        \
@@ -125,6 +133,16 @@
     F(matrix_store_wait, 17, 2.4)                                                                  \
     F(matrix_finish_wait, 1570, 1610)                                                              \
     F(matrix_part_wait, 280, 243)
+
+/* Intel's GPUs since Xe-HP, by data sheets (cost/gpu.c names them): Xe-HP and Xe-HPG, whose
+ * sub-groups have 8 lanes at least; then Xe-HPC and Xe2, where they have 16. A core has 128 lanes,
+ * 512 KiB of registers and 128 KiB of local memory, of which a work-group of Xe-HPG may have half.
+ * The default of matrix_speed is right: in a cycle a matrix engine of Xe-HPG does 64 multiply-adds
+ * of f16, a vector engine 8 of f32. Xe2 has the same ratio. Xe-HPC has twice that, but reports
+ * nothing that tells it from Xe2. */
+#define TCONV_INTEL_FIELDS(F)                                                                      \
+    F(unit_registers, 131072, 131072)                                                              \
+    F(unit_local, 2, 1)
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \

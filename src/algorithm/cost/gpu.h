@@ -8,6 +8,11 @@
 /* The compute units of a device that have local memory of their own. */
 double tconv_gpu_units(const struct tconv_machine *m, const tconv_device_info *device);
 
+/* Registers of a work-item that needs `needed` of them. On Intel's GPUs a thread has 128, or
+ * `large` 256, whatever it needs, and a fixed number of threads is resident. */
+double tconv_gpu_registers(const struct tconv_machine *m, const tconv_device_info *device,
+                           bool large, double needed);
+
 /* The work-groups of the busiest compute unit. */
 double tconv_gpu_rounds(double groups, double units);
 

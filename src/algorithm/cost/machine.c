@@ -97,6 +97,12 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
 #undef FIELD
     }
     if (rdna) machine.units *= 2;
+    if (device->architecture == TCONV_ARCHITECTURE_INTEL_XE_HP) {
+#define FIELD(name, of_8_lanes, of_16_lanes)                                                       \
+    machine.name = device->subgroup_least == 8 ? (of_8_lanes) : (of_16_lanes);
+        TCONV_INTEL_FIELDS(FIELD)
+#undef FIELD
+    }
     if (device->architecture == TCONV_ARCHITECTURE_NVIDIA) {
 #define FIELD(name, value) machine.name = (value);
         TCONV_NVIDIA_FIELDS(FIELD)

@@ -36,7 +36,9 @@ static int sums_limit(const struct gather *g, enum tconv_packing packing, int vw
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool wide = g->folded.acc_bytes > sizeof(float),
                integers = tconv_adds_integers(&g->folded.layer) && packing != TCONV_PACK_QUADS;
-    return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
+    /* Registers of Intel's older GPUs have 32 bytes, and programs for them spill sums of f64. */
+    const bool old = device->subgroup_least > 0 && !tconv_has_large_registers(device);
+    return wide && (integers || old) ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
 /* Time of a vector's multiply-add, at best 1. Loads of inputs and weights compete with it. */

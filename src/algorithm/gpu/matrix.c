@@ -19,7 +19,7 @@ struct fragment {
 
 /* The cost of a multiply-add, by the rows of a tile. Low tiles cost more, because they copy as many
  * inputs for fewer multiply-adds. */
-static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
+static const struct tconv_height heights[] = {{256, 1}, {128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
 
 static bool rounds_f32(const struct tconv_request *request, const struct tconv_unit *unit)
 {

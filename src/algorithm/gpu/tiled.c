@@ -2,6 +2,7 @@
 /* The tiled algorithm: parameters, cost and kernel plan of cl/gpu/tiled.cl. */
 #include "algorithm/registry.h"
 
+#include "algorithm/cost/gpu.h"
 #include "algorithm/gpu/positions.h"
 #include "base/checked.h"
 
@@ -32,6 +33,13 @@ static const struct tconv_height heights[] = {{128, 1},  {64, 1}, {32, 1.15},
 static int items_of(const struct tile *t)
 {
     return t->slices * (t->mt / t->tm) * (t->nt / t->tn);
+}
+
+/* Without more registers Intel's compiler keeps few sums beside the copies. */
+static bool takes_large_registers(const struct tile *t, const tconv_device_info *device)
+{
+    enum { FEW = 16 };
+    return t->tm * t->tn > FEW && tconv_has_large_registers(device);
 }
 
 /* Bytes of local memory: of a stage, or of the sums that slices exchange, whichever is more. */
@@ -72,7 +80,8 @@ static double cost_of(const struct tconv_positions *g, const struct tile *t,
         .busy = warps * busy,
         .alone = alone,
         .warps = warps,
-        .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
+        .registers = tconv_gpu_registers(m, device, takes_large_registers(t, device),
+                                         m->tiled_registers + sliced + words * t->tm * t->tn),
         .local = local_bytes(g, t),
         .l2 = tconv_positions_stages(g) * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
         .finish = 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait,
@@ -85,13 +94,15 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
                  const tconv_device_info *device)
 {
     /* Tiles that spill, or are slower than others. Intel's compiler keeps few sums in registers
-     * beside the copies, and none of narrow tiles with slices. AMD's gfx10 to gfx12 need registers
-     * to convert elements. Numbers of 64 bits take two registers, and their products more. 128 sums
-     * spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are faster. llvmpipe does
-     * not unroll the loops over 128 sums, so that a channel takes 147 of the iterations that it
-     * allows. */
+     * beside the copies, fewer of integers, and none of narrow tiles with slices. AMD's gfx10 to
+     * gfx12 need registers to convert elements. Numbers of 64 bits take two registers, and their
+     * products more. 128 sums spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are
+     * faster. llvmpipe does not unroll the loops over 128 sums, so that a channel takes 147 of the
+     * iterations that it allows. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
-    const bool few = intel || tconv_folded_ends_loops(device);
+    const bool integers = tconv_adds_integers(&g->folded.layer);
+    const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
+                     tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
@@ -101,8 +112,7 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
      * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
     const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
-                          (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
-                          (intel && t->slices > 1 && t->nt <= 32);
+                          (wide && (intel || integers)) || (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
     return !excluded && t->tm * t->tn <= sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] &&
@@ -137,8 +147,10 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 }
 
 static void write_options(const struct tconv_positions *g, const struct tile *t,
-                          enum tconv_split split, struct tconv_launch *launch)
+                          enum tconv_split split, const tconv_device_info *device,
+                          struct tconv_launch *launch)
 {
+    if (takes_large_registers(t, device)) tconv_launch_large_registers(launch);
     tconv_launch_option(launch, "MT", t->mt);
     tconv_launch_option(launch, "NT", t->nt);
     tconv_launch_option(launch, "TM", t->tm);
@@ -176,18 +188,18 @@ static tconv_status write(const struct tconv_request *request,
     tconv_positions_set_tile(&g, t.mt, t.nt, t.ks, (int)candidate->tile[7]);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
-    write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, run);
+    write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, request->device, run);
     /* The program that computes without parts packs filters. */
     struct tconv_launch whole = {0};
-    write_options(&g, &t, TCONV_WHOLE_SUMS, &whole);
+    write_options(&g, &t, TCONV_WHOLE_SUMS, request->device, &whole);
     tconv_positions_pack(&g, "tiled", &whole, request, kernel_plan);
     struct tconv_launch *fill = tconv_positions_fill(&g, items_of(&t), kernel_plan);
-    if (fill != NULL) write_options(&g, &t, TCONV_WHOLE_SUMS, fill);
+    if (fill != NULL) write_options(&g, &t, TCONV_WHOLE_SUMS, request->device, fill);
     if (g.parts == 1) return TCONV_OK;
     const struct tile finishing = finishing_tile(&t, request->device);
     struct tconv_launch *finish =
         tconv_positions_finish(&g, "tconv_tiled_finish", items_of(&finishing), 1, kernel_plan);
-    write_options(&g, &finishing, TCONV_FINISHED_SUMS, finish);
+    write_options(&g, &finishing, TCONV_FINISHED_SUMS, request->device, finish);
     return TCONV_OK;
 }
 

@@ -17,6 +17,19 @@ static const struct tconv_matrix_tile usual_tiles[] = {
     {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
 };
 
+static const struct tconv_matrix_tile nvidia_tiles[] = {
+    {256, 128, 64, 64, 1, 16}, {128, 256, 64, 64, 1, 16}, {128, 128, 64, 32, 1, 16},
+    {128, 128, 32, 64, 1, 16}, {128, 128, 64, 64, 1, 16}, {64, 256, 32, 64, 1, 16},
+    {128, 64, 64, 32, 1, 16},  {128, 64, 64, 32, 1, 32},  {128, 64, 32, 32, 1, 32},
+    {64, 128, 32, 64, 1, 32},  {64, 128, 32, 32, 1, 32},  {64, 128, 32, 64, 1, 16},
+    {64, 64, 32, 32, 1, 32},   {64, 64, 16, 32, 1, 32},   {64, 64, 32, 64, 4, 32},
+    {64, 64, 32, 32, 2, 32},   {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},
+    {32, 128, 32, 32, 1, 32},  {32, 64, 32, 32, 4, 32},   {32, 64, 32, 16, 1, 32},
+    {32, 32, 32, 16, 4, 32},   {32, 32, 16, 16, 1, 32},   {16, 256, 16, 64, 1, 16},
+    {16, 128, 16, 32, 1, 16},  {16, 64, 16, 32, 4, 32},   {16, 64, 16, 16, 1, 32},
+    {16, 32, 16, 16, 4, 32},
+};
+
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
  * multiplied by the lanes of the sub-group: tconv_unit_tile. */
 static const struct tconv_matrix_tile intel_tiles[] = {
@@ -45,7 +58,7 @@ static const struct tconv_unit units[] = {
         .half_depth = 8,
         .byte_depth = 8,
         .rounds_f32 = true,
-        TILES(usual_tiles),
+        TILES(nvidia_tiles),
         .buffers = 3,
         .swizzled = true,
         .most_last_sums = 128,

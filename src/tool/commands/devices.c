@@ -42,10 +42,11 @@ static const char *unit_name(tconv_matrix_unit unit)
 
 static const char *architecture_name(tconv_architecture architecture)
 {
-    return architecture == TCONV_ARCHITECTURE_NVIDIA     ? "NVIDIA"
-           : architecture == TCONV_ARCHITECTURE_AMD_RDNA ? "AMD RDNA"
-           : architecture == TCONV_ARCHITECTURE_AMD_CDNA ? "AMD CDNA"
-                                                         : "other";
+    return architecture == TCONV_ARCHITECTURE_NVIDIA        ? "NVIDIA"
+           : architecture == TCONV_ARCHITECTURE_AMD_RDNA    ? "AMD RDNA"
+           : architecture == TCONV_ARCHITECTURE_AMD_CDNA    ? "AMD CDNA"
+           : architecture == TCONV_ARCHITECTURE_INTEL_XE_HP ? "Intel Xe-HP"
+                                                            : "other";
 }
 
 json_t *device_json(int number, const tconv_device_info *d)
