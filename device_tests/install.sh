@@ -24,7 +24,7 @@ libs=$(dirname "$(find "$work/prefix" -name 'tconv_cl.pc')")
 flags=$(PKG_CONFIG_PATH="$libs" pkg-config --cflags --libs tconv_cl)
 "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$work/readme.c" -o "$work/readme" $flags -Wl,-rpath,"$(dirname "$libs")"
 "$work/readme"
-for page in host_arrays own_queue; do
+for page in host_arrays own_queue slices; do
     sh "$source/device_tests/tutorial.sh" "$source/docs/tutorials/$page.md" "$compiler" "$flags -Wl,-rpath,$(dirname "$libs")"
 done
 

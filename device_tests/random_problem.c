@@ -88,6 +88,59 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
     return p;
 }
 
+/* Sets `order` to the axes, the innermost first: mostly in their own order or with the channels
+ * first or last. */
+static void draw_order(unsigned *seed, int rank, int *order)
+{
+    const int kind = random_between(seed, 0, 4);
+    for (int i = 0; i < rank; i++) order[i] = rank - 1 - i;
+    if (kind == 3) { /* as the other format has it: channels move to the other end */
+        const bool last = random_between(seed, 0, 1) != 0;
+        const int from = last ? 0 : rank - 2, to = last ? rank - 2 : 0, axis = order[from];
+        for (int i = from; i != to; i += last ? 1 : -1) order[i] = order[i + (last ? 1 : -1)];
+        order[to] = axis;
+    }
+    for (int i = rank - 1; kind == 4 && i > 0; i--) {
+        const int other = random_between(seed, 0, i), axis = order[i];
+        order[i] = order[other];
+        order[other] = axis;
+    }
+}
+
+static tconv_steps draw_steps(unsigned *seed, const int64_t *extent, int rank)
+{
+    tconv_steps steps = {rank, {0}};
+    int order[TCONV_MAX_AXES + 2];
+    draw_order(seed, rank, order);
+    int64_t next = random_between(seed, 0, 5) == 0 ? random_between(seed, 2, 3) : 1;
+    for (int i = 0; i < rank; i++) {
+        steps.value[order[i]] = next;
+        next *= extent[order[i]];
+        if (random_between(seed, 0, 2) == 0) next += random_between(seed, 1, 9);
+    }
+    return steps;
+}
+
+void random_steps(unsigned *seed, tconv_problem *problem)
+{
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    problem->data_steps.count = problem->output_steps.count = 0;
+    if (tconv_resolve(problem, &g, NULL) != TCONV_OK) return;
+    const int which = random_between(seed, 0, 3); /* 3: both */
+    if (which != 1) problem->data_steps = draw_steps(seed, problem->data.dim, problem->data.rank);
+    if (which != 0)
+        problem->output_steps = draw_steps(seed, g.output_shape.dim, g.output_shape.rank);
+}
+
+void random_residual_steps(unsigned *seed, tconv_problem *problem)
+{
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    if (tconv_resolve(problem, &g, NULL) != TCONV_OK) return;
+    problem->residual_steps = draw_steps(seed, g.output_shape.dim, g.output_shape.rank);
+    for (int zeros = random_between(seed, -1, 2); zeros > 0; zeros--)
+        problem->residual_steps.value[random_between(seed, 0, g.output_shape.rank - 1)] = 0;
+}
+
 /* Whether the algorithm has candidates for the problem; nothing is compiled. */
 static bool takes(const struct device *device, const char *algorithm, const tconv_problem *problem)
 {
@@ -120,6 +173,7 @@ bool random_problem_for(const struct device *device, const char *algorithm, doub
         *problem = random_problem(seed, axes, most_extent[axes - 1]);
         const int type = random_between(seed, 0, 7);
         if (type < 4) problem->data_type = problem->filter_type = types[type];
+        if (random_between(seed, 0, 2) == 0) random_steps(seed, problem);
         if (work_of(problem) <= most_work && takes(device, algorithm, problem)) return true;
     }
     return false;
@@ -141,6 +195,9 @@ bool random_relative(const tconv_problem *of, double most_work, unsigned *seed,
             problem->output_shape.value[a] =
                 random_between(seed, 1, (int)(of->strides.value[a] * extent[a]) + 8);
         }
+        problem->residual_steps.count = 0;
+        problem->data_steps.count = problem->output_steps.count = 0;
+        if (of->data_steps.count + of->output_steps.count != 0) random_steps(seed, problem);
         if (work_of(problem) <= most_work) return true;
     }
     return false;

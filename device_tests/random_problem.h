@@ -8,8 +8,16 @@
 /* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
 tconv_problem random_problem(unsigned *seed, int axes, int most);
 
-/* One of any rank and of several element types that the algorithm takes on this device with fast
- * arithmetic, with at most so many multiply-adds and outputs. False where many draws have none. */
+/* Gives data and output random steps: gaps between rows, channels or batch items, elements that are
+ * not neighbours, axes in another order. */
+void random_steps(unsigned *seed, tconv_problem *problem);
+
+/* Gives the residual random steps, also of 0. The epilogue must have a residual. */
+void random_residual_steps(unsigned *seed, tconv_problem *problem);
+
+/* One of any rank, with steps or without, and of several element types that the algorithm takes on
+ * this device with fast arithmetic, with at most so many multiply-adds and outputs. False where
+ * many draws have none. */
 bool random_problem_for(const struct device *device, const char *algorithm, double most_work,
                         unsigned *seed, tconv_problem *problem);
 

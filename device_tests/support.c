@@ -2,6 +2,7 @@
 /* Devices, guarded buffers and comparison for the device tests. */
 #include "support.h"
 
+#include "base/view.h"
 #include "compile_watch.h"
 #include "described.h"
 #include "device/device_internal.h"
@@ -217,6 +218,41 @@ static void *make_array(tconv_type type, size_t count, enum contents contents, u
     return array;
 }
 
+/* The elements of a tensor in memory: true, and what lies between them: false. The caller frees
+ * it. */
+static bool *elements_of(const tconv_problem *problem, const tconv_geometry *g,
+                         enum tconv_spaced tensor, size_t span)
+{
+    const struct tconv_view view = tconv_view_of(problem, g, tensor);
+    bool *is_element = calloc(span + 1, sizeof *is_element);
+    assert_non_null(is_element);
+    for (int64_t i = 0; i < tconv_view_elements(&view); i++)
+        is_element[tconv_view_place(&view, i)] = true;
+    return is_element;
+}
+
+/* Bytes of what is a NaN in every floating-point type. */
+static unsigned char guard_byte(size_t i)
+{
+    static const unsigned char bits[] = {0xf5, 0x7f, 0xf8, 0x7f};
+    return bits[i % sizeof bits];
+}
+
+/* Makes a tensor whose steps may leave room between its elements. There are NaNs, which reach the
+ * output if a kernel multiplies them by anything. */
+static void *make_spaced(const tconv_problem *problem, const tconv_geometry *g,
+                         enum tconv_spaced tensor, tconv_type type, size_t span,
+                         enum contents contents, unsigned *seed)
+{
+    unsigned char *array = make_array(type, span, contents, seed);
+    bool *is_element = elements_of(problem, g, tensor, span);
+    const size_t size = tconv_type_size(type);
+    for (size_t i = 0; i < span; i++)
+        for (size_t b = 0; b < size && !is_element[i]; b++) array[i * size + b] = guard_byte(b);
+    free(is_element);
+    return array;
+}
+
 /* The same for numbers of the epilogue; factors of requantised sums bring these into the range of a
  * byte. */
 static void *make_numbers(const struct tensors *t, tconv_type type, bool factors, unsigned *seed)
@@ -245,7 +281,8 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
     t->data_count = (size_t)t->geometry.data_bytes / tconv_type_size(problem->data_type);
     t->filter_count = (size_t)t->geometry.filter_bytes / tconv_type_size(problem->filter_type);
     t->output_count = (size_t)t->geometry.output_bytes / tconv_type_size(output);
-    t->data = make_array(problem->data_type, t->data_count, contents, &seed);
+    t->data = make_spaced(problem, &t->geometry, TCONV_SPACED_DATA, problem->data_type,
+                          t->data_count, contents, &seed);
     t->filter = make_array(problem->filter_type, t->filter_count, contents, &seed);
     t->bias = make_array(output, t->channels, contents, &seed);
     t->output = make_array(output, t->output_count, contents, &seed);
@@ -262,7 +299,10 @@ void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue,
     t->epilogue = *epilogue;
     t->scale = make_numbers(t, number, true, &seed);
     t->slope = make_numbers(t, number, false, &seed);
-    t->residual = make_array(t->geometry.output_type, t->output_count, REAL_NUMBERS, &seed);
+    t->residual =
+        make_spaced(problem, &t->geometry, TCONV_SPACED_RESIDUAL, t->geometry.output_type,
+                    (size_t)t->geometry.residual_bytes / tconv_type_size(t->geometry.output_type),
+                    REAL_NUMBERS, &seed);
     t->before = make_array(t->geometry.output_type, t->output_count, REAL_NUMBERS, &seed);
     if (!epilogue->requantize) return;
     free(t->bias);
@@ -281,16 +321,11 @@ void free_tensors(struct tensors *t)
 struct guarded {
     const char *name;
     tconv_buffer place;
-    size_t bytes, whole;  /* of the tensor, of its buffer */
-    unsigned char *image; /* what the whole buffer held before the run */
+    size_t bytes, whole;    /* of the tensor, of its buffer */
+    unsigned char *image;   /* what the whole buffer held before the run */
+    const bool *is_element; /* of an output: where it may change; NULL: everywhere */
+    size_t element;         /* bytes */
 };
-
-/* Bytes of what is a NaN in every floating-point type. */
-static unsigned char guard_byte(size_t i)
-{
-    static const unsigned char bits[] = {0xf5, 0x7f, 0xf8, 0x7f};
-    return bits[i % sizeof bits];
-}
 
 /* `unit`: what the tensor's first byte is a multiple of. */
 static void make_guarded(const struct device *device, const char *name, const void *contents,
@@ -299,6 +334,7 @@ static void make_guarded(const struct device *device, const char *name, const vo
     struct pages p = {NULL, bytes + 2 * GUARD, GUARD};
     if (touching != NONE) p = pages_take(name, bytes, unit, touching);
     g->name = name;
+    g->is_element = NULL;
     g->bytes = bytes;
     g->whole = p.bytes;
     g->image = malloc(p.bytes);
@@ -327,11 +363,15 @@ static void check_guarded(const struct device *device, const char *problem, cons
                                             now, 0, NULL, NULL);
     if (code != CL_SUCCESS) failed("%s cannot be read: %d", g->name, code);
     for (size_t i = 0; i < g->whole; i++) {
-        const bool guard = i < begin || i >= begin + g->bytes;
+        const bool guard = i < begin || i >= begin + g->bytes ||
+                           (g->is_element != NULL && !g->is_element[(i - begin) / g->element]);
         if ((guard || unchanged) && now[i] != g->image[i])
             failed("%s wrote %s at byte %lld on device %d: tconv-cl check %s", algorithm, g->name,
                    (long long)i - (long long)begin, device->number, problem);
     }
+    /* What lies between elements depends on where the tensor begins. */
+    for (size_t i = 0; g->is_element != NULL && i < g->bytes; i++)
+        if (!g->is_element[i / g->element]) now[begin + i] = 0;
     if (result != NULL) memcpy(result, now + begin, g->bytes);
     free(now);
     free(g->image);
@@ -392,6 +432,10 @@ static void run_touching(const struct device *device, tconv_plan *plan,
     const size_t data_bytes = (size_t)t->geometry.data_bytes;
     const size_t weight_bytes = (size_t)t->geometry.filter_bytes;
     const size_t output_bytes = (size_t)t->geometry.output_bytes;
+    const size_t residual_bytes = (size_t)t->geometry.residual_bytes;
+    const size_t output_element = tconv_type_size(t->geometry.output_type);
+    bool *is_output =
+        elements_of(problem, &t->geometry, TCONV_SPACED_OUTPUT, output_bytes / output_element);
     const size_t packed_bytes = (size_t)tconv_plan_filter_bytes(plan);
     const size_t workspace_bytes = (size_t)tconv_plan_workspace_bytes(plan);
     const size_t element = tconv_type_size(problem->data_type);
@@ -414,7 +458,7 @@ static void run_touching(const struct device *device, tconv_plan *plan,
         {"bias", t->bias, bias_bytes, 1, bias, IS_READ, &args.bias, {0}},
         {"scale", t->scale, numbers, 1, e->scale, IS_READ, &args.scale, {0}},
         {"slope", t->slope, numbers, 1, slope, IS_READ, &args.slope, {0}},
-        {"residual", t->residual, output_bytes, 1, e->residual, IS_READ, &args.residual, {0}},
+        {"residual", t->residual, residual_bytes, 1, e->residual, IS_READ, &args.residual, {0}},
         {"output", before, output_bytes, 1, true, IS_WRITTEN, &args.output, {0}},
         {"packed filter", NULL, packed_bytes, FILTER_UNIT, true, IS_WRITTEN, &packed, {0}},
         {"workspace", NULL, workspace_bytes, element, true, IS_WRITTEN, &args.workspace, {0}},
@@ -426,6 +470,9 @@ static void run_touching(const struct device *device, tconv_plan *plan,
         make_guarded(device, tensors[i].name, tensors[i].contents, tensors[i].bytes,
                      tensors[i].unit, touching, &tensors[i].guarded);
         *tensors[i].argument = tensors[i].guarded.place;
+        if (tensors[i].argument != &args.output) continue;
+        tensors[i].guarded.is_element = is_output;
+        tensors[i].guarded.element = output_element;
     }
     pack_and_run(device, plan, &weights, &packed, &args, text, algorithm);
     for (int i = 0; i < COUNT; i++)
@@ -433,6 +480,7 @@ static void run_touching(const struct device *device, tconv_plan *plan,
             check_guarded(device, text, algorithm, &tensors[i].guarded, tensors[i].use == IS_READ,
                           tensors[i].argument == &args.output ? t->output : NULL);
     if (touching != NONE) pages_end();
+    free(is_output);
 }
 
 /* True if all results are the same bits; a NaN may have any. */
@@ -546,19 +594,35 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
         .before = t->before,
     };
     const tconv_type type = t->geometry.output_type;
-    for (int64_t i = 0; i < (int64_t)t->output_count; i++) {
+    for (int64_t i = 0; i < tconv_oracle_outputs(&operands); i++) {
         const struct tconv_expected expected = tconv_oracle_element(&operands, i);
-        const double error = tconv_oracle_error(&expected, type, t->output, i);
+        const int64_t place = tconv_oracle_place(&operands, i);
+        const double error = tconv_oracle_error(&expected, type, t->output, place);
         if (error <= 1) continue;
         char text[1000];
         tconv_problem_text(problem, text, sizeof text);
         failed("output element %lld is %.9g, expected %.9g (bound %.3g; %.9g to %.9g) on device "
                "%d: tconv-cl check "
                "--algorithm \"%s\"%s %s (activation %s%s%s%s%s)",
-               (long long)i, tconv_oracle_read(type, t->output, i), expected.value, expected.bound,
-               expected.low, expected.high, device->number, algorithm, bias ? " --with-bias" : "",
-               text, tconv_activation_name(epilogue.activation), epilogue.scale ? ", scale" : "",
-               epilogue.residual ? ", residual" : "", epilogue.beta != 0 ? ", beta" : "",
-               epilogue.requantize ? ", requantize" : "");
+               (long long)i, tconv_oracle_read(type, t->output, place), expected.value,
+               expected.bound, expected.low, expected.high, device->number, algorithm,
+               bias ? " --with-bias" : "", text, tconv_activation_name(epilogue.activation),
+               epilogue.scale ? ", scale" : "", epilogue.residual ? ", residual" : "",
+               epilogue.beta != 0 ? ", beta" : "", epilogue.requantize ? ", requantize" : "");
     }
+}
+
+void expect_gaps(const tconv_problem *problem, const struct tensors *t, const void *before)
+{
+    const size_t size = tconv_type_size(t->geometry.output_type);
+    bool *is_output = elements_of(problem, &t->geometry, TCONV_SPACED_OUTPUT, t->output_count);
+    for (size_t i = 0; i < t->output_count; i++) {
+        const char *got = (const char *)t->output + i * size;
+        if (!is_output[i] && memcmp(got, (const char *)before + i * size, size) != 0) {
+            char text[1000];
+            tconv_problem_text(problem, text, sizeof text);
+            failed("place %zu is not an element, but was written: tconv-cl check %s", i, text);
+        }
+    }
+    free(is_output);
 }

@@ -92,6 +92,9 @@ bool run_algorithm(const struct device *device, const tconv_problem *problem, co
 void compare_with_oracle(const struct device *device, const tconv_problem *problem,
                          const char *algorithm, bool bias, const struct tensors *tensors);
 
+/* Fails if tensors->output does not have, between its elements, what was there before. */
+void expect_gaps(const tconv_problem *problem, const struct tensors *tensors, const void *before);
+
 /* Fails the test with printf's text. */
 void failed(const char *format, ...) TCONV_PRINTF(1, 2) __attribute__((noreturn));
 

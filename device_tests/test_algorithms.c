@@ -61,6 +61,7 @@ static void random_problems_of_every_rank(void **state)
             tconv_problem problem = random_problem(&seed, ranks[r].axes, ranks[r].most);
             if (i % 4 == 3) /* some algorithms are for bytes only */
                 problem.data_type = problem.filter_type = i % 8 == 3 ? TCONV_I8 : TCONV_U8;
+            if (i % 3 == 1) random_steps(&seed, &problem);
             run_all(&problem, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
                     100 * (unsigned)r + (unsigned)i);
         }
@@ -114,6 +115,39 @@ static void random_problems_of_every_algorithm(void **state)
         }
     print_message("each algorithm ran %d random problems; %d more shared their programs\n", count,
                   relatives);
+}
+
+/* A residual that does not lie in memory like the output, or that is added to several outputs. */
+static void residuals_have_steps_of_their_own(void **state)
+{
+    (void)state;
+    enum { LEAST = 3, USUAL = 20, MOST_WORK = 100000 };
+    const int count = scaled(USUAL) < LEAST ? LEAST : scaled(USUAL);
+    unsigned seed = sample_seed() + 77;
+    for (int i = 0; i < device_count * count; i++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const struct device *device = &devices[i / count];
+            const char *algorithm = tconv_algorithm_name(a);
+            tconv_problem p;
+            if (!is_supported(algorithm, device->info->work_group_limit)) continue;
+            if (!random_problem_for(device, algorithm, MOST_WORK, &seed, &p))
+                failed("%s takes no random problem on device %d", algorithm, device->number);
+            tconv_epilogue e = TCONV_EPILOGUE_INIT;
+            e.residual = true;
+            if (tconv_type_is_floating(p.data_type)) {
+                e.activation = TCONV_ACTIVATION_RELU;
+                e.beta = i % 2 == 0 ? 0 : 0.5;
+            }
+            random_residual_steps(&seed, &p);
+            struct tensors t;
+            make_tensors(&p, REAL_NUMBERS, 1, &t);
+            make_epilogue(&p, &e, 3, &t);
+            t.math = TCONV_MATH_FAST;
+            if (!run_algorithm(device, &p, algorithm, true, &t, ALWAYS))
+                failed("%s does not take steps of the residual", algorithm);
+            compare_with_oracle(device, &p, algorithm, true, &t);
+            free_tensors(&t);
+        }
 }
 
 /* One row of a list of problems in two dimensions: everything about the axes. */
@@ -881,6 +915,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_of_every_rank),
         cmocka_unit_test(random_problems_of_every_algorithm),
+        cmocka_unit_test(residuals_have_steps_of_their_own),
         cmocka_unit_test(four_axes),
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(a_large_bias_is_added_last),

@@ -811,6 +811,55 @@ static void a_plan_explains_itself(void **state)
     tconv_plan_release(plan);
 }
 
+/* Data and output are channels of one tensor, whose channels are the last axis: an application that
+ * concatenates layers copies nothing. What is too far away or overlaps is refused. */
+static void tensors_with_steps_share_a_buffer(void **state)
+{
+    (void)state;
+    enum { IN = 8, OUT = 4, ALL = 16, X = 5, POINTS = 2 * X * X };
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    set_shape(&p.data, 4, (int64_t[]){2, X, X, IN});
+    set_shape(&p.filter, 4, (int64_t[]){3, 3, OUT, IN});
+    set_list(&p.pads_begin, 2, (int64_t[]){1, 1});
+    set_list(&p.pads_end, 2, (int64_t[]){1, 1});
+    p.data_steps = p.output_steps = (tconv_steps){4, {X * X * ALL, X * ALL, ALL, 1}};
+    for (int i = 0; i < device_count; i++) {
+        struct setup s;
+        tconv_error error;
+        set_up(&s, &devices[i], &p, NULL, true, SMALL_INTEGERS);
+        pack(&s);
+        float *whole = calloc(POINTS * ALL, sizeof *whole);
+        memcpy(whole, s.tensors.data, (size_t)s.tensors.geometry.data_bytes);
+        cl_mem shared = buffer_of(&devices[i], whole, POINTS * ALL * sizeof *whole);
+        tconv_args args = s.args;
+        args.data = (tconv_buffer){shared, 0};
+        args.output = (tconv_buffer){shared, IN * sizeof *whole};
+        expect_ok(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
+                  &error);
+        float *result = calloc(POINTS * ALL, sizeof *result);
+        assert_int_equal(clEnqueueReadBuffer(devices[i].queue, shared, CL_TRUE, 0,
+                                             POINTS * ALL * sizeof *result, result, 0, NULL, NULL),
+                         CL_SUCCESS);
+        for (size_t c = 0; c < POINTS * ALL; c++)
+            if (c % ALL < IN || c % ALL >= IN + OUT)
+                assert_memory_equal(&result[c], &whole[c], sizeof *whole);
+        memcpy(s.tensors.output, result + IN, (size_t)s.tensors.geometry.output_bytes);
+        compare_with_oracle(&devices[i], &p, tconv_plan_algorithm(s.plan), true, &s.tensors);
+        args.output.offset = (IN - 1) * sizeof *whole;
+        expect_error(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
+                     TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
+        args.output.offset = (ALL - OUT + 1) * sizeof *whole; /* an element past the end */
+        expect_error(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
+                     TCONV_ERROR_BUFFER, &error,
+                     "output_steps is 400 at axis 0, whose extent is 2");
+        clReleaseMemObject(shared);
+        free(whole);
+        free(result);
+        tear_down(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -833,6 +882,7 @@ int main(void)
         cmocka_unit_test(structures_may_be_of_any_version),
         cmocka_unit_test(a_description_ends_with_the_callers_structure),
         cmocka_unit_test(a_plan_explains_itself),
+        cmocka_unit_test(tensors_with_steps_share_a_buffer),
     };
     return cmocka_run_group_tests_name("api", tests, open_all_devices, close_all_devices);
 }

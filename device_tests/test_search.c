@@ -289,6 +289,18 @@ static void results_can_be_listed(void **state)
         options.workspace_limit = 1 << 20;
         choose(own, &p, &options, name);
         assert_int_equal(stored_results(own).used, 2);
+        /* Steps are, too. */
+        tconv_problem spaced = p;
+        options = with_search(TCONV_SEARCH_MEASURE);
+        spaced.output_steps = (tconv_steps){4, {9999, 500, 24, 1}};
+        choose(own, &spaced, &options, name);
+        assert_int_equal(stored_results(own).used, 3);
+        options.epilogue.residual = true;
+        choose(own, &spaced, &options, name);
+        assert_int_equal(stored_results(own).used, 4);
+        spaced.residual_steps = (tconv_steps){4, {0, 1, 0, 0}};
+        choose(own, &spaced, &options, name);
+        assert_int_equal(stored_results(own).used, 5);
         tconv_device_release(own);
         own = new_device(&devices[d], NULL); /* without a folder */
         assert_int_equal(stored_results(own).used, 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows and slabs: parts of a problem give the bits of the whole, on one device and on several,
  * however small the parts are. */
+#include "base/view.h"
+#include "random_problem.h"
 #include "support.h"
 
 #include "oracle/oracle.h"
@@ -259,12 +261,119 @@ static void several_devices_share_the_work(void **state)
     free_tensors(&t);
 }
 
+/* Host arrays that are parts of larger ones, or have their axes in another order: in one call, in
+ * slabs, and where arrays are copied because of their alignment. What lies between the output's
+ * elements stays as it is. */
+static void arrays_have_steps(void **state)
+{
+    (void)state;
+    unsigned seed = 5;
+    for (int d = 0; d < device_count; d++)
+        for (int i = 0; i < 12; i++) {
+            const int which = i % 4;
+            tconv_problem p = problem_of(which);
+            random_steps(&seed, &p);
+            random_residual_steps(&seed, &p);
+            struct tensors t;
+            make_tensors(&p, SMALL_INTEGERS, (unsigned)i, &t);
+            tconv_epilogue e = TCONV_EPILOGUE_INIT;
+            e.residual = true;
+            e.beta = which == 1 ? 2 : 0;
+            make_epilogue(&p, &e, 3, &t);
+            const size_t bytes = t.output_count * sizeof *t.output;
+            float *copy = malloc(bytes + sizeof *copy), *own = t.output;
+            /* Odd numbers of elements from where malloc aligns. */
+            t.output = i % 3 == 2 ? copy + 1 : copy;
+            memcpy(t.output, t.before, bytes);
+            tconv_session *session;
+            tconv_error error;
+            expect(tconv_session_create(devices[d].number, &session, &error), &error);
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            options.epilogue = e;
+            options.epilogue.bias = true;
+            tconv_arrays arrays;
+            set_arrays(&t, &arrays);
+            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+            slabs.memory_limit = 40000;
+            expect(i % 3 == 0 ? tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error)
+                              : tconv_session_run(session, &p, &options, &arrays, &error),
+                   &error);
+            compare_with_oracle(&devices[d], &p, i % 3 == 0 ? "slabs" : "auto", true, &t);
+            expect_gaps(&p, &t, t.before);
+            tconv_session_release(session);
+            t.output = own;
+            free(copy);
+            free_tensors(&t);
+        }
+}
+
+/* Gives a tensor without steps those that it has as a dense one. */
+static void state_steps(const tconv_problem *p, const tconv_geometry *g, enum tconv_spaced tensor,
+                        tconv_steps *steps)
+{
+    const struct tconv_view view = tconv_view_of(p, g, tensor);
+    steps->count = view.rank;
+    memcpy(steps->value, view.step, (size_t)view.rank * sizeof *view.step);
+}
+
+/* Windows of arrays with steps are parts of the arrays, in place. */
+static void windows_keep_steps(void **state)
+{
+    (void)state;
+    unsigned seed = 11;
+    tconv_session *session;
+    tconv_error error;
+    expect(tconv_session_create(devices[0].number, &session, &error), &error);
+    for (int i = 0; i < 8; i++) {
+        tconv_problem p = problem_of(i % 4);
+        struct tensors t;
+        random_steps(&seed, &p);
+        make_tensors(&p, SMALL_INTEGERS, (unsigned)i, &t);
+        state_steps(&p, &t.geometry, TCONV_SPACED_DATA, &p.data_steps);
+        state_steps(&p, &t.geometry, TCONV_SPACED_OUTPUT, &p.output_steps);
+        const size_t bytes = t.output_count * sizeof *t.output;
+        float *parts = malloc(bytes);
+        assert_non_null(parts);
+        memcpy(parts, t.output, bytes);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue.bias = true;
+        tconv_arrays arrays;
+        set_arrays(&t, &arrays);
+        arrays.residual = NULL;
+        expect(tconv_session_run(session, &p, &options, &arrays, &error), &error);
+        compare_with_oracle(&devices[0], &p, "auto", true, &t);
+        const int rows = t.geometry.data_format == TCONV_NXC ? 1 : 2;
+        const int64_t height = t.geometry.output[0], step = height / 3 + 1;
+        for (int64_t begin = 0; begin < height; begin += step) {
+            int64_t from, to;
+            options.output_begin = begin;
+            options.output_end = begin + step < height ? begin + step : height;
+            expect(tconv_window_input(&t.geometry, begin, options.output_end, &from, &to, &error),
+                   &error);
+            arrays.data = t.data + from * p.data_steps.value[rows];
+            arrays.output = parts + begin * p.output_steps.value[rows];
+            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+            slabs.memory_limit = 40000;
+            expect(i < 4 ? tconv_session_run(session, &p, &options, &arrays, &error)
+                         : tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error),
+                   &error);
+        }
+        if (memcmp(parts, t.output, bytes) != 0)
+            failed("problem %d: windows with steps are not parts of the whole", i);
+        free(parts);
+        free_tensors(&t);
+    }
+    tconv_session_release(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_parts_of_the_whole),
         cmocka_unit_test(slabs_are_the_whole),
         cmocka_unit_test(several_devices_share_the_work),
+        cmocka_unit_test(arrays_have_steps),
+        cmocka_unit_test(windows_keep_steps),
     };
     return cmocka_run_group_tests_name("slabs", tests, open_all_devices, close_all_devices);
 }

@@ -52,6 +52,15 @@ grep -q "have --repeat 1, of $work/c.json 3" "$work/err" || fail "other runs are
     --runs 2 --json "$work/b.json" >"$work/out" || fail "bench --math fast"
 [ "$(value peak_gflops)" = "$(value probed_peak_gflops)" ] || fail "a layer with --math fast raises the peak"
 
+# ---- steps: the tensors lie otherwise in memory, files and results are the same ----
+layer="--data-shape 2,4,7,6 --filter-shape 4,3,3,3 --strides 2"
+"$tool" check $device $layer --with-residual --data-steps 500,100,9,1 --output-steps 1,900,30,2 --residual-steps 0,300,13,1 >"$work/out" 2>"$work/err" ||
+    fail "check with steps: $(cat "$work/out" "$work/err")"
+grep -q ' 0 failed' "$work/out" || fail "check with steps: $(cat "$work/out")"
+"$tool" check $device $layer --residual-steps 0,300,13,1 >"$work/out" 2>"$work/err" && fail "steps of a residual that is not there"
+"$tool" bench $device $layer --output-steps 1000,300,20,1 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench with steps"
+grep -q '"error": null' "$work/b.json" || fail "bench with steps: $(cat "$work/b.json")"
+
 # ---- --quiet: results without words around them; with --json only JSON ----
 d=$vectors/data/torch_line
 files="--data $d.data.npy --filter $d.filter.npy --output $work/y.npy"
@@ -76,6 +85,10 @@ quiet devices --json "$work/d.json"
 "$tool" run $device $files --quiet && cmp -s "$work/piped.npy" "$work/y.npy" || fail "run gives something else in a pipe"
 "$tool" run $device --data "$d.data.npy" --filter - --output "$work/y.npy" <"$d.filter.npy" | grep -q 'computed by' && cmp -s "$work/piped.npy" "$work/y.npy" ||
     fail "the filter from a pipe"
+for more in "" "--memory-limit 1" "--data-format NCX --filter-format OIX"; do # whole, in slabs, the oneAPI form
+    "$tool" run $device $files $more --data-steps 90,21,2 --output-steps 7,1,3 --quiet && cmp -s "$work/piped.npy" "$work/y.npy" ||
+        fail "run $more with steps gives something else"
+done
 expect_file() { "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output - --memory-limit 1 >"$work/out" 2>"$work/err"; }
 expect_file
 [ $? = 2 ] && [ ! -s "$work/out" ] && grep -q -- '--output - is not a regular file' "$work/err" || fail "slabs into a pipe: $(cat "$work/err")"

@@ -182,6 +182,39 @@ static bool count_bytes(const int64_t *dim, int rank, tconv_type type, exact *by
     return true;
 }
 
+/* Element steps, with which bytes are counted from the first element to the last one. Absent steps
+ * leave the bytes of a dense tensor. */
+static bool read_steps(const tconv_steps *steps, const int64_t *dim, int rank, int64_t least,
+                       tconv_type type, exact *bytes)
+{
+    if (steps->count == 0) return true;
+    if (steps->count != rank) return false;
+    exact last = 0;
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        if (steps->value[i] < least) return false;
+        last += times(larger(dim[i], 1) - 1, steps->value[i]);
+        if (!fits(last)) return false;
+        empty = empty || dim[i] == 0;
+    }
+    if (!fits((last + 1) * bytes_of(type))) return false;
+    *bytes = empty ? 0 : (last + 1) * bytes_of(type);
+    return true;
+}
+
+/* Each step is larger than what all others that are not larger reach. */
+static bool is_apart(const tconv_steps *steps, const int64_t *dim)
+{
+    for (int a = 0; a < steps->count; a++) {
+        exact reach = 0;
+        for (int b = 0; b < steps->count; b++)
+            if (b != a && steps->value[b] <= steps->value[a])
+                reach += times(larger(dim[b], 1) - 1, steps->value[b]);
+        if (dim[a] > 1 && steps->value[a] <= reach) return false;
+    }
+    return true;
+}
+
 bool exact_resolve(const tconv_problem *p, struct exact_geometry *g)
 {
     exact pads_begin[TCONV_MAX_AXES], pads_end[TCONV_MAX_AXES], padding[TCONV_MAX_AXES];
@@ -217,7 +250,14 @@ bool exact_resolve(const tconv_problem *p, struct exact_geometry *g)
         extents[(g->nxc ? 1 : 2) + a] = (int64_t)g->output[a];
         g->macs = times(g->macs, count_pairs(g, a, &g->macs_known));
     }
-    return count_bytes(p->data.dim, p->data.rank, p->data_type, &g->data_bytes) &&
-           count_bytes(p->filter.dim, p->filter.rank, p->filter_type, &g->filter_bytes) &&
-           count_bytes(extents, p->data.rank, g->output_type, &g->output_bytes);
+    if (!count_bytes(p->data.dim, p->data.rank, p->data_type, &g->data_bytes) ||
+        !count_bytes(p->filter.dim, p->filter.rank, p->filter_type, &g->filter_bytes) ||
+        !count_bytes(extents, p->data.rank, g->output_type, &g->output_bytes))
+        return false;
+    g->residual_bytes = g->output_bytes;
+    const int rank = p->data.rank;
+    return read_steps(&p->data_steps, p->data.dim, rank, 1, p->data_type, &g->data_bytes) &&
+           read_steps(&p->output_steps, extents, rank, 1, g->output_type, &g->output_bytes) &&
+           is_apart(&p->output_steps, extents) &&
+           read_steps(&p->residual_steps, extents, rank, 0, g->output_type, &g->residual_bytes);
 }

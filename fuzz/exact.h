@@ -15,7 +15,7 @@ struct exact_geometry {
     exact input[TCONV_MAX_AXES], kernel[TCONV_MAX_AXES];
     exact stride[TCONV_MAX_AXES], dilation[TCONV_MAX_AXES];
     exact pad_begin[TCONV_MAX_AXES], pad_end[TCONV_MAX_AXES], output[TCONV_MAX_AXES];
-    exact data_bytes, filter_bytes, output_bytes;
+    exact data_bytes, filter_bytes, output_bytes, residual_bytes;
     exact macs;      /* EXACT_MANY: that many or more */
     bool macs_known; /* false: both input and kernel of an axis are too large for counting one by
                         one */

@@ -16,8 +16,9 @@
  * pads_begin, pads_end, output_padding, output_shape, each as a count and values; the number of an
  * algorithm from 1 on (0: one that the input draws, or all of them), the number of a described
  * device, math, workspace_limit; of the epilogue what it has (1 bias, 2 scale, 4 residual, 8
- * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output. So
- * "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
+ * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output;
+ * element steps of data, output and residual, each as a count and values. So "100 1=0 000 41k88
+ * ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
 #include "described.h"
 #include "exact.h"
 #include "fuzz.h"
@@ -113,6 +114,15 @@ static tconv_problem read_problem(struct input *in)
     return p;
 }
 
+/* Steps stand behind everything else, so that inputs without them mean what they meant before. */
+static void read_steps(struct input *in, tconv_steps *steps)
+{
+    steps->count = (int)number(in, 0);
+    for (int i = 0; i < steps->count && i < TCONV_MAX_AXES + 2; i++)
+        steps->value[i] = number(in, 1);
+}
+#define STEPS(kind, member, ...) read_steps(&in, &p.member);
+
 /* What is not in the problem: where and how to compute it. */
 struct setting {
     uint64_t algorithm;
@@ -164,6 +174,7 @@ static void compare_geometry(const tconv_problem *p, const struct exact_geometry
     compare("data_bytes", -1, e->data_bytes, (exact)g->data_bytes);
     compare("filter_bytes", -1, e->filter_bytes, (exact)g->filter_bytes);
     compare("output_bytes", -1, e->output_bytes, (exact)g->output_bytes);
+    compare("residual_bytes", -1, e->residual_bytes, (exact)g->residual_bytes);
     compare("output_type", -1, (exact)e->output_type, (exact)g->output_type);
     compare("data_format", -1, e->nxc ? TCONV_NXC : TCONV_NCX, (exact)g->data_format);
     compare("rank of the output", -1, p->data.rank, g->output_shape.rank);
@@ -194,13 +205,13 @@ static void compare_geometry(const tconv_problem *p, const struct exact_geometry
 
 /* A window in the middle: its inputs must be those that the exact bounds name, and its work is part
  * of the whole. */
-static void check_window(const tconv_geometry *g)
+static void check_window(const tconv_problem *p, const tconv_geometry *g)
 {
     const int64_t begin = g->output[0] / 3, end = begin + (g->output[0] - begin + 1) / 2;
     int64_t first, last;
     tconv_geometry part = *g;
     if (tconv_window_input(g, begin, end, &first, &last, NULL) != TCONV_OK ||
-        tconv_geometry_narrow(&part, begin, end, NULL) != TCONV_OK)
+        tconv_resolve_window(p, begin, end, &part, NULL) != TCONV_OK)
         fuzz_fail("rows %lld to %lld are refused", (long long)begin, (long long)end);
     const bool none = first == last && g->input[0] == 0;
     if (first < 0 || last < first || last > g->input[0] || (first == last && !none))
@@ -281,8 +292,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct input in = {bytes, bytes + size};
-    const tconv_problem p = read_problem(&in);
+    tconv_problem p = read_problem(&in);
     struct setting setting = read_setting(&in);
+    TCONV_PROBLEM_STEPS(STEPS)
     if (setting.algorithm == 0) /* asking all of them takes most of the time */
         for (size_t i = 0; i < size; i++) setting.algorithm = setting.algorithm * 31 + bytes[i];
     check_text(&p);
@@ -305,7 +317,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     if (!countable) fuzz_fail("a wrong problem is accepted");
     compare_geometry(&p, &e, &g);
-    check_window(&g);
+    check_window(&p, &g);
     struct tconv_layer layer;
     tconv_layer_init(&layer, &p, &g);
     for (int a = 0; a < layer.axes; a++) check_taps(&layer.axis[a]);

@@ -37,10 +37,10 @@
 
 /* clang-format off */
 const struct abi_entry TABLE[] = {
-    GROWING(tconv_problem, filter_format),
+    GROWING(tconv_problem, residual_steps),
     TCONV_PROBLEM_MEMBERS(PROBLEM)
 
-    GROWING(tconv_geometry, output_bytes),
+    GROWING(tconv_geometry, residual_bytes),
     MEMBER(tconv_geometry, axes), MEMBER(tconv_geometry, batch), MEMBER(tconv_geometry, groups),
     MEMBER(tconv_geometry, group_in_channels), MEMBER(tconv_geometry, group_out_channels),
     MEMBER(tconv_geometry, input), MEMBER(tconv_geometry, kernel), MEMBER(tconv_geometry, stride),
@@ -49,7 +49,7 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_geometry, output_shape), MEMBER(tconv_geometry, data_format),
     MEMBER(tconv_geometry, output_type), MEMBER(tconv_geometry, macs),
     MEMBER(tconv_geometry, data_bytes), MEMBER(tconv_geometry, filter_bytes),
-    MEMBER(tconv_geometry, output_bytes),
+    MEMBER(tconv_geometry, output_bytes), MEMBER(tconv_geometry, residual_bytes),
 
     GROWING(tconv_device_info, architecture),
     MEMBER(tconv_device_info, name), MEMBER(tconv_device_info, vendor),

@@ -65,6 +65,15 @@ expect 2 "more than 6 numbers" $shape --strides 1,1,1,1,1,1,1
 expect 2 "--groups is 0" $shape --groups 0
 expect 2 "explicit, valid, same_upper or same_lower" $shape --auto-pad same
 expect 2 "spec, openvino or onnx" $shape --rules tensorflow
+expect 2 "data_steps has 3 values: it must have one for each of the 4 axes of the data" $shape --data-steps 1440,72,9
+expect 2 "data_steps is 0 at axis 2: it must be at least 1" $shape --data-steps 1440,72,0,1
+expect 2 "output_steps is 10 at axis 2" $shape --output-steps 1100,110,10,1
+expect 2 "it must be at least 11" $shape --output-steps 1100,110,10,1
+expect 2 "residual_steps is -1 at axis 0: it must be at least 0" $shape --residual-steps -1,110,11,1
+expect 2 "data_steps is 9223372036854775807 at axis 1, whose extent is 20: the bytes that the data reaches overflow 63 bits" \
+    $shape --data-steps 1,9223372036854775807,9,1
+expect 2 "more than 8 numbers" $shape --data-steps 1,2,3,4,5,6,7,8,9
+expect 2 "the layers of a suite have their own" bench --ids B05 --data-steps 3
 expect 2 "NCX or NXC" $shape --data-format NHWC
 expect 2 "OIX or XIO" $shape --filter-format IOX
 expect 2 "swish" bench --ids B05 --activation swish

@@ -52,6 +52,7 @@ static void check_options(const char *member, const tconv_plan_options *o, bool 
 
 #define CHANGE_SHAPE(x) x.dim[x.rank - 1]++;
 #define CHANGE_LIST(x) x = (tconv_list){2, {3, 3}};
+#define CHANGE_STEPS(x) x = (tconv_steps){4, {999, 99, 9, 1}};
 #define CHANGE_NAME(x) x++;
 #define CHANGE_NUMBER(x) x++;
 #define CHANGE_IMPLIED(x) x--;

@@ -8,13 +8,13 @@ more="host_tests device_tests fuzz python"
 export PYTHONDONTWRITEBYTECODE=1
 # The member, with its default
 sed -i 's/^} tconv_problem;/    tconv_list toys; \/* default 0 *\/\n&/
-    s/TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT  *\\$/TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT, {0, {0}} \\/' include/tconv_cl/problem.h
+    s/^            {0, {0}}, {0, {0}}, {0, {0}}  *\\$/            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}} \\/' include/tconv_cl/problem.h
 # Its row
 sed -i 's/^    P(LIST, output_padding,/    P(LIST, toys, "toys", 0, 0) \\\n&/' src/base/members.h
 # Its option
 sed -i 's/^    O(LAYER, TEXT, output_padding,/    O(LAYER, TEXT, toys, "toys", 0, "LIST", "default 0") \\\n&/' src/tool/option_list.h
 # Python
-sed -i 's/^        ("filter_format", c_int),/&\n        ("toys", List),/' python/tconv_cl/_library.py
+sed -i 's/^        ("residual_steps", Steps),/&\n        ("toys", List),/' python/tconv_cl/_library.py
 sed -i 's/^    output_padding: Axes$/&\n    toys: Axes | None/; s/^    output_padding: Axes = 0,/&\n    toys: Axes | None = None,/' python/tconv_cl/_convolution.py
 count_files "a member of the problem" 5
 

@@ -66,7 +66,7 @@ static long reached_point(__global const long *restrict table, const long from, 
     return min(point_at(table, coordinate), end);
 }
 
-/* Stores `count` outputs of a channel that no tap reaches. */
+/* Stores `count` outputs of a row of a channel that no tap reaches. */
 static void fill(const struct epilogue *f, const long at, const long count, const long step,
                  const long channel)
 {
@@ -77,6 +77,22 @@ static void fill(const struct epilogue *f, const long at, const long count, cons
         for (long i = 0; i < count; i++) put_one(f, value, at + i * step, channel);
 }
 
+/* Where the output number `point` of a channel lies, behind the channel's first one. *left is how
+ * many outputs from there on have equal distances: those of the channel, or of the row. */
+static long place_of(__global const long *restrict table, const long point, const bool even,
+                     long *left)
+{
+    __global const long *axis = table + REF_AXES + (AXES - 1) * AXIS_LONGS;
+    if (even) return point * axis[AXIS_OUTPUT_STEP];
+    long place = 0, rest = point;
+    *left = axis[AXIS_OUTPUT] - point % axis[AXIS_OUTPUT];
+    for (int a = AXES - 1; a >= 0; a--, axis -= AXIS_LONGS) {
+        place += rest % axis[AXIS_OUTPUT] * axis[AXIS_OUTPUT_STEP];
+        rest /= axis[AXIS_OUTPUT];
+    }
+    return place;
+}
+
 static NOINLINE void sparse_outputs(__global const data_t *restrict data,
                                     __global const packed_t *restrict filter,
                                     const struct epilogue *f, __global const long *restrict table,
@@ -85,15 +101,23 @@ static NOINLINE void sparse_outputs(__global const data_t *restrict data,
     const long channels = table[REF_GROUPS] * table[REF_OUT_CHANNELS];
     const long step = table[REF_AXES + (AXES - 1) * AXIS_LONGS + AXIS_OUTPUT_STEP];
     long points = 1;
-    for (int a = 0; a < AXES; a++) points *= table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
+    bool even = true; /* all outputs of a channel have equal distances */
+    for (int a = AXES - 1; a >= 0; a--) {
+        even = even && table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP] == points * step;
+        points *= table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
+    }
     while (index < end) {
         const long image = index / points, channel = image % channels; /* a channel's outputs */
         const long point = index - image * points, last = min(points, point + end - index);
         const long next = reached_point(table, point, last);
-        fill(f,
-             image / channels * table[REF_OUTPUT_BATCH_STEP] +
-                 channel * table[REF_OUTPUT_CHANNEL_STEP] + point * step,
-             next - point, step, channel);
+        const long at = image / channels * table[REF_OUTPUT_BATCH_STEP] +
+                        channel * table[REF_OUTPUT_CHANNEL_STEP];
+        for (long first = point, left; first < next; first += left) {
+            left = next - first;
+            const long place = place_of(table, first, even, &left);
+            left = min(left, next - first);
+            fill(f, at + place, left, step, channel);
+        }
         if (next < last) reference_output(data, filter, f, table, image * points + next);
         index = image * points + min(next + 1, last);
     }

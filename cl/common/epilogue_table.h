@@ -14,7 +14,9 @@ enum {
     EPILOGUE_DATA_ZERO, /* integers: the zero points */
     EPILOGUE_FILTER_ZERO,
     EPILOGUE_OUTPUT_ZERO,
-    EPILOGUE_LONGS
+    EPILOGUE_RESIDUAL_STEPS, /* pairs of steps, of the output and of the residual: RESIDUAL of
+                                epilogue.clh */
+    EPILOGUE_LONGS = EPILOGUE_RESIDUAL_STEPS + 2 * 8
 };
 
 #endif

@@ -60,7 +60,7 @@
  *   SLICED       see above                               0, 1
  *   PARTS        see above; not with BATCHED and bytes   0, 1
  *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
- *   STREAM       see epilogue.clh                        0, 1
+ *   STREAM       see epilogue.clh                        0, 1, 2
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #include "cpu/channels_table.h"
@@ -262,7 +262,9 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     const int left = (int)table[FOLDED_IN_CHANNELS] - chunk->first * WORD;
     data += chunk->first * WORD * channel_step;
 #if TRANSPOSED
-    const long points = table[FOLDED_INPUT_ROWS] * input_x; /* of a channel */
+    /* From the first point of a channel to the last one. */
+    const long points = (table[FOLDED_INPUT_Z] - 1) * table[FOLDED_DATA_Z_STEP] +
+                        (input_y - 1) * y_step + input_x;
     const bool transposed = TRANSPOSED_INPUTS && points >= VW;
     /* Rows that follow each other in memory are copied together. */
     const bool together = transposed && end - begin == input_x && y_step == input_x;
@@ -284,7 +286,7 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                     z * table[FOLDED_DATA_Z_STEP] + y * y_step + low_x * table[FOLDED_DATA_X_STEP];
 #if TRANSPOSED
                 if (transposed && image) {
-                    const long at = (z * input_y + y) * input_x + low_x + begin;
+                    const long at = z * table[FOLDED_DATA_Z_STEP] + y * y_step + low_x + begin;
                     const int rows = together ? end_y - iy : 1;
                     if (!together || iy == first_y)
                         copy_transposed(from + begin, zero, channel_step, row + begin * steps->x,

@@ -23,7 +23,7 @@
  *   PX        positions of a tile                     at least 1
  *   MERGED    stride along x, or 0: see above         at least 0
  *   KX, DX, RX, LOW with MERGED > 0: see taps.clh
- *   STREAM    see epilogue.clh                        0, 1
+ *   STREAM    see epilogue.clh                        0, 1, 2
  *
  * Registers: MW / VW * PX vectors of sums, with MERGED > 0 times MERGED. */
 #include "cpu/depthwise_table.h"

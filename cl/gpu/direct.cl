@@ -409,7 +409,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
                     (size_t)epilogue.output) %
                        WIDE_BYTES ==
                    0;
-#if RESIDUAL
+#if RESIDUAL == 1
     item.aligned = item.aligned && (size_t)epilogue.residual % WIDE_BYTES == 0;
 #endif
 #endif

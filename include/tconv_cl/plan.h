@@ -52,8 +52,8 @@ typedef struct tconv_plan_options {
     uint64_t workspace_limit; /* bytes; an algorithm that needs more is rejected. 0: no limit */
     tconv_math math;          /* TCONV_MATH_FAST: also algorithms that round more */
     /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the
-     * input rows of tconv_window_input. Data and output are then dense tensors of these rows. Both
-     * 0: all rows. */
+     * input rows of tconv_window_input. Data and output are then tensors of these rows, dense
+     * unless the problem gives steps. Both 0: all rows. */
     int64_t output_begin;
     int64_t output_end; /* see output_begin */
     /* How to search for the fastest algorithm; ignored unless `algorithm` is NULL or "auto".
@@ -80,9 +80,11 @@ typedef struct tconv_buffer {
     size_t offset; /* bytes */
 } tconv_buffer;
 
-/* The buffers of one execution. The tensors are dense, in the problem's formats. `output` and
- * `workspace` must not overlap anything else. The flags of each buffer must allow kernels to read
- * or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
+/* The buffers of one execution. The tensors have the problem's formats and element steps, and are
+ * dense without steps. `output` and `workspace` must not overlap anything else; data, output and
+ * residual may be slices of one buffer (docs/semantics.md). The flags of each buffer must allow
+ * kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at least up to
+ * `output`. */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */
@@ -94,7 +96,7 @@ typedef struct tconv_args {
     tconv_buffer bias;      /* this and those below only if the plan's epilogue has them */
     tconv_buffer scale;     /* one factor for each output channel */
     tconv_buffer slope;     /* activations with a slope */
-    tconv_buffer residual;  /* a tensor like the output */
+    tconv_buffer residual;  /* a tensor like the output, but with its own steps */
 } tconv_args;
 
 #define TCONV_ARGS_INIT                                                                            \

@@ -24,6 +24,19 @@ class Arrays(NamedTuple):
     out: Any = None
 
 
+def element_steps(array: Any, least: int = 1) -> tuple[int, ...] | None:
+    """The elements between neighbours along each axis of an array; () if it is dense. None if the library does not
+    take them: bytes that are not whole elements, or steps below `least`."""
+    if array.flags.c_contiguous:
+        return ()
+    size, steps = array.dtype.itemsize, []
+    for extent, stride in zip(array.shape, array.strides):
+        if extent > 1 and (stride < least * size or stride % size != 0):
+            return None
+        steps.append(stride // size if extent > 1 else 1)
+    return tuple(steps)
+
+
 def numpy_array(name: str, value: Any) -> np.ndarray:
     """The NumPy array of an object: over the object's memory if it tells its address; of a list a copy."""
     if type(value) is np.ndarray:
@@ -50,8 +63,8 @@ def check(plan: Resolved, arrays: Arrays) -> np.dtype[Any]:
     """Checks shapes and types against the plan, because C's pointers have neither. Returns the output's type."""
     check_channels(plan, arrays)
     epilogue = plan.options.epilogue
-    _expect("residual", arrays.residual, *plan.output)
-    _expect("out", arrays.out, *plan.output)
+    _expect("residual", arrays.residual, plan.output.shape, plan.output.type)
+    _expect("out", arrays.out, plan.output.shape, plan.output.type)
     if epilogue.beta != 0 and arrays.out is None:
         raise RequestError(f"beta is {epilogue.beta}, but there is no out to read")
     return dtype_of(plan.output.type)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 import numpy as np
 
 from . import _host, _opencl
-from ._arrays import Arrays, check_channels, numpy_array
+from ._arrays import Arrays, check_channels, element_steps, numpy_array
 from ._device import (
     Device,
     Filter,
@@ -128,8 +128,9 @@ def conv_transpose(
 
     Args:
         data: NumPy array, list, or object with `__array_interface__` or `__dlpack__` in the processor's memory, such
-            as PyTorch's tensors; or pyopencl array with a queue. Arrays that are not contiguous are copied; pyopencl
-            arrays must be contiguous. Element types: float16/32/64, integers, ml_dtypes.bfloat16.
+            as PyTorch's tensors; or pyopencl array with a queue. Views, such as slices and transposed arrays, are used
+            where they lie; NumPy's with negative strides are copied. Element types: float16/32/64, integers,
+            ml_dtypes.bfloat16.
         filter: the weights, an array of the same kind.
         bias: [G*CO], of the output's type; float32 with requantize.
         strides, dilations, pads_begin, pads_end, output_padding: one number, or one for each spatial axis.
@@ -143,9 +144,9 @@ def conv_transpose(
             several of these, which then compute slabs side by side. None: the one that the environment variable
             TCONV_CL_DEVICE names, else the first GPU, else the first accelerator, else the first device.
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
-        residual: like the output.
-        out: receives the output; contiguous, of the output's shape and type, sharing no memory with another array. Read
-            before if beta is not 0.
+        residual: like the output; may be a view, also one that repeats elements (`numpy.broadcast_to`).
+        out: receives the output: an array or a view, such as a slice of the channels of a larger array, of the output's
+            shape and type, sharing no element with another array. Read before if beta is not 0.
         alpha, beta: factors of the sum and of the old contents of out.
         activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "hardswish",
             "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
@@ -427,15 +428,17 @@ def _run(
         _opencl.check_arrays(arrays)
     else:
         given = arrays.out
-        arrays = _host.contiguous(arrays)
+        arrays = _host.in_place(arrays)
     request = Request(
         attributes,
-        Tensor(arrays.data.shape, type_of("data", arrays.data.dtype)),
+        Tensor(arrays.data.shape, type_of("data", arrays.data.dtype), element_steps(arrays.data) or ()),
         Tensor(arrays.filter.shape, type_of("filter", arrays.filter.dtype)),
         arrays.bias is not None,
         arrays.scale is not None,
         arrays.residual is not None,
         window=window,
+        output_steps=() if arrays.out is None else element_steps(arrays.out) or (),
+        residual_steps=() if arrays.residual is None else element_steps(arrays.residual, least=0) or (),
     )
     if opencl:
         if device is not None or memory_limit is not None or progress is not None:
@@ -450,7 +453,16 @@ def _run(
     devices = [host_device(number) for number in _devices(device)]
     limit = None if memory_limit is None else _integer("memory_limit", memory_limit, 0)
     output = _host.run(arrays, request, devices, limit, None if layer is None else layer._layer, progress)
-    return output if given is None else given
+    if given is None:
+        return output
+    whole = numpy_array("out", given)
+    if not _same_memory(whole, output):
+        whole[...] = output
+    return given
+
+
+def _same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    return bool(one.ctypes.data == other.ctypes.data)
 
 
 def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
 from ._library import RequestError, call, create, library
-from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, window_input, with_rows
+from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
 PLANS = 128  # kept for each device
 CONTEXTS = 8  # of pyopencl, kept with their plans
@@ -127,6 +127,8 @@ class Request(NamedTuple):
     scale: bool
     residual: bool
     window: Window | None = None  # the data are the window's rows
+    output_steps: tuple[int, ...] = ()  # of the array that receives the output
+    residual_steps: tuple[int, ...] = ()
 
 
 class Resolved:
@@ -136,8 +138,10 @@ class Resolved:
         attributes, window, data = request.attributes, request.window, request.data
         axis = 1 if attributes.data_format == NXC else 2
         if window is not None and len(data.shape) > axis:
-            data = Tensor(with_rows(data.shape, axis, window.rows), data.type)
+            data = Tensor(with_rows(data.shape, axis, window.rows), data.type, data.steps)
         self.problem = attributes.problem(data, request.filter)
+        if window is None:
+            self._set_steps(request)
         self.options = attributes.options(bias=request.bias, scale=request.scale, residual=request.residual)
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
@@ -145,11 +149,17 @@ class Resolved:
         self.key: Hashable = request  # requests of one key have the same plan
         if window is not None:
             self._narrow(geometry, request, window)
+            self._set_steps(request)  # of the window's rows: they need not suffice for all rows
         self.channels = geometry.groups * geometry.group_out_channels
         self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
         self.slopes = library.tconv_activation_has_slope(attributes.activation)
         self.empty = geometry.output_bytes == 0
+
+    def _set_steps(self, request: Request) -> None:
+        self.problem.data_steps = steps_of(request.data.steps)
+        self.problem.output_steps = steps_of(request.output_steps)
+        self.problem.residual_steps = steps_of(request.residual_steps)
 
     def _narrow(self, geometry: c.Geometry, request: Request, window: Window) -> None:
         axis = rows_at(geometry)

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from . import _library as c
-from ._arrays import Arrays, check, numpy_array
+from ._arrays import Arrays, check, element_steps, numpy_array
 from ._device import HostDevice, HostLayer, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
 
 LINE = 64  # bytes that processors store at once
+TOO_HARD: Any = getattr(np, "exceptions", np).TooHardError  # NumPy 1.24 has it in its main module
 
 
-def contiguous(arrays: Arrays) -> Arrays:
-    """Makes arrays dense, by copies if needed. `out` is written, so it must be dense itself."""
+def in_place(arrays: Arrays) -> Arrays:
+    """The arrays as the library takes them: data, residual and out with steps, all others dense, by copies if needed.
+    `out` may be a copy, too."""
     if isinstance(arrays.out, (list, tuple)):
         raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
     arrays = Arrays(
@@ -29,17 +31,35 @@ def contiguous(arrays: Arrays) -> Arrays:
     )
     out = arrays.out
     if out is not None:
-        if not (out.flags.c_contiguous and out.flags.writeable):
-            raise RequestError("out must be writeable and C-contiguous")
+        if not out.flags.writeable:
+            raise RequestError("out must be writeable")
         for name, array in arrays._asdict().items():
-            if name != "out" and array is not None and np.may_share_memory(array, out):
+            if name != "out" and array is not None and _share(array, out):
                 raise RequestError(f"out shares memory with {name}")
-    dense = {
-        name: np.ascontiguousarray(array)
+    copies = {
+        name: np.array(array, order="C") if name == "out" else np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()
-        if array is not None and not array.flags.c_contiguous
+        if array is not None and not array.flags.c_contiguous and not _usable(name, array)
     }
-    return arrays._replace(**dense)
+    return arrays._replace(**copies)
+
+
+def _usable(name: str, array: np.ndarray[Any, Any]) -> bool:
+    """Whether the library takes an array that is not dense where it lies."""
+    if name not in ("data", "residual", "out") or not array.flags.aligned:
+        return False
+    return element_steps(array, least=0 if name == "residual" else 1) is not None
+
+
+def _share(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays share an element; True if that takes too long to tell."""
+    if not np.may_share_memory(one, other):
+        return False
+    most: Any = 10000  # NumPy's types know only its names for all and nothing
+    try:
+        return np.shares_memory(one, other, max_work=most)
+    except TOO_HARD:
+        return True
 
 
 def run(
@@ -50,7 +70,7 @@ def run(
     layer: Callable[[HostDevice], HostLayer] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Any:
-    """Computes dense arrays; `layer` gives the layer with the packed filter. `memory_limit` None: slabs if needed."""
+    """Computes arrays; `layer` gives the layer with the packed filter. `memory_limit` None: slabs if needed."""
     device = devices[0]
     resolved = device.resolved(request)
     dtype = check(resolved, arrays)

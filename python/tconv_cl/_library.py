@@ -81,6 +81,10 @@ class List(Structure):
     _fields_ = [("count", c_int), ("value", c_int64 * MAX_AXES)]
 
 
+class Steps(Structure):
+    _fields_ = [("count", c_int), ("value", c_int64 * (MAX_AXES + 2))]
+
+
 class Sized(Structure):
     """A structure that begins with its own size."""
 
@@ -109,6 +113,9 @@ class Problem(Sized):
         ("groups", c_int64),
         ("data_format", c_int),
         ("filter_format", c_int),
+        ("data_steps", Steps),
+        ("output_steps", Steps),
+        ("residual_steps", Steps),
     ]
 
 
@@ -134,6 +141,7 @@ class Geometry(Sized):
         ("data_bytes", c_uint64),
         ("filter_bytes", c_uint64),
         ("output_bytes", c_uint64),
+        ("residual_bytes", c_uint64),
     ]
 
 
@@ -256,6 +264,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_error": CError,
     "tconv_shape": Shape,
     "tconv_list": List,
+    "tconv_steps": Steps,
     "tconv_problem": Problem,
     "tconv_geometry": Geometry,
     "tconv_epilogue": Epilogue,

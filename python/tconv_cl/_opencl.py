@@ -9,7 +9,7 @@ from ctypes import byref
 from typing import Any
 
 from . import _library as c
-from ._arrays import Arrays, check
+from ._arrays import Arrays, check, element_steps
 from ._device import Device, Filter, Plan, Request, context_device, wait_list
 from ._library import RequestError, create
 
@@ -30,7 +30,13 @@ def check_arrays(arrays: Arrays) -> None:
             continue
         if not is_array(array):
             raise RequestError(f"{name} is a {type(array).__name__}: it must be a pyopencl array, as data is one")
-        if not array.flags.c_contiguous:
+        if name in ("data", "residual", "out"):
+            if element_steps(array, least=0 if name == "residual" else 1) is None:
+                raise RequestError(
+                    f"{name} has strides of {array.strides} bytes: pyopencl arrays are not copied, and these strides "
+                    "must be positive"
+                )
+        elif not array.flags.c_contiguous:
             raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
     if arrays.data.queue is None:
         raise RequestError("data has no queue: give it one with data.with_queue(queue)")
@@ -78,6 +84,8 @@ def pack(plan: Plan, queue: Any, weights: Any) -> Filter:
 
 
 def _overlap(one: Any, other: Any) -> bool:
+    if not (one.flags.c_contiguous and other.flags.c_contiguous):
+        return False  # the library knows where views lie
     if one.base_data is None or other.base_data is None or one.base_data.int_ptr != other.base_data.int_ptr:
         return False
     return bool(one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes)

@@ -18,10 +18,11 @@ NXC = XIO = 2  # tconv_data_format, tconv_filter_format
 
 
 class Tensor(NamedTuple):
-    """The extents and the tconv_type of an array."""
+    """The extents, the tconv_type and the element steps of an array. No steps: it is dense."""
 
     shape: tuple[int, ...]
     type: int
+    steps: tuple[int, ...] = ()
 
 
 class Window(NamedTuple):
@@ -95,6 +96,11 @@ class Attributes(NamedTuple):
                 setattr(structure, name, getattr(self, name))
         options.epilogue = epilogue
         return options
+
+
+def steps_of(steps: tuple[int, ...]) -> c.Steps:
+    """The tconv_steps of a tensor. One of a wrong rank is refused without them."""
+    return c.Steps(len(steps), steps) if len(steps) <= c.MAX_AXES + 2 else c.Steps()
 
 
 # The members of tconv_epilogue and tconv_plan_options that a call asks for.

@@ -170,8 +170,8 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
         c_name(acc), c_name(result_type(request)), has_zeros(e), is_raw(request, packing),
         request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
-        e->beta != 0, e->residual, tconv_activation_name(e->activation), e->requantize, dot,
-        halves ? " -DHALF=1" : "");
+        e->beta != 0, e->residual ? 1 + layer->residual_axes : 0,
+        tconv_activation_name(e->activation), e->requantize, dot, halves ? " -DHALF=1" : "");
 }
 
 /* The bits of a number in the result's type. */
@@ -200,4 +200,6 @@ void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
     table[EPILOGUE_DATA_ZERO] = e->data_zero_point;
     table[EPILOGUE_FILTER_ZERO] = e->filter_zero_point;
     table[EPILOGUE_OUTPUT_ZERO] = e->output_zero_point;
+    memcpy(table + EPILOGUE_RESIDUAL_STEPS, request->layer->residual_step,
+           sizeof request->layer->residual_step);
 }

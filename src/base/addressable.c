@@ -17,6 +17,7 @@ tconv_status tconv_check_addressable(const tconv_geometry *g, tconv_error *error
         {"data", g->data_bytes},
         {"filter", g->filter_bytes},
         {"the output", g->output_bytes},
+        {"the residual", g->residual_bytes},
         {"a tensor of output channels",
          channels > UINT64_MAX / sizeof(double) ? UINT64_MAX : channels * sizeof(double)},
     };

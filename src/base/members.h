@@ -10,7 +10,8 @@
  *   P(SHAPE, member, "option")                    extents of a tensor
  *   P(LIST, member, "option", absent, least)      a number for each spatial axis: its value if the
  *                                                 list is absent, its least legal value
- *   P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
+ *   P(STEPS, member, "option", least)             element steps of a tensor: their least legal
+ * value P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
  *                                                 tconv_KIND_from_name; the text has it `when`
  *   P(NUMBER, member, "option", when)             an integer
  *   P(IMPLIED, member, NULL)                      follows from other options
@@ -45,6 +46,11 @@
     P(LIST, output_padding, "output-padding", 0, 0)                                                \
     P(LIST, output_shape, "output-shape", 1, 1)
 
+#define TCONV_PROBLEM_STEPS(P)                                                                     \
+    P(STEPS, data_steps, "data-steps", 1)                                                          \
+    P(STEPS, output_steps, "output-steps", 1)                                                      \
+    P(STEPS, residual_steps, "residual-steps", 0)
+
 #define TCONV_PROBLEM_NUMBERS(P)                                                                   \
     P(NAME, auto_pad, "auto-pad", p->auto_pad != TCONV_EXPLICIT, auto_pad)                         \
     P(NAME, rules, "rules", p->rules != TCONV_RULES_SPEC, rules)                                   \
@@ -57,7 +63,8 @@
       filter_format)
 
 #define TCONV_PROBLEM_MEMBERS(P)                                                                   \
-    TCONV_PROBLEM_SHAPES(P) TCONV_PROBLEM_LISTS(P) TCONV_PROBLEM_NUMBERS(P)                        \
+    TCONV_PROBLEM_SHAPES(P) TCONV_PROBLEM_LISTS(P) TCONV_PROBLEM_STEPS(P)                          \
+    TCONV_PROBLEM_NUMBERS(P)                                                                       \
     P(IMPLIED, operation, NULL)
 
 #define TCONV_EPILOGUE_MEMBERS(E)                                                                  \

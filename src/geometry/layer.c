@@ -2,6 +2,8 @@
 /* Makes a layer of a problem: turns operators and formats into element steps, and folds axes. */
 #include "geometry/layer.h"
 
+#include "base/view.h"
+
 #include <string.h>
 
 enum { ALGORITHM_AXES = 3 }; /* axes of the fast algorithms */
@@ -17,13 +19,45 @@ static int64_t dense_steps(const int64_t *extent, int axes, int64_t inner, int64
     return inner;
 }
 
-/* Steps of a tensor [N, C, X...] or [N, X..., C]. */
-static void tensor_steps(bool nxc, int64_t channels, const int64_t *extent, int axes, int64_t *step,
-                         int64_t *channel_step, int64_t *batch_step)
+/* The step of the channels, and those of the spatial axes. */
+static int64_t take_steps(const struct tconv_view *view, bool nxc, int64_t *step)
 {
-    const int64_t past = dense_steps(extent, axes, nxc ? channels : 1, step);
-    *channel_step = nxc ? 1 : past;
-    *batch_step = nxc ? past : past * channels;
+    memcpy(step, view->step + (nxc ? 1 : 2), (size_t)(view->rank - 2) * sizeof *step);
+    return view->step[nxc ? view->rank - 1 : 1];
+}
+
+/* Sets how the residual's indices follow from the output's. An axis that continues the one before
+ * in both tensors is not listed by itself. */
+static void relate_residual(struct tconv_layer *layer, const struct tconv_view *output,
+                            const struct tconv_view *residual)
+{
+    int64_t extent[TCONV_TENSOR_AXES], (*step)[2] = layer->residual_step;
+    int count = 0;
+    bool equal = true;
+    for (int a = 0; a < output->rank; a++) {
+        if (output->extent[a] <= 1) continue;
+        int place = count++;
+        for (; place > 0 && step[place - 1][0] < output->step[a]; place--) {
+            extent[place] = extent[place - 1];
+            memcpy(step[place], step[place - 1], sizeof *step);
+        }
+        extent[place] = output->extent[a];
+        step[place][0] = output->step[a];
+        step[place][1] = residual->step[a];
+        equal = equal && output->step[a] == residual->step[a];
+    }
+    if (equal) count = 0;
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        if (kept > 0 && step[kept - 1][0] == extent[i] * step[i][0] &&
+            step[kept - 1][1] == extent[i] * step[i][1]) {
+            extent[i] *= extent[kept - 1];
+            kept--;
+        }
+        extent[kept] = extent[i];
+        memmove(step[kept++], step[i], sizeof *step);
+    }
+    layer->residual_axes = kept;
 }
 
 void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
@@ -42,10 +76,15 @@ void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
     };
     const bool nxc = g->data_format == TCONV_NXC;
     int64_t data[TCONV_MAX_AXES], output[TCONV_MAX_AXES], filter[TCONV_MAX_AXES];
-    tensor_steps(nxc, g->groups * g->group_in_channels, g->input, g->axes, data,
-                 &layer->data_channel_step, &layer->data_batch_step);
-    tensor_steps(nxc, g->groups * g->group_out_channels, g->output, g->axes, output,
-                 &layer->output_channel_step, &layer->output_batch_step);
+    const struct tconv_view data_view = tconv_view_of(problem, g, TCONV_SPACED_DATA),
+                            output_view = tconv_view_of(problem, g, TCONV_SPACED_OUTPUT),
+                            residual_view = tconv_view_of(problem, g, TCONV_SPACED_RESIDUAL);
+    layer->data_channel_step = take_steps(&data_view, nxc, data);
+    layer->data_batch_step = data_view.step[0];
+    layer->output_channel_step = take_steps(&output_view, nxc, output);
+    layer->output_batch_step = output_view.step[0];
+    layer->spaced = !tconv_view_is_dense(&data_view) || !tconv_view_is_dense(&output_view);
+    relate_residual(layer, &output_view, &residual_view);
     const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
                      problem->filter_format != TCONV_OIX;
     const int64_t all_in = g->groups * g->group_in_channels;
@@ -80,6 +119,14 @@ static bool copies(const struct tconv_axis *axis)
     return axis->kernel == 1 && axis->stride == 1 && axis->pad == 0 && axis->input == axis->output;
 }
 
+/* True if a step past the end of the inner axis leads to the next point of the outer one, in data
+ * and output. */
+static bool continues(const struct tconv_axis *outer, const struct tconv_axis *inner)
+{
+    return outer->data_step == inner->input * inner->data_step &&
+           outer->output_step == inner->output * inner->output_step;
+}
+
 static bool does_nothing(const struct tconv_axis *axis)
 {
     return axis->kernel == 1 && axis->pad == 0 && axis->input == 1 && axis->output == 1;
@@ -105,9 +152,8 @@ void tconv_layer_fold(struct tconv_layer *layer)
         if (does_nothing(&layer->axis[a])) remove_axis(layer, a);
     for (int a = layer->axes - 2; a >= 0; a--) {
         const struct tconv_axis *outer = &layer->axis[a], *inner = &layer->axis[a + 1];
-        if (!copies(outer) || !copies(inner)) continue;
-        layer->axis[a + 1].input *=
-            outer->input; /* the steps of a dense tensor's inner axis serve the merged one */
+        if (!copies(outer) || !copies(inner) || !continues(outer, inner)) continue;
+        layer->axis[a + 1].input *= outer->input;
         layer->axis[a + 1].output *= outer->output;
         remove_axis(layer, a);
     }

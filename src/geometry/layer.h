@@ -24,16 +24,22 @@ struct tconv_layer {
     int axes;
     struct tconv_axis axis[TCONV_MAX_AXES];
     uint64_t macs;
+    bool spaced; /* data or output has steps that are not those of a dense tensor */
+    /* Where the residual's elements lie, by the output's: an output's index is a sum of multiples
+     * of the first numbers, the largest first, each as large as possible. The residual's index is
+     * the sum of the same multiples of the second numbers. None: the two indices are equal. */
+    int residual_axes;
+    int64_t residual_step[TCONV_MAX_AXES + 2][2];
 };
 
-/* The layer of a resolved problem; all steps are those of dense tensors. */
+/* The layer of a resolved problem. */
 void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
                       const tconv_geometry *geometry);
 
 /* Folds axes, so that algorithms for three axes take as many layers as possible. Removes axes with
  * one input point, one tap and one output point. Merges neighbouring axes with one tap, stride 1
- * and nothing cut off. With more than three axes and a batch of 1, such an axis becomes the batch.
- * One axis always remains. */
+ * and nothing cut off, if their points lie at even distances. With more than three axes and a batch
+ * of 1, such an axis becomes the batch. One axis always remains. */
 void tconv_layer_fold(struct tconv_layer *layer);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/element_types.h"
 #include "base/error.h"
 #include "base/members.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
 #include "geometry/rules.h"
@@ -311,6 +312,7 @@ static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, 
         (status = count_bytes("the output", &g->output_shape, g->output_type, &g->output_bytes,
                               error)) != TCONV_OK)
         return status;
+    if ((status = tconv_steps_resolve(p, g, error)) != TCONV_OK) return status;
     if (!tconv_count_macs(g, &g->macs))
         return tconv_fail(error, TCONV_ERROR_SHAPE,
                           "the number of multiply-adds does not fit into 64 bits");

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/members.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/text.h"
 
@@ -26,6 +27,9 @@ static void put_values(struct tconv_text *text, const char *option, const int64_
 #define PUT_LIST(member, option, absent, least)                                                    \
     if (p->member.count != 0)                                                                      \
         put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES);
+#define PUT_STEPS(member, option, least)                                                           \
+    if (p->member.count != 0)                                                                      \
+        put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES + 2);
 #define PUT_NAME(member, option, when, kind)                                                       \
     if (when) tconv_text_add(&text, " --%s %s", option, tconv_##kind##_name(p->member));
 #define PUT_NUMBER(member, option, when)                                                           \
@@ -97,6 +101,8 @@ int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
     if (problem == NULL || tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &p, NULL) != TCONV_OK ||
         tconv_resolve(&p, &g, NULL) != TCONV_OK)
         return 0;
+    /* Notes are about extents and pads: with another output the given steps might not fit. */
+    p = tconv_without_steps(&p);
     const bool has_output = p.output_shape.count != 0;
     if (ignores_pads(&p, &g))
         tconv_text_add(&text, "the given pads have no effect: %s%s\n",

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
 
@@ -39,17 +40,12 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
     return TCONV_OK;
 }
 
-tconv_status tconv_geometry_narrow(tconv_geometry *g, int64_t begin, int64_t end,
-                                   tconv_error *error)
+static tconv_status narrow(tconv_geometry *g, int64_t begin, int64_t end, tconv_error *error)
 {
-    if (begin == 0 && end == 0) return TCONV_OK;
     int64_t first, last;
     const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
     if (status != TCONV_OK) return status;
     const int rows_at = g->data_format == TCONV_NXC ? 1 : 2;
-    if (g->data_bytes != 0)
-        g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
-    g->output_bytes = g->output_bytes / (uint64_t)g->output[0] * (uint64_t)(end - begin);
     g->pad_begin[0] += begin - first * g->stride[0];
     g->input[0] = last - first;
     g->output[0] = end - begin;
@@ -59,4 +55,14 @@ tconv_status tconv_geometry_narrow(tconv_geometry *g, int64_t begin, int64_t end
     return tconv_count_macs(g, &g->macs) ? TCONV_OK
                                          : tconv_fail(error, TCONV_ERROR_INTERNAL,
                                                       "the work of a window does not fit 64 bits");
+}
+
+tconv_status tconv_resolve_window(const tconv_problem *problem, int64_t begin, int64_t end,
+                                  tconv_geometry *geometry, tconv_error *error)
+{
+    if (begin == 0 && end == 0) return tconv_resolve(problem, geometry, error);
+    const tconv_problem dense = tconv_without_steps(problem);
+    tconv_status status = tconv_resolve(&dense, geometry, error);
+    if (status == TCONV_OK) status = narrow(geometry, begin, end, error);
+    return status == TCONV_OK ? tconv_steps_resolve(problem, geometry, error) : status;
 }

@@ -5,6 +5,7 @@
 #include "oracle/oracle.h"
 
 #include "base/element_types.h"
+#include "base/view.h"
 #include "oracle/activation.h"
 
 #include <CL/cl_half.h>
@@ -113,20 +114,24 @@ static double rounded(tconv_type type, double value)
     return tconv_oracle_read(type, &element, 0);
 }
 
-/* The position of an output element. Offsets follow from the published formats; they are not taken
- * from the library's layer. */
+/* The position of an output element. Offsets follow from the published formats and the given steps;
+ * they are not taken from the library's layer. */
 struct position {
     int64_t n, channel; /* channel: of all groups together */
     int64_t at[TCONV_MAX_AXES];
 };
 
-static int64_t tensor_offset(const struct position *p, const int64_t *extent, int axes,
-                             int64_t channels, bool nxc)
+/* Where the tensors lie in memory. */
+struct views {
+    struct tconv_view data, output, residual;
+};
+
+static int64_t tensor_offset(const struct position *p, const struct tconv_view *view, bool nxc)
 {
-    int64_t offset = p->n;
-    if (!nxc) offset = offset * channels + p->channel;
-    for (int a = 0; a < axes; a++) offset = offset * extent[a] + p->at[a];
-    return nxc ? offset * channels + p->channel : offset;
+    const int axes = view->rank - 2;
+    int64_t offset = p->n * view->step[0] + p->channel * view->step[nxc ? axes + 1 : 1];
+    for (int a = 0; a < axes; a++) offset += p->at[a] * view->step[a + (nxc ? 1 : 2)];
+    return offset;
 }
 
 static struct position tensor_position(int64_t offset, const int64_t *extent, int axes,
@@ -194,20 +199,20 @@ static void add_product(const struct tconv_operands *o, int64_t at, int64_t from
 
 /* Adds all taps of axis a and of the axes after it. k and x hold the tap and input of the axes
  * before. */
-static void add_taps(const struct tconv_operands *o, const struct position *out, int a, int64_t *k,
-                     struct position *x, struct sums *sums)
+static void add_taps(const struct tconv_operands *o, const struct views *views,
+                     const struct position *out, int a, int64_t *k, struct position *x,
+                     struct sums *sums)
 {
     const tconv_geometry *g = o->geometry;
     const bool nxc = g->data_format == TCONV_NXC;
     if (a == g->axes || a == TCONV_MAX_AXES) {
         const int64_t group = out->channel / g->group_out_channels,
                       co = out->channel % g->group_out_channels;
-        const int64_t channels = g->groups * g->group_in_channels;
         int64_t at[2],
             from[2]; /* of the first two input channels; the others follow at equal distances */
         for (int ci = 0; ci < 2; ci++) {
             x->channel = group * g->group_in_channels + ci;
-            at[ci] = tensor_offset(x, g->input, g->axes, channels, nxc);
+            at[ci] = tensor_offset(x, &views->data, nxc);
             from[ci] = filter_offset(o->problem, g, group, ci, co, k);
         }
         for (int64_t ci = 0; ci < g->group_in_channels; ci++)
@@ -220,7 +225,7 @@ static void add_taps(const struct tconv_operands *o, const struct position *out,
         if (distance % g->stride[a] != 0 || distance / g->stride[a] >= g->input[a]) continue;
         k[a] = tap;
         x->at[a] = distance / g->stride[a];
-        add_taps(o, out, a + 1, k, x, sums);
+        add_taps(o, views, out, a + 1, k, x, sums);
     }
 }
 
@@ -261,15 +266,15 @@ static void add_weights(const tconv_problem *problem, const tconv_geometry *g, c
         if (tap_input(g, out, a, k[a], &input)) add_weights(problem, g, filter, out, a + 1, k, n);
 }
 
-static void take_largest(const tconv_geometry *g, const float *data, const struct position *out,
-                         int a, struct position *x, struct neighbourhood *n)
+static void take_largest(const tconv_geometry *g, const struct tconv_view *view, const float *data,
+                         const struct position *out, int a, struct position *x,
+                         struct neighbourhood *n)
 {
     if (a == g->axes || a == TCONV_MAX_AXES) {
         for (int64_t i = 0; i < n->count; i++) {
             x->channel = out->channel / g->group_out_channels * g->group_in_channels + n->first + i;
-            const double value = fabs(
-                (double)data[tensor_offset(x, g->input, g->axes, g->groups * g->group_in_channels,
-                                           g->data_format == TCONV_NXC)]);
+            const double value =
+                fabs((double)data[tensor_offset(x, view, g->data_format == TCONV_NXC)]);
             if (isnan(value) || value > n->largest[i]) n->largest[i] = value; /* a NaN stays */
         }
         return;
@@ -284,11 +289,13 @@ static void take_largest(const tconv_geometry *g, const float *data, const struc
     const int64_t reach = g->kernel[a] > 1 ? REACH : 0;
     low = low < reach ? 0 : low - reach;
     high = high + reach < g->input[a] ? high + reach : g->input[a] - 1;
-    for (x->at[a] = low; x->at[a] <= high; x->at[a]++) take_largest(g, data, out, a + 1, x, n);
+    for (x->at[a] = low; x->at[a] <= high; x->at[a]++)
+        take_largest(g, view, data, out, a + 1, x, n);
 }
 
 /* The error bound of a sum in fast arithmetic. */
-static double fast_bound(const struct tconv_operands *o, const struct position *out)
+static double fast_bound(const struct tconv_operands *o, const struct views *views,
+                         const struct position *out)
 {
     const tconv_geometry *g = o->geometry;
     double magnitude = 0;
@@ -298,7 +305,7 @@ static double fast_bound(const struct tconv_operands *o, const struct position *
         int64_t k[TCONV_MAX_AXES];
         if (n.count > CHANNELS_AT_ONCE) n.count = CHANNELS_AT_ONCE;
         add_weights(o->problem, g, o->filter, out, 0, k, &n);
-        take_largest(g, o->data, out, 0, &x, &n);
+        take_largest(g, &views->data, o->data, out, 0, &x, &n);
         for (int64_t i = 0; i < n.count; i++) magnitude += n.largest[i] * n.weights[i];
     }
     const double u = FLT_EPSILON / 2, terms = (double)(g->group_in_channels + 20 * g->axes);
@@ -312,8 +319,13 @@ struct estimate {
     double value, bound;
 };
 
+/* The channel of an element, and where output and residual have it. */
+struct places {
+    int64_t channel, output, residual;
+};
+
 /* alpha * sum * scale + bias + beta * before + residual */
-static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t index, double u,
+static void add_tensors(const struct tconv_operands *o, const struct places *at, double u,
                         struct estimate *e)
 {
     const tconv_epilogue *epilogue = o->epilogue;
@@ -327,7 +339,7 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
         roundings += 2;
     }
     if (epilogue->scale) {
-        factor *= tconv_oracle_read(number, o->scale, channel);
+        factor *= tconv_oracle_read(number, o->scale, at->channel);
         roundings += 2;
     }
     if (factor != 1 || roundings > 0) {
@@ -336,13 +348,13 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
     }
     double magnitude = fabs(e->value) + e->bound;
     double terms[3] = {0, 0, 0};
-    if (epilogue->bias) terms[0] = tconv_oracle_read(bias, o->bias, channel);
+    if (epilogue->bias) terms[0] = tconv_oracle_read(bias, o->bias, at->channel);
     if (epilogue->beta != 0) {
         const double beta = number == TCONV_F32 ? (double)(float)epilogue->beta : epilogue->beta;
-        terms[1] = beta * tconv_oracle_read(output, o->before, index);
+        terms[1] = beta * tconv_oracle_read(output, o->before, at->output);
         roundings++;
     }
-    if (epilogue->residual) terms[2] = tconv_oracle_read(output, o->residual, index);
+    if (epilogue->residual) terms[2] = tconv_oracle_read(output, o->residual, at->residual);
     for (int i = 0; i < 3; i++) {
         e->value += terms[i];
         if (magnitude > 0 && terms[i] != 0) roundings++;
@@ -389,20 +401,20 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     e->value = value;
 }
 
-static struct tconv_expected expect_float(const struct tconv_operands *o,
-                                          const struct position *out, int64_t index,
+static struct tconv_expected expect_float(const struct tconv_operands *o, const struct views *views,
+                                          const struct position *out, const struct places *at,
                                           const struct sums *sums)
 {
     const bool wide = o->problem->data_type == TCONV_F64;
     const double u = (wide ? DBL_EPSILON : (double)FLT_EPSILON) / 2, n = (double)sums->terms + 1;
     struct estimate e = {wide ? (double)sums->wide : sums->value, 0};
     if (o->error_factor > 1)
-        e.bound = fast_bound(o, out);
+        e.bound = fast_bound(o, views, out);
     else if (sums->terms > 0)
         e.bound = n * u / (1 - n * u) * sums->magnitude +
                   (double)sums->terms * (wide ? DBL_MIN : (double)FLT_MIN);
-    add_tensors(o, out->channel, index, u, &e);
-    activate(o, out->channel, u, &e);
+    add_tensors(o, at, u, &e);
+    activate(o, at->channel, u, &e);
 
     struct tconv_expected expected = {.value = e.value, .special = !isfinite(e.value)};
     if (expected.special && o->error_factor > 1) {
@@ -420,8 +432,7 @@ static struct tconv_expected expect_float(const struct tconv_operands *o,
     return expected;
 }
 
-static struct tconv_expected expect_integer(const struct tconv_operands *o,
-                                            const struct position *out, int64_t index,
+static struct tconv_expected expect_integer(const struct tconv_operands *o, const struct places *at,
                                             const struct sums *sums)
 {
     const tconv_epilogue *epilogue = o->epilogue;
@@ -431,8 +442,8 @@ static struct tconv_expected expect_integer(const struct tconv_operands *o,
         const double u = FLT_EPSILON / 2;
         struct estimate e = {(double)(int32_t)(uint32_t)sums->integer, 0};
         e.bound = u * fabs(e.value);
-        add_tensors(o, out->channel, index, u, &e);
-        activate(o, out->channel, u, &e);
+        add_tensors(o, at, u, &e);
+        activate(o, at->channel, u, &e);
         const double least = tconv_byte_least(type), most = tconv_byte_most(type);
         expected.exact = false;
         expected.value = e.value + epilogue->output_zero_point;
@@ -444,8 +455,8 @@ static struct tconv_expected expect_integer(const struct tconv_operands *o,
         return expected;
     }
     uint64_t sum = sums->integer;
-    if (epilogue->bias) sum += (uint64_t)read_integer(type, o->bias, out->channel);
-    if (epilogue->residual) sum += (uint64_t)read_integer(type, o->residual, index);
+    if (epilogue->bias) sum += (uint64_t)read_integer(type, o->bias, at->channel);
+    if (epilogue->residual) sum += (uint64_t)read_integer(type, o->residual, at->residual);
     write_integer(type, &expected.bits, 0, sum);
     expected.value = tconv_oracle_read(type, &expected.bits, 0);
     return expected;
@@ -456,12 +467,30 @@ struct tconv_expected tconv_oracle_element(const struct tconv_operands *o, int64
     const tconv_geometry *g = o->geometry;
     const struct position out = tensor_position(
         index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
+    const bool nxc = g->data_format == TCONV_NXC;
+    const struct views views = {tconv_view_of(o->problem, g, TCONV_SPACED_DATA),
+                                tconv_view_of(o->problem, g, TCONV_SPACED_OUTPUT),
+                                tconv_view_of(o->problem, g, TCONV_SPACED_RESIDUAL)};
+    const struct places at = {out.channel, tensor_offset(&out, &views.output, nxc),
+                              tensor_offset(&out, &views.residual, nxc)};
     struct position x = {.n = out.n};
     int64_t k[TCONV_MAX_AXES];
     struct sums sums = {0};
-    add_taps(o, &out, 0, k, &x, &sums);
-    return tconv_type_is_floating(o->problem->data_type) ? expect_float(o, &out, index, &sums)
-                                                         : expect_integer(o, &out, index, &sums);
+    add_taps(o, &views, &out, 0, k, &x, &sums);
+    return tconv_type_is_floating(o->problem->data_type) ? expect_float(o, &views, &out, &at, &sums)
+                                                         : expect_integer(o, &at, &sums);
+}
+
+int64_t tconv_oracle_outputs(const struct tconv_operands *o)
+{
+    const struct tconv_view view = tconv_view_of(o->problem, o->geometry, TCONV_SPACED_OUTPUT);
+    return tconv_view_elements(&view);
+}
+
+int64_t tconv_oracle_place(const struct tconv_operands *o, int64_t index)
+{
+    const struct tconv_view view = tconv_view_of(o->problem, o->geometry, TCONV_SPACED_OUTPUT);
+    return tconv_view_place(&view, index);
 }
 
 double tconv_oracle_error(const struct tconv_expected *expected, tconv_type type,

@@ -31,7 +31,7 @@ struct tconv_expected {
     uint64_t bits;
 };
 
-/* Computes output element `index`, in the order of the output tensor.
+/* Computes output element `index`, counted in the order of the output's axes.
  *
  * The bound of the sum is gamma(n + 1) * sum|x*w|, for n products added up in any order in the
  * accumulator: n = taps that reach the element times channels, gamma(n) = n*u / (1 - n*u), u =
@@ -50,8 +50,13 @@ struct tconv_expected {
  * before rounding allows. */
 struct tconv_expected tconv_oracle_element(const struct tconv_operands *operands, int64_t index);
 
-/* |got - value| / bound for element `index` of an output of this type: at most 1 if the element is
- * right. 0 for an exact match, infinite if a special value is missed or integers differ. */
+/* The number of output elements, and where element `index` lies in the output's memory. */
+int64_t tconv_oracle_outputs(const struct tconv_operands *operands);
+int64_t tconv_oracle_place(const struct tconv_operands *operands, int64_t index);
+
+/* |got - value| / bound for the element at place `index` of an output of this type: at most 1 if
+ * the element is right. 0 for an exact match, infinite if a special value is missed or integers
+ * differ. */
 double tconv_oracle_error(const struct tconv_expected *expected, tconv_type type,
                           const void *output, int64_t index);
 

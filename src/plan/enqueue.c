@@ -9,6 +9,7 @@
 #include "base/struct_size.h"
 #include "device/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static tconv_status check_context(const tconv_plan *plan, const char *argument, cl_context context,
@@ -40,8 +41,8 @@ static tconv_status check_device(const tconv_plan *plan, const char *argument, c
 }
 
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
-                                const tconv_buffer *buffer, uint64_t bytes, size_t unit,
-                                cl_mem_flags use, tconv_error *error)
+                                const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                                size_t unit, cl_mem_flags use, tconv_error *error)
 {
     if (buffer->memory == NULL)
         return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed",
@@ -76,8 +77,8 @@ tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
     if (size < buffer->offset || size - buffer->offset < bytes)
         return tconv_fail(
             error, TCONV_ERROR_BUFFER,
-            "%s is too small: its buffer has %zu bytes, but %llu are needed from byte %zu on",
-            argument, size, (unsigned long long)bytes, buffer->offset);
+            "%s is too small: its buffer has %zu bytes, but %llu are needed from byte %zu on%s",
+            argument, size, (unsigned long long)bytes, buffer->offset, why);
     return check_context(plan, argument, context, error);
 }
 
@@ -292,10 +293,28 @@ struct argument {
     const tconv_buffer *buffer;
     uint64_t bytes; /* 0: one element for each output channel */
     cl_mem_flags use;
+    const char *steps; /* the member that may give steps, or NULL */
+    enum tconv_spaced spaced;
     struct tconv_range range;
 };
 
 enum { ARGUMENTS = 6 }; /* the output is the last one */
+
+/* Where a tensor with steps reaches, for a sentence. */
+struct reach {
+    char text[160];
+};
+
+static struct reach reach_of(const tconv_plan *plan, const struct argument *a)
+{
+    struct reach reach = {""};
+    if (a->steps == NULL || !plan->has_steps[a->spaced]) return reach;
+    const struct tconv_view *view = &plan->view[a->spaced];
+    const int axis = tconv_view_longest(view);
+    snprintf(reach.text, sizeof reach.text, ": %s is %lld at axis %d, whose extent is %lld",
+             a->steps, (long long)view->step[axis], axis, (long long)view->extent[axis]);
+    return reach;
+}
 
 /* Checks one of them, and finds its range, which stays empty if no kernel uses it. */
 static tconv_status check_argument(const tconv_plan *plan, struct argument *a, tconv_error *error)
@@ -310,8 +329,8 @@ static tconv_status check_argument(const tconv_plan *plan, struct argument *a, t
                           "member %s",
                           a->name, a->option);
     }
-    const tconv_status status =
-        tconv_check_buffer(plan, a->name, a->buffer, bytes, unit, a->use, error);
+    const tconv_status status = tconv_check_buffer(plan, a->name, a->buffer, bytes,
+                                                   reach_of(plan, a).text, unit, a->use, error);
     if (status != TCONV_OK) return status;
     return tconv_find_range(a->name, a->buffer, bytes, &a->range, error);
 }
@@ -324,25 +343,40 @@ static tconv_status check_workspace(const tconv_plan *plan, const tconv_buffer *
     if (bytes == 0) return TCONV_OK;
     const size_t unit =
         tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WORKSPACE);
-    const tconv_status status = tconv_check_buffer(plan, "args.workspace", workspace, bytes, unit,
-                                                   CL_MEM_READ_WRITE, error);
+    const tconv_status status = tconv_check_buffer(plan, "args.workspace", workspace, bytes, "",
+                                                   unit, CL_MEM_READ_WRITE, error);
     if (status != TCONV_OK) return status;
     return tconv_find_range("args.workspace", workspace, bytes, range, error);
 }
 
+/* True if the tensor and the output share no element, although their ranges overlap. */
+static bool lies_between(const tconv_plan *plan, const struct argument *output,
+                         const struct argument *a)
+{
+    if (a->steps == NULL || (!plan->has_steps[a->spaced] && !plan->has_steps[TCONV_SPACED_OUTPUT]))
+        return false;
+    const tconv_type type = a->spaced == TCONV_SPACED_DATA ? plan->layer.data_type
+                                                           : plan->layer.output_type;
+    const struct tconv_placed own = {&plan->view[a->spaced], a->range.begin, tconv_type_size(type)},
+                              written = {&plan->view[TCONV_SPACED_OUTPUT], output->range.begin,
+                                         tconv_type_size(plan->layer.output_type)};
+    return tconv_placed_apart(&written, &own);
+}
+
 /* Output and workspace must not overlap each other or what is read. */
-static tconv_status check_overlaps(const struct argument *arguments,
+static tconv_status check_overlaps(const tconv_plan *plan, const struct argument *arguments,
                                    const struct tconv_range *filter,
                                    const struct tconv_range *workspace, tconv_error *error)
 {
-    const struct tconv_range *output = &arguments[ARGUMENTS - 1].range;
+    const struct argument *last = &arguments[ARGUMENTS - 1];
+    const struct tconv_range *output = &last->range;
     tconv_status status = tconv_check_overlap("args.output", output, "args.filter", filter, error);
     if (status == TCONV_OK)
         status = tconv_check_overlap("args.workspace", workspace, "args.filter", filter, error);
     for (size_t i = 0; i < ARGUMENTS && status == TCONV_OK; i++) {
         const struct argument *a = &arguments[i];
         status = tconv_check_overlap("args.workspace", workspace, a->name, &a->range, error);
-        if (status == TCONV_OK && &a->range != output)
+        if (status == TCONV_OK && a != last && !lies_between(plan, last, a))
             status = tconv_check_overlap("args.output", output, a->name, &a->range, error);
     }
     return status;
@@ -377,16 +411,28 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
          &args->data,
          plan->geometry.data_bytes,
          CL_MEM_READ_ONLY,
+         "data_steps",
+         TCONV_SPACED_DATA,
          {0}},
-        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0, CL_MEM_READ_ONLY, {0}},
-        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0, CL_MEM_READ_ONLY, {0}},
-        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0, CL_MEM_READ_ONLY, {0}},
+        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0, CL_MEM_READ_ONLY, NULL, 0, {0}},
+        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0, CL_MEM_READ_ONLY, NULL, 0, {0}},
+        {TCONV_ARG_SLOPE,
+         "args.slope",
+         "activation",
+         &args->slope,
+         0,
+         CL_MEM_READ_ONLY,
+         NULL,
+         0,
+         {0}},
         {TCONV_ARG_RESIDUAL,
          "args.residual",
          "residual",
          &args->residual,
-         outputs,
+         plan->geometry.residual_bytes,
          CL_MEM_READ_ONLY,
+         "residual_steps",
+         TCONV_SPACED_RESIDUAL,
          {0}},
         {TCONV_ARG_OUTPUT,
          "args.output",
@@ -394,6 +440,8 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
          &args->output,
          outputs,
          plan->epilogue.beta != 0 ? CL_MEM_READ_WRITE : CL_MEM_WRITE_ONLY,
+         "output_steps",
+         TCONV_SPACED_OUTPUT,
          {0}},
     };
     struct tconv_range filter, workspace = {NULL, 0, 0};
@@ -408,7 +456,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     if ((status = check_workspace(plan, &args->workspace, &workspace, error)) != TCONV_OK ||
         (status = tconv_find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
                                    plan->kernel_plan.filter_bytes, &filter, error)) != TCONV_OK ||
-        (status = check_overlaps(arguments, &filter, &workspace, error)) != TCONV_OK)
+        (status = check_overlaps(plan, arguments, &filter, &workspace, error)) != TCONV_OK)
         return status;
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     bindings.buffer[TCONV_ARG_WORKSPACE] = args->workspace;

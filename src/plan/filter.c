@@ -21,7 +21,7 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t
     const size_t bytes = (size_t)plan->kernel_plan.filter_bytes;
     if (storage != NULL) {
         const tconv_buffer place = {storage, offset};
-        status = tconv_check_buffer(plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT,
+        status = tconv_check_buffer(plan, "storage", &place, bytes, "", TCONV_FILTER_ALIGNMENT,
                                     CL_MEM_READ_WRITE, error);
         if (status != TCONV_OK) return status;
     } else if (offset != 0) {
@@ -70,7 +70,7 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
-             plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes,
+             plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes, "",
              tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
              CL_MEM_READ_ONLY, error)) != TCONV_OK ||
         (status = tconv_find_range("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],

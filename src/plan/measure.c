@@ -126,7 +126,7 @@ static bool make_bench(const tconv_plan *plan, struct bench *bench)
            make_scratch(plan, bench, g->output_bytes, &bench->output) &&
            make_scratch(plan, bench, channels, &bench->channels) &&
            (!plan->epilogue.residual ||
-            make_scratch(plan, bench, g->output_bytes, &bench->residual));
+            make_scratch(plan, bench, g->residual_bytes, &bench->residual));
 }
 
 static bool make_workspace(const tconv_plan *plan, struct bench *bench, uint64_t bytes)

@@ -300,9 +300,8 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_plan *plan = NULL;
     tconv_status status;
     if ((status = check_math(options, error)) != TCONV_OK ||
-        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
-        (status = tconv_geometry_narrow(&geometry, options->output_begin, options->output_end,
-                                        error)) != TCONV_OK ||
+        (status = tconv_resolve_window(problem, options->output_begin, options->output_end,
+                                       &geometry, error)) != TCONV_OK ||
         (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||
@@ -312,6 +311,10 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
         return status;
     plan->epilogue = options->epilogue;
     plan->geometry = geometry;
+    for (int i = 0; i < TCONV_SPACED_TENSORS; i++) {
+        plan->view[i] = tconv_view_of(problem, &geometry, (enum tconv_spaced)i);
+        plan->has_steps[i] = tconv_given_steps(problem, (enum tconv_spaced)i)->count != 0;
+    }
     tconv_layer_init(&plan->layer, problem, &geometry);
     if (plan->layer.batch == 0)
         plan->layer.batch = 1; /* nothing will run, but filters are packed as usual */
@@ -331,6 +334,8 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->epilogue = plan->epilogue;
     copy->geometry = plan->geometry;
     copy->layer = plan->layer;
+    memcpy(copy->view, plan->view, sizeof plan->view);
+    memcpy(copy->has_steps, plan->has_steps, sizeof plan->has_steps);
     copy->info = plan->info;
     copy->pattern = plan->pattern;
     copy->request.workspace_limit = plan->request.workspace_limit;

@@ -5,6 +5,7 @@
 #define TCONV_PLAN_PLAN_INTERNAL_H
 
 #include "algorithm/algorithm.h"
+#include "base/view.h"
 #include "tconv_cl/plan.h"
 
 #include <pthread.h>
@@ -17,6 +18,8 @@ struct tconv_plan {
     atomic_int owners;
     tconv_device *device;
     tconv_geometry geometry;
+    struct tconv_view view[TCONV_SPACED_TENSORS]; /* how these tensors lie in memory */
+    bool has_steps[TCONV_SPACED_TENSORS];         /* the problem says so */
     struct tconv_layer layer;
     tconv_epilogue epilogue;
     tconv_device_info
@@ -92,10 +95,11 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
 
 /* Checks that a buffer exists in the plan's context, that kernels may use it in this way (`use` is
  * CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that its offset is a multiple of
- * `unit`, and that `bytes` from there on are inside. */
+ * `unit`, and that `bytes` from there on are inside; `why` is the end of the sentence if they are
+ * not. */
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
-                                const tconv_buffer *buffer, uint64_t bytes, size_t unit,
-                                cl_mem_flags use, tconv_error *error);
+                                const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                                size_t unit, cl_mem_flags use, tconv_error *error);
 
 /* A range of bytes in a buffer. A sub-buffer counts as a range of its parent. */
 struct tconv_range {

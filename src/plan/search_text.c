@@ -30,6 +30,28 @@ static void add_words(struct tconv_text *t, const tconv_plan *plan)
         tconv_text_add(t, " workspace %llu", (unsigned long long)plan->request.workspace_limit);
 }
 
+/* Adds the channels' steps, which tell the formats apart; those of all axes unless data and output
+ * are dense. */
+static void add_steps(struct tconv_text *t, const struct tconv_layer *l)
+{
+    tconv_text_add(t, " steps %lld %lld", (long long)l->data_channel_step,
+                   (long long)l->output_channel_step);
+    if (!l->spaced) return;
+    tconv_text_add(t, " batch %lld %lld axes", (long long)l->data_batch_step,
+                   (long long)l->output_batch_step);
+    for (int a = 0; a < l->axes; a++)
+        tconv_text_add(t, " %lld %lld", (long long)l->axis[a].data_step,
+                       (long long)l->axis[a].output_step);
+}
+
+static void add_residual_steps(struct tconv_text *t, const struct tconv_layer *l)
+{
+    tconv_text_add(t, " residual_steps");
+    for (int i = 0; i < l->residual_axes; i++)
+        tconv_text_add(t, " %lld %lld", (long long)l->residual_step[i][0],
+                       (long long)l->residual_step[i][1]);
+}
+
 bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 {
     const struct tconv_layer *l = &plan->layer;
@@ -46,8 +68,8 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
                        (long long)x->kernel, (long long)x->stride, (long long)x->dilation,
                        (long long)x->pad, (long long)x->output);
     }
-    tconv_text_add(&t, " steps %lld %lld", (long long)l->data_channel_step,
-                   (long long)l->output_channel_step);
+    add_steps(&t, l);
+    if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
     add_words(&t, plan);
     return tconv_text_fits(&t);
 }

@@ -51,6 +51,8 @@ static int64_t reserved_number(const void *reserved, size_t bytes)
     if (!add_list(key, of->member.rank, TCONV_MAX_RANK, of->member.dim)) return false;
 #define ADD_LIST(member)                                                                           \
     if (!add_list(key, of->member.count, TCONV_MAX_AXES, of->member.value)) return false;
+#define ADD_STEPS(member)                                                                          \
+    if (!add_list(key, of->member.count, TCONV_MAX_AXES + 2, of->member.value)) return false;
 #define ADD_NUMBER(member) add(key, (int64_t)of->member);
 #define ADD_NAME(member) ADD_NUMBER(member)
 #define ADD_IMPLIED(member) ADD_NUMBER(member)

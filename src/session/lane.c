@@ -162,7 +162,8 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
 /* Maps and unmaps the output's buffer: OpenCL guarantees the contents of an array in place only
  * after a map. Both commands are enqueued without a wait between them, because each wait takes
  * microseconds. */
-static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, cl_event *unmapped,
+static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes,
+                         const struct tconv_view *view, size_t element, cl_event *unmapped,
                          const char **call)
 {
     cl_mem buffer = lane->in_place[TCONV_ROLE_OUTPUT];
@@ -174,7 +175,7 @@ static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, 
     if (mapped != target) { /* a map in place must return the array itself */
         *call = "clFinish";
         if ((code = clFinish(lane->queue)) != CL_SUCCESS) return code;
-        memcpy(target, mapped, (size_t)bytes);
+        tconv_view_copy(view, element, mapped, target);
     }
     *call = "clEnqueueUnmapMemObject";
     code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, unmapped);
@@ -185,21 +186,41 @@ static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, 
     return code;
 }
 
+/* Reads an output with steps by way of an array of its own. */
+static tconv_status read_elements(struct tconv_lane *lane, void *target, uint64_t bytes,
+                                  const struct tconv_view *view, size_t element, cl_int *code,
+                                  tconv_error *error)
+{
+    void *all = malloc((size_t)bytes);
+    if (all == NULL)
+        return tconv_fail_memory(error, (size_t)bytes, "downloading an output that has steps");
+    *code = clEnqueueReadBuffer(lane->queue, lane->buffer[TCONV_ROLE_OUTPUT], CL_TRUE, 0,
+                                (size_t)bytes, all, 0, NULL, NULL);
+    if (*code == CL_SUCCESS) tconv_view_copy(view, element, all, target);
+    free(all);
+    return TCONV_OK;
+}
+
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
-                                 tconv_error *error)
+                                 const struct tconv_view *view, size_t element, tconv_error *error)
 {
     const bool in_place = lane->in_place[TCONV_ROLE_OUTPUT] != NULL;
     const char *call = "clEnqueueReadBuffer";
     cl_event done = NULL;
-    const cl_int code = in_place
-                            ? map_output(lane, target, bytes, &done, &call)
-                            : clEnqueueReadBuffer(lane->queue, lane->buffer[TCONV_ROLE_OUTPUT],
-                                                  CL_TRUE, 0, (size_t)bytes, target, 0, NULL, NULL);
+    cl_int code = CL_SUCCESS;
+    tconv_status status = TCONV_OK;
+    if (in_place)
+        code = map_output(lane, target, bytes, view, element, &done, &call);
+    else if (tconv_view_is_dense(view))
+        code = clEnqueueReadBuffer(lane->queue, lane->buffer[TCONV_ROLE_OUTPUT], CL_TRUE, 0,
+                                   (size_t)bytes, target, 0, NULL, NULL);
+    else
+        status = read_elements(lane, target, bytes, view, element, &code, error);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, call, "downloading the output of %llu bytes",
                                  (unsigned long long)bytes);
-    if (!in_place) return TCONV_OK;
-    const tconv_status status = tconv_wait(done, error);
+    if (!in_place) return status;
+    status = tconv_wait(done, error);
     clReleaseEvent(done);
     return status;
 }

@@ -4,6 +4,7 @@
 #ifndef TCONV_SESSION_LANE_H
 #define TCONV_SESSION_LANE_H
 
+#include "base/view.h"
 #include "tconv_cl/session.h"
 
 /* The arrays of a call that have a buffer. */
@@ -50,9 +51,10 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
                                cl_mem *out, tconv_error *error);
 
 /* Waits for all commands. Then `target` holds what they wrote into the buffer of
- * tconv_lane_output. */
+ * tconv_lane_output. What lies between the elements of the view, of `element` bytes each, is not
+ * written. */
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
-                                 tconv_error *error);
+                                 const struct tconv_view *view, size_t element, tconv_error *error);
 
 /* Releases the lanes of a session. No call may run. */
 void tconv_lanes_release(tconv_session *session);

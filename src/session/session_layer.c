@@ -220,7 +220,7 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
         {TCONV_ROLE_BIAS, arrays->bias, bias, &args.bias.memory},
         {TCONV_ROLE_SCALE, arrays->scale, numbers, &args.scale.memory},
         {TCONV_ROLE_SLOPE, arrays->slope, numbers, &args.slope.memory},
-        {TCONV_ROLE_RESIDUAL, arrays->residual, g->output_bytes, &args.residual.memory},
+        {TCONV_ROLE_RESIDUAL, arrays->residual, g->residual_bytes, &args.residual.memory},
     };
     const size_t count = sizeof inputs / sizeof *inputs;
     tconv_status status = TCONV_OK;
@@ -248,8 +248,10 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
                                    &args.output.memory, error);
     if (status == TCONV_OK)
         status = tconv_plan_enqueue(plan, tconv_lane_queue(lane), &args, 0, NULL, NULL, error);
+    const struct tconv_view view = tconv_view_of(&call->problem, g, TCONV_SPACED_OUTPUT);
     if (status == TCONV_OK)
-        status = tconv_lane_download(lane, arrays->output, g->output_bytes, error);
+        status = tconv_lane_download(lane, arrays->output, g->output_bytes, &view,
+                                     tconv_type_size(g->output_type), error);
     tconv_packed_filter_release(own);
     return status;
 }

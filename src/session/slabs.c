@@ -8,7 +8,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
+#include "base/view.h"
 #include "session/session_internal.h"
 
 #include <inttypes.h>
@@ -31,6 +33,14 @@ struct division {
     int64_t item_parts, row_parts;
 };
 
+/* A tensor of the arrays. On devices slabs of it are dense. */
+struct tensor {
+    struct tconv_view view;
+    size_t element; /* bytes */
+    uint64_t bytes; /* if it were dense */
+    bool dense;
+};
+
 /* The state that all workers share. */
 struct job {
     struct tconv_session_call call;
@@ -38,6 +48,7 @@ struct job {
     tconv_geometry
         geometry; /* the arrays' geometry: the problem's, or that of the window in call.options */
     struct division division;
+    struct tensor data, output, residual;
     pthread_mutex_t lock; /* guards the members below */
     int64_t next, done;
     bool stopped;
@@ -52,11 +63,18 @@ struct kind {
     cl_mem workspace[SETS];
 };
 
+/* A dense copy of a slab of a tensor that has steps, on the host. */
+struct staging {
+    void *elements;
+    size_t bytes;
+};
+
 /* A slab in flight. */
 struct set {
     cl_command_queue queue;
     cl_mem data, residual, output;
     size_t data_bytes, output_bytes;
+    struct staging staging_data, staging_residual, staging_output;
     cl_event read; /* reads the output; NULL: the set has no slab */
     tconv_slab slab;
 };
@@ -108,8 +126,8 @@ static void bytes_of(const struct job *job, int64_t rows, uint64_t *data, uint64
     const int64_t span = g->dilation[0] * (g->kernel[0] - 1);
     int64_t inputs = (rows - 1 + span) / g->stride[0] + 2;
     if (inputs > g->input[0]) inputs = g->input[0];
-    *data = row_bytes(g->data_bytes / (uint64_t)g->batch, g->input[0]) * (uint64_t)inputs;
-    *output = row_bytes(g->output_bytes / (uint64_t)g->batch, g->output[0]) * (uint64_t)rows;
+    *data = row_bytes(job->data.bytes / (uint64_t)g->batch, g->input[0]) * (uint64_t)inputs;
+    *output = row_bytes(job->output.bytes / (uint64_t)g->batch, g->output[0]) * (uint64_t)rows;
 }
 
 /* True if `items` batch items of `rows` output rows fit the limit, and each tensor fits into one
@@ -290,7 +308,7 @@ static void finish_queues(struct worker *w)
 static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kind)
 {
     struct job *job = w->job;
-    tconv_problem problem = job->call.problem;
+    tconv_problem problem = tconv_without_steps(&job->call.problem); /* slabs are dense */
     tconv_plan_options options = job->call.options;
     tconv_error error;
     problem.data.dim[0] = kind->items;
@@ -350,11 +368,12 @@ struct rows {
     size_t host_pitch;
 };
 
-static struct rows rows_of(const tconv_geometry *g, int64_t channels, uint64_t tensor_bytes,
-                           int64_t extent, const tconv_slab *slab, int64_t begin, int64_t end)
+static struct rows rows_of(const tconv_geometry *g, int64_t channels, const struct tensor *tensor,
+                           const tconv_slab *slab, int64_t begin, int64_t end)
 {
     const int64_t planes = g->data_format == TCONV_NXC ? 1 : channels; /* of a batch item */
-    const size_t row = (size_t)row_bytes(tensor_bytes, g->batch * planes * extent);
+    const int64_t extent = tensor->view.extent[g->data_format == TCONV_NXC ? 1 : 2];
+    const size_t row = (size_t)row_bytes(tensor->bytes, g->batch * planes * extent);
     struct rows r = {.host_pitch = row * (size_t)extent};
     r.host_origin[0] = row * (size_t)begin;
     r.host_origin[1] = (size_t)(slab->batch_begin * planes);
@@ -364,11 +383,84 @@ static struct rows rows_of(const tconv_geometry *g, int64_t channels, uint64_t t
     return r;
 }
 
-static cl_int upload(cl_command_queue queue, cl_mem buffer, const struct rows *r, const void *from)
+/* The part of a tensor with rows [begin, end) of the slab's batch items. *at is its first element.
+ */
+static struct tconv_view part_of(const tconv_geometry *g, const struct tensor *tensor,
+                                 const tconv_slab *slab, int64_t begin, int64_t end, size_t *at)
 {
-    return clEnqueueWriteBufferRect(queue, buffer, CL_FALSE, r->buffer_origin, r->host_origin,
-                                    r->region, r->region[0], 0, r->host_pitch, 0, from, 0, NULL,
-                                    NULL);
+    struct tconv_view view = tensor->view;
+    const int rows = g->data_format == TCONV_NXC ? 1 : 2;
+    view.extent[0] = slab->batch_end - slab->batch_begin;
+    view.extent[rows] = end - begin;
+    *at = (size_t)(slab->batch_begin * view.step[0] + begin * view.step[rows]) * tensor->element;
+    return view;
+}
+
+/* Makes sure that a staging array has at least `bytes`. */
+static bool stage(struct worker *w, struct staging *staging, size_t bytes)
+{
+    if (staging->bytes >= bytes) return true;
+    free(staging->elements);
+    staging->bytes = 0;
+    staging->elements = malloc(bytes);
+    if (staging->elements != NULL) {
+        staging->bytes = bytes;
+        return true;
+    }
+    tconv_error error;
+    tconv_fail_memory(&error, bytes, "copying a slab of a tensor that has steps");
+    fail(w, &error);
+    return false;
+}
+
+/* Uploads rows [begin, end) of the slab's batch items, by way of `staging` if the tensor has
+ * steps. */
+static bool upload(struct worker *w, const struct set *set, cl_mem buffer,
+                   const struct tensor *tensor, int64_t channels, int64_t begin, int64_t end,
+                   const void *from, struct staging *staging)
+{
+    const tconv_geometry *g = &w->job->geometry;
+    const struct rows r = rows_of(g, channels, tensor, &set->slab, begin, end);
+    const size_t bytes = r.region[0] * r.region[1];
+    cl_int code;
+    if (tensor->dense) {
+        code = clEnqueueWriteBufferRect(set->queue, buffer, CL_FALSE, r.buffer_origin,
+                                        r.host_origin, r.region, r.region[0], 0, r.host_pitch, 0,
+                                        from, 0, NULL, NULL);
+        return code == CL_SUCCESS ||
+               fail_bytes(w, code, "clEnqueueWriteBufferRect", "uploading a slab", bytes);
+    }
+    if (!stage(w, staging, bytes)) return false;
+    size_t at;
+    const struct tconv_view view = part_of(g, tensor, &set->slab, begin, end, &at);
+    tconv_view_gather(&view, tensor->element, (const char *)from + at, staging->elements);
+    code = clEnqueueWriteBuffer(set->queue, buffer, CL_FALSE, 0, bytes, staging->elements, 0, NULL,
+                                NULL);
+    return code == CL_SUCCESS ||
+           fail_bytes(w, code, "clEnqueueWriteBuffer", "uploading a slab", bytes);
+}
+
+/* Enqueues the download of the slab's output. `complete` takes it from the staging array. */
+static bool download(struct worker *w, struct set *set)
+{
+    const struct job *job = w->job;
+    const tconv_geometry *g = &job->geometry;
+    const struct rows r = rows_of(g, g->groups * g->group_out_channels, &job->output, &set->slab,
+                                  set->slab.output_begin, set->slab.output_end);
+    const size_t bytes = r.region[0] * r.region[1];
+    cl_int code;
+    if (job->output.dense) {
+        code = clEnqueueReadBufferRect(set->queue, set->output, CL_FALSE, r.buffer_origin,
+                                       r.host_origin, r.region, r.region[0], 0, r.host_pitch, 0,
+                                       job->call.arrays.output, 0, NULL, &set->read);
+        return code == CL_SUCCESS ||
+               fail_bytes(w, code, "clEnqueueReadBufferRect", "downloading a slab", bytes);
+    }
+    if (!stage(w, &set->staging_output, bytes)) return false;
+    code = clEnqueueReadBuffer(set->queue, set->output, CL_FALSE, 0, bytes,
+                               set->staging_output.elements, 0, NULL, &set->read);
+    return code == CL_SUCCESS ||
+           fail_bytes(w, code, "clEnqueueReadBuffer", "downloading a slab", bytes);
 }
 
 /* Waits for the slab of a set, and calls the progress function. */
@@ -382,6 +474,13 @@ static bool complete(struct worker *w, struct set *set)
     if (code != CL_SUCCESS)
         return fail_bytes(w, code, "clWaitForEvents", "computing a slab",
                           set->data_bytes + set->output_bytes);
+    if (!job->output.dense) {
+        size_t at;
+        const struct tconv_view view = part_of(&job->geometry, &job->output, &set->slab,
+                                               set->slab.output_begin, set->slab.output_end, &at);
+        tconv_view_scatter(&view, job->output.element, set->staging_output.elements,
+                           (char *)job->call.arrays.output + at);
+    }
     pthread_mutex_lock(&job->lock);
     job->done++;
     if (job->slabs.done != NULL && !job->stopped &&
@@ -419,18 +518,17 @@ static bool start(struct worker *w, int index, int64_t number)
         (e->residual && set->residual == NULL &&
          !make_buffer(w, "the residual of a slab", NULL, set->output_bytes, &set->residual)))
         return false;
-    const struct rows data = rows_of(g, g->groups * g->group_in_channels, g->data_bytes,
-                                     g->input[0], slab, slab->input_begin, slab->input_end);
-    const struct rows output = rows_of(g, g->groups * g->group_out_channels, g->output_bytes,
-                                       g->output[0], slab, slab->output_begin, slab->output_end);
-    cl_int code = CL_SUCCESS;
-    if (own->data_bytes != 0) code = upload(set->queue, set->data, &data, a->data);
-    if (code == CL_SUCCESS && e->residual)
-        code = upload(set->queue, set->residual, &output, a->residual);
-    if (code == CL_SUCCESS && e->beta != 0)
-        code = upload(set->queue, set->output, &output, a->output);
-    if (code != CL_SUCCESS)
-        return fail_bytes(w, code, "clEnqueueWriteBufferRect", "uploading a slab", own->data_bytes);
+    const int64_t out_channels = g->groups * g->group_out_channels;
+    if ((own->data_bytes != 0 &&
+         !upload(w, set, set->data, &job->data, g->groups * g->group_in_channels, slab->input_begin,
+                 slab->input_end, a->data, &set->staging_data)) ||
+        (e->residual &&
+         !upload(w, set, set->residual, &job->residual, out_channels, slab->output_begin,
+                 slab->output_end, a->residual, &set->staging_residual)) ||
+        (e->beta != 0 &&
+         !upload(w, set, set->output, &job->output, out_channels, slab->output_begin,
+                 slab->output_end, a->output, &set->staging_output)))
+        return false;
 
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = kind->filter;
@@ -446,12 +544,8 @@ static bool start(struct worker *w, int index, int64_t number)
         fail(w, &error);
         return false;
     }
-    code = clEnqueueReadBufferRect(set->queue, set->output, CL_FALSE, output.buffer_origin,
-                                   output.host_origin, output.region, output.region[0], 0,
-                                   output.host_pitch, 0, a->output, 0, NULL, &set->read);
-    if (code != CL_SUCCESS)
-        return fail_bytes(w, code, "clEnqueueReadBufferRect", "downloading a slab", outputs);
-    code = clFlush(set->queue);
+    if (!download(w, set)) return false;
+    const cl_int code = clFlush(set->queue);
     return code == CL_SUCCESS || fail_opencl(w, code, "clFlush", "starting a slab");
 }
 
@@ -473,6 +567,9 @@ static void *work(void *worker)
         const cl_mem buffers[] = {set->data, set->residual, set->output};
         for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++)
             if (buffers[b] != NULL) clReleaseMemObject(buffers[b]);
+        free(set->staging_data.elements);
+        free(set->staging_residual.elements);
+        free(set->staging_output.elements);
         if (set->read != NULL) clReleaseEvent(set->read);
         if (set->queue != NULL) clReleaseCommandQueue(set->queue);
     }
@@ -547,11 +644,34 @@ static tconv_status take_window(struct job *job, tconv_error *error)
     int64_t first, last;
     const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
     if (status != TCONV_OK) return status;
-    g->data_bytes = row_bytes(g->data_bytes, g->input[0]) * (uint64_t)(last - first);
-    g->output_bytes = row_bytes(g->output_bytes, g->output[0]) * (uint64_t)(end - begin);
     g->pad_begin[0] += begin - first * g->stride[0];
     g->input[0] = last - first;
     g->output[0] = end - begin;
+    return TCONV_OK;
+}
+
+static struct tensor tensor_of(const struct job *job, enum tconv_spaced which, tconv_type type)
+{
+    struct tensor tensor = {.view = tconv_view_of(&job->call.problem, &job->geometry, which),
+                            .element = tconv_type_size(type),
+                            .bytes = tconv_type_size(type)};
+    tensor.dense = tconv_view_is_dense(&tensor.view);
+    for (int a = 0; a < tensor.view.rank; a++) tensor.bytes *= (uint64_t)tensor.view.extent[a];
+    return tensor;
+}
+
+/* Resolves the problem for the arrays, and finds how they lie in memory. */
+static tconv_status resolve_arrays(struct job *job, tconv_error *error)
+{
+    const tconv_problem *problem = &job->call.problem, dense = tconv_without_steps(problem);
+    tconv_status status;
+    if ((status = tconv_resolve(&dense, &job->geometry, error)) != TCONV_OK ||
+        (status = take_window(job, error)) != TCONV_OK ||
+        (status = tconv_steps_resolve(problem, &job->geometry, error)) != TCONV_OK)
+        return status;
+    job->data = tensor_of(job, TCONV_SPACED_DATA, problem->data_type);
+    job->output = tensor_of(job, TCONV_SPACED_OUTPUT, job->geometry.output_type);
+    job->residual = tensor_of(job, TCONV_SPACED_RESIDUAL, job->geometry.output_type);
     return TCONV_OK;
 }
 
@@ -567,8 +687,7 @@ tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
         (status = tconv_session_read(problem, options, arrays, &job.call, error)) != TCONV_OK ||
         (status = tconv_struct_read(TCONV_SIZED_SLABS_OPTIONS, slabs, &job.slabs, error)) !=
             TCONV_OK ||
-        (status = tconv_resolve(&job.call.problem, &job.geometry, error)) != TCONV_OK ||
-        (status = take_window(&job, error)) != TCONV_OK ||
+        (status = resolve_arrays(&job, error)) != TCONV_OK ||
         (status = tconv_check_addressable(&job.geometry, error)) != TCONV_OK)
         return status;
     if (job.geometry.output_bytes == 0) return TCONV_OK;

@@ -67,6 +67,13 @@
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
+    O(LAYER, TEXT, data_steps, "data-steps", 0, "LIST",                                            \
+      "elements between neighbours along each axis of the data, in its axis order; run: in "       \
+      "memory, files are dense; default: dense")                                                   \
+    O(LAYER, TEXT, output_steps, "output-steps", 0, "LIST",                                        \
+      "likewise of the output, whose elements must not overlap")                                   \
+    O(LAYER, TEXT, residual_steps, "residual-steps", 0, "LIST",                                    \
+      "likewise of the residual; 0 repeats an element along the axis")                             \
     O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                  \
       "element type where files do not say it; default f32")
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of the public structures that make up a request: a row for each. What must not forget
- * a member is made of the rows: the key of a layer's plans, the problem's text, the key of stored
- * searches, the checks of lists, the tool's options, the ABI table, the tests of all of these. A
- * member without a row does not compile.
+/* The members of the public structures that make up a request: a row for each. From the rows follow
+ * all lists that must have every member: the key of a layer's plans, the problem's text, the key of
+ * stored searches, the checks of lists, the tool's options, the ABI table, and the tests of all of
+ * these. A member without a row does not compile.
  *
  * The rows of the problem stand in the order of its text. Expressions in a row call the structure
  * `p`, or `e`.
  *
  *   P(SHAPE, member, "option")                    extents of a tensor
- *   P(LIST, member, "option", absent, least)      a number for each spatial axis: what stands for
- *                                                 an absent list, the least that is legal
- *   P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
+ *   P(LIST, member, "option", absent, least)      a number for each spatial axis: its value if the
+ *                                                 list is absent, its least legal value
+ *   P(STEPS, member, "option", least)             element steps of a tensor: their least legal
+ * value P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
  *                                                 tconv_KIND_from_name; the text has it `when`
  *   P(NUMBER, member, "option", when)             an integer
  *   P(IMPLIED, member, NULL)                      follows from other options
@@ -23,8 +24,8 @@
  *   O(NUMBER, member)                             of tconv_plan_options
  *   O(ALGORITHM, member)                          a name, perhaps with a tile
  *   O(EPILOGUE, member)                           the structure above
- *   O(SEARCH, member)                             how long a search takes and whom it tells: does
- *                                                 not tell one plan from another */
+ *   O(SEARCH, member)                             how long a search takes and what it calls: not a
+ *                                                 part of a plan's key */
 #ifndef TCONV_BASE_MEMBERS_H
 #define TCONV_BASE_MEMBERS_H
 
@@ -45,6 +46,11 @@
     P(LIST, output_padding, "output-padding", 0, 0)                                                \
     P(LIST, output_shape, "output-shape", 1, 1)
 
+#define TCONV_PROBLEM_STEPS(P)                                                                     \
+    P(STEPS, data_steps, "data-steps", 1)                                                          \
+    P(STEPS, output_steps, "output-steps", 1)                                                      \
+    P(STEPS, residual_steps, "residual-steps", 0)
+
 #define TCONV_PROBLEM_NUMBERS(P)                                                                   \
     P(NAME, auto_pad, "auto-pad", p->auto_pad != TCONV_EXPLICIT, auto_pad)                         \
     P(NAME, rules, "rules", p->rules != TCONV_RULES_SPEC, rules)                                   \
@@ -57,7 +63,8 @@
       filter_format)
 
 #define TCONV_PROBLEM_MEMBERS(P)                                                                   \
-    TCONV_PROBLEM_SHAPES(P) TCONV_PROBLEM_LISTS(P) TCONV_PROBLEM_NUMBERS(P)                        \
+    TCONV_PROBLEM_SHAPES(P) TCONV_PROBLEM_LISTS(P) TCONV_PROBLEM_STEPS(P)                          \
+    TCONV_PROBLEM_NUMBERS(P)                                                                       \
     P(IMPLIED, operation, NULL)
 
 #define TCONV_EPILOGUE_MEMBERS(E)                                                                  \

@@ -119,6 +119,14 @@ typedef struct tconv_list {
     int64_t value[TCONV_MAX_AXES]; /* those after `count` are ignored */
 } tconv_list;
 
+/* Element steps of a tensor: how many elements lie between neighbours along each axis, in the
+ * tensor's own axis order. A tensor may so be a slice of a larger one, or have its axes in another
+ * order in memory. count = 0 means absent: the tensor is dense. docs/semantics.md has the rules. */
+typedef struct tconv_steps {
+    int count;                         /* 0, or the number of the tensor's axes */
+    int64_t value[TCONV_MAX_AXES + 2]; /* those after `count` are ignored */
+} tconv_steps;
+
 /* A problem. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
  * attribute at its default. Its struct_size (see tconv_cl.h) reaches at least up to `filter`. */
 typedef struct tconv_problem {
@@ -140,15 +148,22 @@ typedef struct tconv_problem {
     int64_t groups;                    /* only for the oneAPI form; 0 means 1 */
     tconv_data_format data_format;     /* of data and output */
     tconv_filter_format filter_format; /* of the filter */
+    tconv_steps data_steps;            /* at least 1 */
+    tconv_steps output_steps;          /* at least 1; no two elements may share a place */
+    tconv_steps residual_steps; /* of the epilogue's residual, whose axes are the output's; at least
+                                   0: all elements along an axis of step 0 are the same one */
 } tconv_problem;
 
 /* Each member is written out, so that compilers do not warn of missing ones, in C and in C++. */
+/* clang-format off */
 #define TCONV_PROBLEM_INIT                                                                         \
     {                                                                                              \
         sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
             TCONV_TYPE_DEFAULT, TCONV_EXPLICIT, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},  \
-            {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT              \
+            {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT,             \
+            {0, {0}}, {0, {0}}, {0, {0}}                                                           \
     }
+/* clang-format on */
 
 /* The geometry of a resolved problem. pad_end is informational: pad_begin and the output extent
  * decide everything. Its struct_size reaches at least up to `output`. */
@@ -172,17 +187,18 @@ typedef struct tconv_geometry {
     tconv_type output_type;            /* never TCONV_TYPE_DEFAULT */
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
-    /* Bytes of the whole data. tconv_plan_create and tconv_slabs_run refuse tensors that a 32-bit
-     * process cannot address. */
+    /* Bytes of the whole data; with steps, from its first element to the end of its last one.
+     * tconv_plan_create and tconv_slabs_run refuse tensors that a 32-bit process cannot address. */
     uint64_t data_bytes;
-    uint64_t filter_bytes; /* of the filter tensor, not packed */
-    uint64_t output_bytes; /* of the whole output */
+    uint64_t filter_bytes;   /* of the filter tensor, not packed */
+    uint64_t output_bytes;   /* of the whole output, likewise */
+    uint64_t residual_bytes; /* of the residual, if the epilogue has one */
 } tconv_geometry;
 
 #define TCONV_GEOMETRY_INIT                                                                        \
     {                                                                                              \
         sizeof(tconv_geometry), 0, 0, 0, 0, 0, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0, {0}},        \
-            TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0                                     \
+            TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0, 0                                  \
     }
 
 /* Validates `problem` and resolves its pads and output shape in checked 64-bit arithmetic. With per

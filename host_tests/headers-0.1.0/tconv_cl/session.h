@@ -37,18 +37,18 @@ TCONV_API tconv_device *tconv_session_device(const tconv_session *session);
  * with its own implementation may use that for smaller problems. NULL: 0. */
 TCONV_API uint64_t tconv_session_least_macs(const tconv_session *session);
 
-/* Host arrays, in the problem's shapes and formats. `bias`, `scale`, `slope` and `residual` must be
- * set if and only if the epilogue has them; NULL: absent. Its struct_size (see tconv_cl.h) reaches
- * at least up to `output`. */
+/* Host arrays, in the problem's shapes, formats and element steps. `bias`, `scale`, `slope` and
+ * `residual` must be set if and only if the epilogue has them; NULL: absent. Its struct_size (see
+ * tconv_cl.h) reaches at least up to `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
     const void *data;     /* the input tensor; may be NULL if it is empty */
     const void *filter;   /* the weights */
-    void *output;         /* every element is written */
+    void *output;         /* every element is written; nothing between them */
     const void *bias;     /* one number for each output channel; types as tconv_epilogue says */
     const void *scale;    /* one number for each output channel */
     const void *slope;    /* one number for each output channel */
-    const void *residual; /* like the output */
+    const void *residual; /* like the output, but with its own steps */
 } tconv_arrays;
 
 #define TCONV_ARRAYS_INIT                                                                          \

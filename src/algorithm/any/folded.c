@@ -47,6 +47,31 @@ static bool countable(const struct tconv_layer *layer)
     return fit;
 }
 
+/* True if a tensor's elements are near enough to each other: `image` elements along the spatial
+ * axes. */
+static bool near(double image, const struct tconv_layer *layer, int64_t channels,
+                 int64_t channel_step, int64_t batch_step)
+{
+    const double all = image + (double)layer->groups * (double)channels * (double)channel_step +
+                       (double)layer->batch * (double)batch_step;
+    return image < INDEX_LIMIT && all < (double)ELEMENT_LIMIT;
+}
+
+/* False if a kernel's 32-bit indices within an image, or its 64-bit indices past the end of a
+ * tensor, might overflow. Dense tensors are checked by their extents. */
+static bool reaches(const struct tconv_layer *layer)
+{
+    double data = 0, output = 0;
+    for (int a = 0; a < layer->axes; a++) {
+        data += (double)layer->axis[a].input * (double)layer->axis[a].data_step;
+        output += (double)layer->axis[a].output * (double)layer->axis[a].output_step;
+    }
+    return !layer->spaced || (near(data, layer, layer->in_channels, layer->data_channel_step,
+                                   layer->data_batch_step) &&
+                              near(output, layer, layer->out_channels, layer->output_channel_step,
+                                   layer->output_batch_step));
+}
+
 int tconv_folded_outer_axes(const struct tconv_folded_layer *folded)
 {
     return folded->layer.axes > 2 ? folded->layer.axes - 2 : 0;
@@ -109,6 +134,8 @@ static bool fold(const struct tconv_request *request, struct tconv_folded_layer 
         layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
         return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
     if (!countable(layer)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
+    if (!reaches(layer))
+        return tconv_refuse(reason, "its steps lead further than its 32-bit indices count");
     if (!spans(&folded->x) || !spans(&folded->y) || !spans(&folded->z))
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
     folded->output_rows = folded->z.output * folded->y.output;
@@ -208,17 +235,22 @@ double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)
     return taps * (1 + (double)folded->layer.in_channels / phases);
 }
 
-static double bytes_of(const struct tconv_layer *layer, int64_t batch_step, tconv_type type)
-{
-    return (double)layer->batch * (double)batch_step * (double)tconv_type_size(type);
-}
-
+/* A dense batch item has as many elements as its step. */
 double tconv_folded_data_bytes(const struct tconv_folded_layer *folded)
 {
-    return bytes_of(&folded->layer, folded->layer.data_batch_step, folded->layer.data_type);
+    const struct tconv_layer *layer = &folded->layer;
+    double elements = (double)layer->data_batch_step;
+    if (layer->spaced) elements = (double)layer->groups * (double)layer->in_channels;
+    for (int a = 0; layer->spaced && a < layer->axes; a++) elements *= (double)layer->axis[a].input;
+    return (double)layer->batch * elements * (double)tconv_type_size(layer->data_type);
 }
 
 double tconv_folded_output_bytes(const struct tconv_folded_layer *folded)
 {
-    return bytes_of(&folded->layer, folded->layer.output_batch_step, folded->layer.output_type);
+    const struct tconv_layer *layer = &folded->layer;
+    double elements = (double)layer->output_batch_step;
+    if (layer->spaced) elements = (double)layer->groups * (double)layer->out_channels;
+    for (int a = 0; layer->spaced && a < layer->axes; a++)
+        elements *= (double)layer->axis[a].output;
+    return (double)layer->batch * elements * (double)tconv_type_size(layer->output_type);
 }

@@ -102,5 +102,22 @@ bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t 
 {
     const int64_t line = (int64_t)folded->machine->line,
                   bytes = run * (int64_t)tconv_type_size(folded->layer.output_type);
-    return streams(folded) && (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
+    const struct tconv_axis *y = &folded->y, *x = &folded->x;
+    const bool gaps = folded->layer.spaced && y->output > 1 &&
+                      y->output_step != x->output * x->output_step;
+    return streams(folded) && ((bytes % line == 0 && !gaps) || (long_run > 0 && bytes >= long_run));
+}
+
+int tconv_folded_point_stores(const struct tconv_folded_layer *folded)
+{
+    const struct tconv_layer *layer = &folded->layer;
+    if (!layer->spaced) return tconv_folded_non_temporal(folded, folded->x.output_step, 0);
+    const int64_t distances[] = {layer->groups * layer->out_channels, layer->output_batch_step,
+                                 folded->z.output_step, folded->y.output_step,
+                                 folded->x.output_step};
+    const int64_t line = (int64_t)folded->machine->line;
+    bool whole = streams(folded);
+    for (size_t i = 0; i < sizeof distances / sizeof *distances; i++)
+        whole = whole && distances[i] * (int64_t)tconv_type_size(layer->output_type) % line == 0;
+    return whole ? 2 : 0;
 }

@@ -47,4 +47,8 @@ double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx
 bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
                                int64_t long_run);
 
+/* The macro STREAM of kernels that store the channels of a point together. In a slice of the
+ * channels of a larger tensor each point begins and ends at a line, or none does: then 2. */
+int tconv_folded_point_stores(const struct tconv_folded_layer *folded);
+
 #endif

@@ -213,15 +213,15 @@ static double copied_cycles(const struct channels *g)
                        : m->channels_copy_row;
 }
 
-/* True if outputs use non-temporal stores. Phases have little to add for each output, so that plain
- * stores are faster as long as outputs stay in the last cache. */
-static bool streams(const struct channels *g)
+/* The macro STREAM: whether outputs use non-temporal stores. Phases have little to add for each
+ * output, so that plain stores are faster as long as outputs stay in the last cache. */
+static int streams(const struct channels *g)
 {
     enum { LONG_ROW = 1 << 10 }; /* bytes */
     if (transposed(g)) return tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW);
-    if (g->lanes == LANES_PHASES && tconv_folded_output_bytes(&g->folded) <= g->folded.machine->l3)
-        return false;
-    return lane_step_of(g) == 1 &&
+    if (lane_step_of(g) != 1) return 0;
+    if (g->lanes == LANES_CHANNELS) return tconv_folded_point_stores(&g->folded);
+    return tconv_folded_output_bytes(&g->folded) > g->folded.machine->l3 &&
            tconv_folded_non_temporal(&g->folded, g->folded.x.output_step, 0);
 }
 

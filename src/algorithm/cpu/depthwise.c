@@ -260,9 +260,8 @@ static tconv_status write(const struct tconv_request *request,
     if (g.merged) tconv_folded_taps_options(&g.folded, run);
     /* There is little to add: as long as outputs stay in the last cache, plain stores are
      * faster. */
-    tconv_launch_option(run, "STREAM",
-                        tconv_folded_output_bytes(&g.folded) > g.folded.machine->l3 &&
-                            tconv_folded_non_temporal(&g.folded, g.folded.x.output_step, 0));
+    const bool large = tconv_folded_output_bytes(&g.folded) > g.folded.machine->l3;
+    tconv_launch_option(run, "STREAM", large ? tconv_folded_point_stores(&g.folded) : 0);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,

@@ -2,6 +2,7 @@
 /* tconv-cl bench: times layers, verifies each in the same run, and compares each with the device's
  * ceilings. */
 #include "base/element_types.h"
+#include "base/view.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
 #include "tool/bench/roofline.h"
@@ -122,15 +123,19 @@ static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t pa
 
 /* The least bytes that must move: each input and each weight that reaches an output, once, and the
  * output. */
-static double compulsory_bytes(const tconv_geometry *g)
+static double compulsory_bytes(const tconv_problem *problem, const tconv_geometry *g)
 {
-    double data = (double)g->data_bytes, filter = (double)g->filter_bytes;
+    const struct tconv_view in = tconv_view_of(problem, g, TCONV_SPACED_DATA),
+                            out = tconv_view_of(problem, g, TCONV_SPACED_OUTPUT);
+    double data = (double)tconv_view_elements(&in) * (double)tconv_type_size(problem->data_type);
+    double filter = (double)g->filter_bytes;
     for (int a = 0; a < g->axes; a++) {
         const int64_t x = g->input[a], k = g->kernel[a], s = g->stride[a], d = g->dilation[a];
         if (x != 0) data *= (double)meeting(x, s, k, d, g->pad_begin[a], g->output[a]) / (double)x;
         filter *= (double)meeting(k, d, x, s, g->pad_begin[a], g->output[a]) / (double)k;
     }
-    return data + filter + (double)g->output_bytes;
+    return data + filter +
+           (double)tconv_view_elements(&out) * (double)tconv_type_size(g->output_type);
 }
 
 /* Prints which algorithms were passed over, and with --why the choice among all. */
@@ -160,7 +165,7 @@ static void measure(tconv_session *session, const struct entry *entry, const str
     if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
         trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
-    r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;
+    r->bytes = trial.error[0] == '\0' ? compulsory_bytes(trial.problem, &trial.geometry) : 0;
     if (trial.plan != NULL) {
         snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
         tconv_plan_tile(trial.plan, r->tile, sizeof r->tile);

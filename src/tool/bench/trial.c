@@ -96,8 +96,7 @@ static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
 /* Factors that bring the sums of requantised integers into the range of a byte. */
 static void make_scales(struct trial *t, float *scale, size_t count)
 {
-    const double outputs = (double)t->geometry.output_bytes /
-                           (double)tconv_type_size(t->geometry.output_type);
+    const double outputs = (double)tconv_oracle_outputs(&t->operands);
     const double terms = fmax(1, (double)t->geometry.macs / outputs);
     for (size_t i = 0; i < count; i++)
         scale[i] = (float)((0.5 + 0.25 * fabs((double)scale[i])) / (100 * sqrt(terms)));
@@ -145,7 +144,7 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
          &t->args.scale.memory},
         {"slope", tconv_activation_has_slope(e->activation), number,
          channels * tconv_type_size(number), &o->slope, &t->args.slope.memory},
-        {"residual", e->residual, g->output_type, g->output_bytes, &o->residual,
+        {"residual", e->residual, g->output_type, g->residual_bytes, &o->residual,
          &t->args.residual.memory},
         {"output before", e->beta != 0, g->output_type, g->output_bytes, &o->before, NULL},
     };
@@ -306,7 +305,8 @@ static bool compare(struct trial *t, size_t at)
 {
     const struct tconv_expected expected = tconv_oracle_element(&t->operands, (int64_t)at);
     const tconv_type type = t->geometry.output_type;
-    const double error = tconv_oracle_error(&expected, type, t->output, (int64_t)at);
+    const int64_t place = tconv_oracle_place(&t->operands, (int64_t)at);
+    const double error = tconv_oracle_error(&expected, type, t->output, place);
     if (error > t->max_error || t->compared == 0) {
         t->max_error = error;
         t->error_bound = expected.bound;
@@ -315,13 +315,14 @@ static bool compare(struct trial *t, size_t at)
     return error <= 1 ||
            give_up(t, TCONV_ERROR_INTERNAL,
                    "wrong result: output element %zu is %.9g, but should be %.9g within %.3g", at,
-                   tconv_oracle_read(type, t->output, (int64_t)at), expected.value, expected.bound);
+                   tconv_oracle_read(type, t->output, place), expected.value, expected.bound);
 }
 
 bool trial_verify(struct trial *t, size_t most)
 {
     const tconv_type type = t->geometry.output_type;
-    const size_t bytes = (size_t)t->geometry.output_bytes, count = bytes / tconv_type_size(type);
+    const size_t bytes = (size_t)t->geometry.output_bytes,
+                 count = (size_t)tconv_oracle_outputs(&t->operands);
     t->max_error = t->error_bound = 0;
     t->compared = 0;
     if (count == 0) return true;
@@ -345,7 +346,8 @@ bool trial_verify(struct trial *t, size_t most)
     }
     for (size_t i = 0; tconv_type_is_floating(type) && i < count && right;
          i++) /* data and weights are finite: a NaN was never written, or computed wrongly */
-        if (isnan(tconv_oracle_read(type, t->output, (int64_t)i))) right = compare(t, i);
+        if (isnan(tconv_oracle_read(type, t->output, tconv_oracle_place(&t->operands, (int64_t)i))))
+            right = compare(t, i);
     return right;
 }
 

@@ -54,6 +54,12 @@ enum { MOST_ENUMERATORS = 64 };
 #define READ_LIST(member, option, absent, least)                                                   \
     if (!read_attribute("--" option, options.member, axes, &p->member)) return EXIT_REQUEST_WRONG;
 
+/* As many numbers as the tensor has axes; the library checks how many they are. */
+#define READ_STEPS(member, option, least)                                                          \
+    if (options.member != NULL && !read_numbers("--" option, options.member, p->member.value,      \
+                                                TCONV_MAX_AXES + 2, &p->member.count))             \
+        return EXIT_REQUEST_WRONG;
+
 static bool read_count(const char *option, const char *text, int64_t *number)
 {
     int count;
@@ -81,6 +87,7 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, 
     const int axes = data->rank - 2;
     if (!read_scalars(p)) return EXIT_REQUEST_WRONG;
     TCONV_PROBLEM_LISTS(READ)
+    TCONV_PROBLEM_STEPS(READ)
     return EXIT_DONE;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl run: computes one layer from files. */
+#include "base/view.h"
 #include "tool/io/model.h"
 #include "tool/io/npy.h"
 #include "tool/io/out_file.h"
@@ -32,6 +33,7 @@ struct job {
     tconv_problem problem;
     const void *weights;
     void *output;
+    void *data_in_memory, *residual_in_memory; /* with the steps that options give them; or NULL */
 };
 
 static enum exit_code check_options(void)
@@ -179,6 +181,51 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
     return EXIT_DONE;
 }
 
+/* True if an option gives steps to the tensor. */
+static bool has_steps(const struct job *job, enum tconv_spaced tensor)
+{
+    return tconv_given_steps(&job->problem, tensor)->count != 0;
+}
+
+/* Copies a tensor of a file, which is dense, to where its steps have it. */
+static enum exit_code lay_out(const struct job *job, const tconv_geometry *g,
+                              enum tconv_spaced tensor, tconv_type type, uint64_t bytes,
+                              const void *dense, void **spaced)
+{
+    if (dense == NULL || !has_steps(job, tensor)) return EXIT_DONE;
+    *spaced = bytes > PTRDIFF_MAX ? NULL : calloc(1, bytes == 0 ? 1 : (size_t)bytes);
+    if (*spaced == NULL)
+        return failed_work("a tensor with steps needs %" PRIu64 " bytes of host memory", bytes);
+    const struct tconv_view view = tconv_view_of(&job->problem, g, tensor);
+    tconv_view_scatter(&view, tconv_type_size(type), dense, *spaced);
+    return EXIT_DONE;
+}
+
+static enum exit_code lay_out_inputs(struct job *job, const tconv_geometry *g)
+{
+    const enum exit_code code = lay_out(job, g, TCONV_SPACED_DATA, job->problem.data_type,
+                                        g->data_bytes, job->data.values, &job->data_in_memory);
+    if (code != EXIT_DONE) return code;
+    return lay_out(job, g, TCONV_SPACED_RESIDUAL, g->output_type, g->residual_bytes,
+                   job->residual.values, &job->residual_in_memory);
+}
+
+/* Makes the output's memory, with the initial output if there is one. */
+static enum exit_code make_output(struct job *job, const tconv_geometry *g)
+{
+    const enum exit_code code = lay_out(job, g, TCONV_SPACED_OUTPUT, g->output_type,
+                                        g->output_bytes, job->initial.values, &job->output);
+    if (code != EXIT_DONE || job->output != NULL) return code;
+    job->output = g->output_bytes > PTRDIFF_MAX
+                      ? NULL
+                      : malloc(g->output_bytes == 0 ? 1 : (size_t)g->output_bytes);
+    if (job->output == NULL)
+        return failed_work("the output needs %" PRIu64 " bytes of host memory", g->output_bytes);
+    if (job->initial.values != NULL)
+        memcpy(job->output, job->initial.values, (size_t)g->output_bytes);
+    return EXIT_DONE;
+}
+
 /* The devices of a run, and the facts that its report tells. */
 struct devices {
     int count, number[MOST_DEVICES];
@@ -228,6 +275,7 @@ static void name_algorithm(const struct devices *devices, const struct job *job,
     tconv_plan_options wanted = job->plan;
     if (devices->slabs > 0) {
         problem.data.dim[0] = devices->first.batch_end - devices->first.batch_begin;
+        problem.data_steps.count = problem.output_steps.count = problem.residual_steps.count = 0;
         wanted.output_begin = devices->first.output_begin;
         wanted.output_end = devices->first.output_end;
     }
@@ -298,12 +346,13 @@ static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64
 static void set_arrays(const struct job *job, void *output, tconv_arrays *arrays)
 {
     *arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
-    arrays->data = job->data.values;
+    arrays->data = job->data_in_memory != NULL ? job->data_in_memory : job->data.values;
     arrays->filter = job->weights;
     arrays->bias = job->bias.values;
     arrays->scale = job->scale.values;
     arrays->slope = job->slope.values;
-    arrays->residual = job->residual.values;
+    arrays->residual = job->residual_in_memory != NULL ? job->residual_in_memory
+                                                       : job->residual.values;
     arrays->output = output;
 }
 
@@ -320,14 +369,23 @@ static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
     slabs.user = devices;
     devices->data = &job->data;
     devices->out = &out;
-    if (job->initial.values != NULL)
+    const bool steps = has_steps(job, TCONV_SPACED_OUTPUT);
+    if (steps && (code = make_output(job, geometry)) != EXIT_DONE) {
+        npy_write_discard(&out);
+        return code;
+    }
+    if (!steps && job->initial.values != NULL)
         memcpy(out.values, job->initial.values, (size_t)geometry->output_bytes);
     tconv_arrays arrays;
-    set_arrays(job, out.values, &arrays);
+    set_arrays(job, steps ? job->output : out.values, &arrays);
     tconv_error error;
     const tconv_status status = tconv_slabs_run(devices->session, devices->count, &job->problem,
                                                 &job->plan, &slabs, &arrays, &error);
     progress(0, 0, "");
+    if (status == TCONV_OK && steps) {
+        const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
+        tconv_view_gather(&view, tconv_type_size(geometry->output_type), job->output, out.values);
+    }
     if (status == TCONV_OK) return npy_write_end(&out);
     npy_write_discard(&out);
     return failed_call(&error);
@@ -336,18 +394,24 @@ static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
 static enum exit_code compute_whole(struct job *job, struct devices *devices,
                                     const tconv_geometry *geometry)
 {
-    job->output = malloc(geometry->output_bytes == 0 ? 1 : (size_t)geometry->output_bytes);
-    if (job->output == NULL)
-        return failed_work("the output needs %" PRIu64 " bytes of host memory",
-                           geometry->output_bytes);
-    if (job->initial.values != NULL)
-        memcpy(job->output, job->initial.values, (size_t)geometry->output_bytes);
+    const enum exit_code code = make_output(job, geometry);
+    if (code != EXIT_DONE) return code;
     tconv_arrays arrays;
     set_arrays(job, job->output, &arrays);
     tconv_error error;
     if (tconv_session_run(devices->session[0], &job->problem, &job->plan, &arrays, &error) !=
         TCONV_OK)
         return failed_call(&error);
+    if (has_steps(job, TCONV_SPACED_OUTPUT)) {
+        const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
+        const size_t element = tconv_type_size(geometry->output_type);
+        const size_t bytes = (size_t)tconv_view_elements(&view) * element;
+        void *dense = malloc(bytes == 0 ? 1 : bytes);
+        if (dense == NULL) return failed_work("the output needs %zu bytes of host memory", bytes);
+        tconv_view_gather(&view, element, job->output, dense);
+        free(job->output);
+        job->output = dense;
+    }
     return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
 }
 
@@ -359,6 +423,7 @@ static enum exit_code compute(struct job *job)
     struct devices devices = {0};
     enum exit_code code = read_limit(&devices.limit);
     if (code == EXIT_DONE) code = read_epilogue_files(job, &geometry);
+    if (code == EXIT_DONE) code = lay_out_inputs(job, &geometry);
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
@@ -401,5 +466,7 @@ enum exit_code command_run(int argc, const char **argv)
     npy_free(&job.initial);
     suite_free(&job.model);
     free(job.output);
+    free(job.data_in_memory);
+    free(job.residual_in_memory);
     return code;
 }
