@@ -129,7 +129,7 @@ static void residuals_have_steps_of_their_own(void **state)
             const struct device *device = &devices[i / count];
             const char *algorithm = tconv_algorithm_name(a);
             tconv_problem p;
-            if (!is_supported(algorithm, device->info->work_group_limit)) continue;
+            if (!is_supported(device, algorithm)) continue;
             if (!random_problem_for(device, algorithm, MOST_WORK, &seed, &p))
                 failed("%s takes no random problem on device %d", algorithm, device->number);
             tconv_epilogue e = TCONV_EPILOGUE_INIT;
