@@ -127,9 +127,10 @@ static void layers_suit_phones(void **state)
                     if (sums > most) most = sums;
                     above += sums > 16;
                 }
-                print_message("%s %s %s: %ld sums at most, above 16 in %ld of %zu layers\n",
+                print_message("%s %s %s: %ld sums at most, above 16 in %ld of %d layers\n",
                               devices[d].name, tconv_type_name(types[t]),
-                              formats[f] == TCONV_NCX ? "NCX" : "NXC", most, above, suite.count);
+                              formats[f] == TCONV_NCX ? "NCX" : "NXC", most, above,
+                              (int)suite.count);
             }
 }
 
@@ -169,8 +170,8 @@ static void channels_are_loaded_in_vectors(void **state)
                 wide += option_of(&kernel_plan.run[0], "CHUNK") >= elements;
                 tconv_kernel_plan_clear(&kernel_plan);
             }
-            print_message("%s: %ld %s or more in %zu of %zu layers\n", devices[d].name, elements,
-                          half ? "halves" : "floats", wide, suite.count);
+            print_message("%s: %ld %s or more in %d of %d layers\n", devices[d].name, elements,
+                          half ? "halves" : "floats", (int)wide, (int)suite.count);
             assert_true(wide > suite.count / 2);
         }
 }
