@@ -37,6 +37,19 @@ def element_steps(array: Any, least: int = 1) -> tuple[int, ...] | None:
     return tuple(steps)
 
 
+def check_places(out: np.ndarray) -> None:
+    """Refuses an `out` whose elements share places, where the library does not see its strides."""
+    if out.size == 0 or element_steps(out) is not None:
+        return
+    reach = out.itemsize
+    for stride, extent, axis in sorted((abs(out.strides[a]), out.shape[a], a) for a in range(out.ndim)):
+        if extent > 1 and stride < reach:
+            raise RequestError(
+                f"out has a stride of {out.strides[axis]} bytes at axis {axis}: its elements share places"
+            )
+        reach += stride * (extent - 1)
+
+
 def numpy_array(name: str, value: Any) -> np.ndarray:
     """The NumPy array of an object: over the object's memory if it tells its address; of a list a copy."""
     if type(value) is np.ndarray:

@@ -113,6 +113,16 @@ def test_unaligned_arrays():
     np.testing.assert_array_equal(tconv_cl.conv_transpose(data, FILTER, strides=2), WANTED)
 
 
+@pytest.mark.parametrize("first", [0, -4, 720])
+def test_out_whose_elements_share_places(first):
+    rest = {0: (480, 48, 4), -4: (-4, -4, -4), 720: (240, 24, 2)}[first]
+    memory = np.zeros(2000, np.float32)
+    out = np.lib.stride_tricks.as_strided(memory[1000:], WANTED.shape, (first, *rest))
+    with pytest.raises(tconv_cl.RequestError, match="its elements share places"):
+        tconv_cl.conv_transpose(DATA, FILTER, strides=2, out=out)
+    assert not memory.any()
+
+
 @pytest.mark.parametrize("view", ["a part of the channels", "a part of each row", "each second column"])
 def test_of_pyopencl(queue, view):
     whole, _ = made(DATA, view)

@@ -620,18 +620,39 @@ static tconv_status check_sessions(tconv_session *const *sessions, int session_c
     return TCONV_OK;
 }
 
-/* Refuses an output that overlaps the data: a slab may read inputs after another slab stored its
- * outputs there. */
+static bool overlaps_output(const struct job *job, const void *array, uint64_t bytes)
+{
+    const uintptr_t begin = (uintptr_t)array, output = (uintptr_t)job->call.arrays.output;
+    return array != NULL && bytes > 0 && begin + bytes > output &&
+           output + job->geometry.output_bytes > begin;
+}
+
+/* True if each element of the residual lies where its output does: a slab then reads it before it
+ * stores there. */
+static bool residual_is_output(const struct job *job)
+{
+    if (job->call.arrays.residual != job->call.arrays.output) return false;
+    for (int a = 0; a < job->output.view.rank; a++)
+        if (job->residual.view.step[a] != job->output.view.step[a]) return false;
+    return true;
+}
+
+/* Refuses an output that overlaps the data or the residual: a slab may read them after another slab
+ * stored its outputs there. */
 static tconv_status check_overlap(const struct job *job, tconv_error *error)
 {
-    const uintptr_t data = (uintptr_t)job->call.arrays.data,
-                    output = (uintptr_t)job->call.arrays.output;
-    if (job->geometry.data_bytes == 0 || data + job->geometry.data_bytes <= output ||
-        output + job->geometry.output_bytes <= data)
-        return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                      "arrays.output overlaps arrays.data: a slab may read data after another slab "
-                      "stored its output");
+    const tconv_arrays *arrays = &job->call.arrays;
+    const tconv_geometry *g = &job->geometry;
+    if (overlaps_output(job, arrays->data, g->data_bytes))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "arrays.output overlaps arrays.data: a slab may read data after another "
+                          "slab stored its output");
+    if (job->call.options.epilogue.residual && !residual_is_output(job) &&
+        overlaps_output(job, arrays->residual, g->residual_bytes))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "arrays.output overlaps arrays.residual, whose elements lie elsewhere: a "
+                          "slab may read residuals after another slab stored its output");
+    return TCONV_OK;
 }
 
 /* Narrows the job's geometry to the window: the arrays have the window's rows, and slabs are parts
