@@ -22,8 +22,8 @@
  *
  * After the last stage the sums go through local memory, in as many passes as needed. Then
  * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
- * channels of one position. The sums of slices are added up there in a fixed order. Sums that
- * become 16-bit outputs are finished before, where that is possible (SHORT_SUMS). With SPLIT,
+ * channels of one position. The sums of slices are added up there in a fixed order. With
+ * SHORT_SUMS, 16-bit outputs are finished in registers, and local memory holds them. With SPLIT,
  * work-groups have parts of the channels, and write their sums to the workspace;
  * tconv_matrix_finish adds them up in a fixed order.
  *
