@@ -597,6 +597,16 @@ static void refusals_are_no_lack_of_memory(void **state)
     tconv_device_release(device);
 }
 
+/* A layer for which GPUs have several tiles. */
+static tconv_problem many_channels(void)
+{
+    tconv_problem p = problem_of();
+    p.data = (tconv_shape){4, {1, 64, 16, 16}};
+    p.filter = (tconv_shape){4, {64, 64, 4, 4}};
+    p.strides = (tconv_list){2, {2, 2}};
+    return p;
+}
+
 /* On a GPU another tile takes the place of one whose registers do not suffice, unless all are
  * so. */
 static void a_tile_that_spills_is_left(void **state)
@@ -606,10 +616,7 @@ static void a_tile_that_spills_is_left(void **state)
     tconv_plan *plan = NULL;
     tconv_error error;
     char first[300], other[300], last[300];
-    tconv_problem p = problem_of();
-    p.data = (tconv_shape){4, {1, 64, 16, 16}};
-    p.filter = (tconv_shape){4, {64, 64, 4, 4}};
-    p.strides = (tconv_list){2, {2, 2}};
+    const tconv_problem p = many_channels();
     device->info.kind = TCONV_DEVICE_GPU;
     device->info.dedicated_local = true;
     device->info.vector_width = 1;
@@ -637,10 +644,7 @@ static tconv_status plan_with_registers(const char *name, tconv_plan **plan, tco
 {
     tconv_device *device = new_device();
     tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
-    tconv_problem p = problem_of();
-    p.data = (tconv_shape){4, {1, 64, 16, 16}};
-    p.filter = (tconv_shape){4, {64, 64, 4, 4}};
-    p.strides = (tconv_list){2, {2, 2}};
+    const tconv_problem p = many_channels();
     device->info.kind = TCONV_DEVICE_GPU;
     device->info.dedicated_local = true;
     device->info.architecture = TCONV_ARCHITECTURE_INTEL_XE_HP;

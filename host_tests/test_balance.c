@@ -6,6 +6,7 @@
 #include "described.h"
 #include "gpu/tiled_table.h"
 #include "selecting.h"
+#include "suite_fixture.h"
 #include "suite_layer.h"
 
 #include <setjmp.h>
@@ -15,8 +16,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static struct suite suite;
 
 /* Work-groups of a launch, as own_tile of cl/gpu/positions.clh numbers them: written again, in
  * plain arithmetic. */
@@ -183,19 +182,6 @@ static void units_have_equal_work(void **state)
     print_message("%d of %d layers above %.1f: their groups are too few to divide evenly\n", bound,
                   counted, EVEN);
     assert_true(counted > 500 && bound < counted / 10);
-}
-
-static int read_suite(void **state)
-{
-    (void)state;
-    return suite_read(NULL, &suite) == EXIT_DONE ? 0 : -1;
-}
-
-static int free_suite(void **state)
-{
-    (void)state;
-    suite_free(&suite);
-    return 0;
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "base/sources.h"
 #include "described.h"
 #include "selecting.h"
+#include "suite_fixture.h"
 #include "suite_layer.h"
 
 #include <setjmp.h>
@@ -29,7 +30,6 @@ enum { DEVICES = sizeof devices / sizeof *devices };
 static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_I8};
 static const tconv_data_format formats[] = {TCONV_NCX, TCONV_NXC};
 static const tconv_epilogue bias_only = {.bias = true, .alpha = 1};
-static struct suite suite;
 
 /* Bytes of local memory, with the arrays of the tiled kernel: two stages of inputs and weights, or
  * the sums that slices exchange, unless the launch only adds up parts; and struct outputs of
@@ -186,19 +186,6 @@ static void architectures_have_warps(void **state)
         assert_true(m.warp == warps[d]);
         assert_true(m.item_sums >= (double)devices[d].sums);
     }
-}
-
-static int read_suite(void **state)
-{
-    (void)state;
-    return suite_read(NULL, &suite) == EXIT_DONE ? 0 : -1;
-}
-
-static int free_suite(void **state)
-{
-    (void)state;
-    suite_free(&suite);
-    return 0;
 }
 
 int main(void)
