@@ -59,10 +59,7 @@ def listing(programs, kind, data_format):
 def compiled(tools, make_ptx, target, launch):
     """ptxas's log, and the instructions of the launch's kernel."""
     with tempfile.TemporaryDirectory() as folder:
-        source = os.path.join(folder, "a.cl")
-        with open(source, "w", encoding="utf-8") as out:
-            out.write(gate.source_text(launch["sources"][0], set()))
-        log, cubin = gate.assemble(tools, target, make_ptx(tools, target, source, launch["options"].split(), folder))
+        log, cubin = gate.compile_source(tools, make_ptx, target, launch, folder)
         code = gate.nvidia_code(tools, cubin)
     return log, code[launch["kernel"]]
 
@@ -118,9 +115,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--programs", default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"), help="the program that lists launches")
     parser.add_argument("--target", default="sm_90")
-    parser.add_argument("--clang", default="clang-19")
-    parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
-    parser.add_argument("--libclc-14", default=gate.LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
+    gate.add_compiler_arguments(parser)
     arguments = parser.parse_args()
     tools = gate.find_tools(arguments)
     missing = gate.missing_tools(tools, "NVIDIA") + gate.missing_tools(tools, "libNVVM") + ([] if tools.nvdisasm else ["nvdisasm"])

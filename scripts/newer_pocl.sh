@@ -23,18 +23,18 @@ fi
 inside() {
     $as_root unshare --mount sh -c 'mkdir -p "$1$2" && mount --bind "$2" "$1$2" && mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" &&
         mount --bind /sys "$1/sys" &&
-        exec chroot "$1" env -i HOME=/root PATH=/usr/bin:/bin POCL_AFFINITY=1 POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable \
-            LD_LIBRARY_PATH="$2/build" TCONV_CL_TEST_PERCENT="$3" TCONV_CL_CACHE_DIR=/root/tconv-cl sh -c "cd \"$2\" && $4"' \
+        exec chroot "$1" env -i HOME=/tmp PATH=/usr/bin:/bin POCL_AFFINITY=1 POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable \
+            LD_LIBRARY_PATH="$2/build" TCONV_CL_TEST_PERCENT="$3" TCONV_CL_CACHE_DIR=/tmp/tconv-cl sh -c "cd \"$2\" && $4"' \
         sh "$root" "$PWD" "$percent" "$1"
 }
 
 inside "build/tconv-cl devices"
-$as_root rm -rf "$root/root/tconv-cl"
+$as_root rm -rf "$root/tmp/tconv-cl"
 # With a folder for programs: then PoCL compiles for work-groups of any size, too.
 for type in f16 bf16 u8 i8; do
     inside "build/tconv-cl bench --ids B18,S5,B20,B52 --type $type --runs 1 --no-ceilings"
 done
-$as_root sh -c 'ls "$1"/root/tconv-cl/*.program' sh "$root" >/dev/null || { echo "no program was kept on disk" >&2; exit 1; }
+$as_root sh -c 'ls "$1"/tmp/tconv-cl/*.program' sh "$root" >/dev/null || { echo "no program was kept on disk" >&2; exit 1; }
 for test in words probe special types vectors session_layer cache wait; do
     echo "== $test"
     inside "build/device_tests/test_$test" >build/trixie.log 2>&1 || { tail -n 20 build/trixie.log >&2; exit 1; }

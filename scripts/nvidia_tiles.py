@@ -22,8 +22,10 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent import futures
 
@@ -67,17 +69,9 @@ def compile_all(arguments):
         programs[launch["code"]] = launch
 
     def make(one):
-        path = os.path.join(arguments.output, one["code"])
-        folder = path + ".work"
-        os.makedirs(folder, exist_ok=True)
-        source = os.path.join(folder, "matrix.cl")
-        with open(source, "w", encoding="utf-8") as out:
-            out.write(gate.source_text("gpu/matrix.cl", set()))
-        log, cubin = gate.assemble(tools, arguments.target, gate.libnvvm_ptx(tools, arguments.target, source, one["options"].split(), folder))
-        os.replace(cubin, path)
-        for name in os.listdir(folder):
-            os.remove(os.path.join(folder, name))
-        os.rmdir(folder)
+        with tempfile.TemporaryDirectory() as folder:
+            log, cubin = gate.compile_source(tools, gate.libnvvm_ptx, arguments.target, one, folder)
+            shutil.copy(cubin, os.path.join(arguments.output, one["code"]))
         return one["code"], {kernel.name: kernel.registers for kernel in gate.kernels_of_log(log, {})}
 
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -198,9 +192,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0, help="time no more candidates after so many; default: all")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--programs", default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"), help="the program that lists launches")
-    parser.add_argument("--clang", default="clang-19")
-    parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER")
-    parser.add_argument("--libclc-14", default=gate.LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
+    gate.add_compiler_arguments(parser)
     arguments = parser.parse_args()
     return compile_all(arguments) if arguments.what == "compile" else time_all(arguments)
 

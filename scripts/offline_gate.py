@@ -183,6 +183,14 @@ def assemble(tools, target, ptx):
     return run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx]), cubin
 
 
+def compile_source(tools, make_ptx, target, launch, folder):
+    """ptxas's log, and the file with the machine code, of a launch of gpu_programs --listing."""
+    source = os.path.join(folder, "a.cl")
+    with open(source, "w", encoding="utf-8") as out:
+        out.write(source_text(launch["sources"][0], set()))
+    return assemble(tools, target, make_ptx(tools, target, source, launch["options"].split(), folder))
+
+
 def nvidia_code(tools, cubin):
     """The instructions and labels of each kernel (none without nvdisasm)."""
     code = {}
@@ -301,6 +309,13 @@ def share_intel(dump, name):
 
 
 COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia, "libNVVM": compile_libnvvm}
+
+
+def add_compiler_arguments(parser):
+    """What find_tools reads."""
+    parser.add_argument("--clang", default="clang-19", help="for AMD and NVIDIA")
+    parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
+    parser.add_argument("--libclc-14", default=LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
 
 
 def find_tools(arguments):
@@ -503,9 +518,7 @@ def main():
     parser.add_argument("--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite")
     parser.add_argument("--require", default="", metavar="VENDORS", help="fail where compilers of these are missing: amd,intel,nvidia")
     parser.add_argument("--only", default="", metavar="VENDORS", help="leave the others out")
-    parser.add_argument("--clang", default="clang-19", help="for AMD and NVIDIA")
-    parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
-    parser.add_argument("--libclc-14", default=LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
+    add_compiler_arguments(parser)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--markdown", metavar="FILE", help="write the table there as well")
     arguments = parser.parse_args()
