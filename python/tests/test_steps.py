@@ -21,7 +21,7 @@ VIEWS = {
 
 
 def whole_of(shape, view):
-    """An array of which the view has the shape: found by asking what the view makes of larger ones."""
+    """The shape of the array whose view has this shape."""
     if view == "a part of the channels":
         return (shape[0], shape[1] + 5, *shape[2:])
     if view == "a part of each row":

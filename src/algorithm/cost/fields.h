@@ -71,8 +71,8 @@
     F(matrix_finish_wait, 7000, 0, "cycles", "of the launch that adds up parts")                   \
     F(matrix_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
-/* NVIDIA's GPUs: the tiled algorithm as an H200 took it (docs/benchmarks/h200.md), matrix units as an
- * H100 did (docs/benchmarks/h100.md). */
+/* NVIDIA's GPUs: fields of the tiled algorithm fitted to an H200 (docs/benchmarks/h200.md), of the
+ * matrix algorithm to an H100 (docs/benchmarks/h100.md). */
 #define TCONV_NVIDIA_FIELDS(F)                                                                     \
     F(unit_l2, 17)                                                                                 \
     F(gpu_begin, 40e3)                                                                             \
@@ -136,8 +136,8 @@
     F(matrix_finish_wait, 1570, 1610)                                                              \
     F(matrix_part_wait, 280, 243)
 
-/* GPUs of phones: Mali, Adreno, PowerVR. These are data sheets' numbers of a Mali-G78, an Adreno 740
- * and a Rogue GE8320; no such GPU was measured. A work-item of Mali has 64 registers. */
+/* GPUs of phones: Mali, Adreno, PowerVR. These are data sheets' numbers of a Mali-G78, an Adreno
+ * 740 and a Rogue GE8320; no such GPU was measured. A work-item of Mali has 64 registers. */
 #define TCONV_MOBILE_FIELDS(F)                                                                     \
     F(item_sums, 16, 32, 32)                                                                       \
     F(unit_lanes, 32, 256, 32)                                                                     \
@@ -153,7 +153,7 @@
 
 /* Intel's GPUs since Xe-HP, by data sheets (cost/gpu.c names them): Xe-HP and Xe-HPG, whose
  * sub-groups have 8 lanes at least; then Xe-HPC and Xe2, where they have 16. A core has 128 lanes,
- * 512 KiB of registers and 128 KiB of local memory, of which a work-group of Xe-HPG may have half.
+ * 512 KiB of registers and 128 KiB of local memory; a work-group of Xe-HPG gets at most half of it.
  * The default of matrix_speed is right: in a cycle a matrix engine of Xe-HPG does 64 multiply-adds
  * of f16, a vector engine 8 of f32. Xe2 has the same ratio. Xe-HPC has twice that, but reports
  * nothing that tells it from Xe2. */
