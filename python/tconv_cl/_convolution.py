@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 import numpy as np
 
 from . import _host, _opencl
-from ._arrays import Arrays, check_channels, check_places, element_steps, numpy_array
+from ._arrays import Arrays, check_channels, element_steps, numpy_array
 from ._device import (
     Device,
     Filter,
@@ -428,8 +428,6 @@ def _run(
         _opencl.check_arrays(arrays)
     else:
         given = arrays.out
-        if given is not None:
-            check_places(numpy_array("out", given))
         arrays = _host.in_place(arrays)
     request = Request(
         attributes,

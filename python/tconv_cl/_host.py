@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _library as c
-from ._arrays import Arrays, check, element_steps, numpy_array
+from ._arrays import Arrays, check, check_places, element_steps, numpy_array
 from ._device import HostDevice, HostLayer, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
 
@@ -33,6 +33,7 @@ def in_place(arrays: Arrays) -> Arrays:
     if out is not None:
         if not out.flags.writeable:
             raise RequestError("out must be writeable")
+        check_places(out)
         for name, array in arrays._asdict().items():
             if name != "out" and array is not None and _share(array, out):
                 raise RequestError(f"out shares memory with {name}")
