@@ -366,6 +366,65 @@ static void windows_keep_steps(void **state)
     tconv_session_release(session);
 }
 
+/* Data and output in different channels of one array, channels last; the same channels are refused,
+ * and so are steps of a residual that there is not. */
+static void slices_of_one_array(void **state)
+{
+    (void)state;
+    enum { PIXELS = 64, CHANNELS = 7, IN = 4, OUT = 3 };
+    tconv_session *session;
+    tconv_error error;
+    expect(tconv_session_create(devices[0].number, &session, &error), &error);
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.data_format = TCONV_NXC;
+    set_shape(&p.data, 4, (int64_t[]){1, 4, 4, IN});
+    set_shape(&p.filter, 4, (int64_t[]){2, 2, OUT, IN});
+    set_list(&p.strides, 2, (int64_t[]){2, 2});
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 1, &t);
+    tconv_arrays arrays;
+    set_arrays(&t, &arrays);
+    arrays.bias = arrays.residual = NULL;
+    expect(tconv_session_run(session, &p, NULL, &arrays, &error), &error);
+
+    float joined[PIXELS * CHANNELS];
+    for (int i = 0; i < PIXELS * CHANNELS; i++) joined[i] = -1;
+    for (int i = 0; i < 16; i++)
+        memcpy(joined + (size_t)i * CHANNELS, t.data + (size_t)i * IN, IN * sizeof *joined);
+    p.data_steps = (tconv_steps){4, {1, 4 * CHANNELS, CHANNELS, 1}};
+    p.output_steps = (tconv_steps){4, {1, 8 * CHANNELS, CHANNELS, 1}};
+    arrays.data = joined;
+    arrays.output = joined + IN;
+    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    slabs.memory_limit = 4096;
+    expect(tconv_slabs_run(&session, 1, &p, NULL, &slabs, &arrays, &error), &error);
+    for (int i = 0; i < PIXELS; i++)
+        for (int c = 0; c < CHANNELS; c++) {
+            const float value = joined[i * CHANNELS + c], wanted = c >= IN
+                                                                       ? t.output[i * OUT + c - IN]
+                                                                   : i < 16 ? t.data[i * IN + c]
+                                                                            : -1;
+            if (value != wanted)
+                failed("pixel %d, channel %d is %g, not %g", i, c, (double)value, (double)wanted);
+        }
+
+    float before[PIXELS * CHANNELS];
+    memcpy(before, joined, sizeof before);
+    arrays.output = joined + IN - 1;
+    assert_int_equal(tconv_slabs_run(&session, 1, &p, NULL, &slabs, &arrays, &error),
+                     TCONV_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "arrays.output overlaps arrays.data"));
+    arrays.output = joined + IN;
+    p.residual_steps = p.output_steps;
+    assert_int_equal(tconv_slabs_run(&session, 1, &p, NULL, &slabs, &arrays, &error),
+                     TCONV_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "residual_steps has 4 values"));
+    assert_memory_equal(before, joined, sizeof before);
+    free_tensors(&t);
+    tconv_session_release(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +433,7 @@ int main(void)
         cmocka_unit_test(several_devices_share_the_work),
         cmocka_unit_test(arrays_have_steps),
         cmocka_unit_test(windows_keep_steps),
+        cmocka_unit_test(slices_of_one_array),
     };
     return cmocka_run_group_tests_name("slabs", tests, open_all_devices, close_all_devices);
 }

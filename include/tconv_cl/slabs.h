@@ -44,8 +44,9 @@ typedef struct tconv_slabs_options {
 
 /* As tconv_session_run, but in slabs, on all of `sessions` at once. Each session takes the next
  * slab when it is ready, so that faster devices compute more. A session must not be given twice.
- * Transfers to and from a device run beside its kernels. Data and output must not overlap, because
- * a slab may read data after another slab stored its output. With a window in `options` the arrays
+ * Transfers to and from a device run beside its kernels. Elements of data and output must not
+ * overlap, because a slab may read data after another slab stored its output; both may be slices of
+ * one tensor (docs/semantics.md). With a window in `options` the arrays
  * hold its rows, and the slabs count rows from the window's first ones. Returns also
  * TCONV_ERROR_DEVICE_MEMORY if not even one row fits, and TCONV_ERROR_CANCELLED. The sentence of an
  * error names the device. After an error the slabs for which `done` was called are complete; other

@@ -100,6 +100,15 @@ tconv_status tconv_steps_resolve(const tconv_problem *p, tconv_geometry *g, tcon
     return status;
 }
 
+tconv_status tconv_steps_check_residual(const tconv_problem *p, bool residual, tconv_error *error)
+{
+    if (residual || p->residual_steps.count == 0) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                      "residual_steps has %d values, but epilogue.residual is not set: leave the "
+                      "steps out, or add a residual",
+                      p->residual_steps.count);
+}
+
 tconv_problem tconv_without_steps(const tconv_problem *problem)
 {
     tconv_problem dense = *problem;

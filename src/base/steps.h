@@ -11,6 +11,10 @@
 tconv_status tconv_steps_resolve(const tconv_problem *problem, tconv_geometry *geometry,
                                  tconv_error *error);
 
+/* Refuses steps of a residual that the epilogue does not have. Returns TCONV_ERROR_ARGUMENT. */
+tconv_status tconv_steps_check_residual(const tconv_problem *problem, bool residual,
+                                        tconv_error *error);
+
 /* The problem with dense tensors. */
 tconv_problem tconv_without_steps(const tconv_problem *problem);
 

@@ -4,6 +4,7 @@
 
 #include "base/element_types.h"
 #include "base/error.h"
+#include "base/steps.h"
 #include "common/activation_list.h"
 #include "tconv_cl/version.h"
 
@@ -99,13 +100,9 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "epilogue.activation is %d, which is not an activation",
                           (int)e->activation);
-    if (problem->residual_steps.count != 0 && !e->residual)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "residual_steps has %d values, but epilogue.residual is not set: leave "
-                          "the steps out, or add a residual",
-                          problem->residual_steps.count);
     tconv_status status;
-    if ((status = check_numbers(e, data, error)) != TCONV_OK ||
+    if ((status = tconv_steps_check_residual(problem, e->residual, error)) != TCONV_OK ||
+        (status = check_numbers(e, data, error)) != TCONV_OK ||
         (status = check_zero_point("data_zero_point", e->data_zero_point, data, error)) !=
             TCONV_OK ||
         (status = check_zero_point("filter_zero_point", e->filter_zero_point, problem->filter_type,

@@ -620,11 +620,17 @@ static tconv_status check_sessions(tconv_session *const *sessions, int session_c
     return TCONV_OK;
 }
 
-static bool overlaps_output(const struct job *job, const void *array, uint64_t bytes)
+/* True if a tensor of `bytes` bytes may have an element in the memory of an output's element. */
+static bool overlaps_output(const struct job *job, const void *array, uint64_t bytes,
+                            const struct tensor *tensor)
 {
     const uintptr_t begin = (uintptr_t)array, output = (uintptr_t)job->call.arrays.output;
-    return array != NULL && bytes > 0 && begin + bytes > output &&
-           output + job->geometry.output_bytes > begin;
+    if (array == NULL || bytes == 0 || begin + bytes <= output ||
+        output + job->geometry.output_bytes <= begin)
+        return false;
+    const struct tconv_placed own = {&tensor->view, begin, tensor->element},
+                              written = {&job->output.view, output, job->output.element};
+    return !tconv_placed_apart(&written, &own);
 }
 
 /* True if each element of the residual lies where its output does: a slab then reads it before it
@@ -643,12 +649,12 @@ static tconv_status check_overlap(const struct job *job, tconv_error *error)
 {
     const tconv_arrays *arrays = &job->call.arrays;
     const tconv_geometry *g = &job->geometry;
-    if (overlaps_output(job, arrays->data, g->data_bytes))
+    if (overlaps_output(job, arrays->data, g->data_bytes, &job->data))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "arrays.output overlaps arrays.data: a slab may read data after another "
                           "slab stored its output");
     if (job->call.options.epilogue.residual && !residual_is_output(job) &&
-        overlaps_output(job, arrays->residual, g->residual_bytes))
+        overlaps_output(job, arrays->residual, g->residual_bytes, &job->residual))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "arrays.output overlaps arrays.residual, whose elements lie elsewhere: a "
                           "slab may read residuals after another slab stored its output");
@@ -688,7 +694,9 @@ static tconv_status resolve_arrays(struct job *job, tconv_error *error)
     tconv_status status;
     if ((status = tconv_resolve(&dense, &job->geometry, error)) != TCONV_OK ||
         (status = take_window(job, error)) != TCONV_OK ||
-        (status = tconv_steps_resolve(problem, &job->geometry, error)) != TCONV_OK)
+        (status = tconv_steps_resolve(problem, &job->geometry, error)) != TCONV_OK ||
+        (status = tconv_steps_check_residual(problem, job->call.options.epilogue.residual,
+                                             error)) != TCONV_OK)
         return status;
     job->data = tensor_of(job, TCONV_SPACED_DATA, problem->data_type);
     job->output = tensor_of(job, TCONV_SPACED_OUTPUT, job->geometry.output_type);
