@@ -41,7 +41,7 @@ def check_arrays(arrays: Arrays) -> None:
     if arrays.data.queue is None:
         raise RequestError("data has no queue: give it one with data.with_queue(queue)")
     for name, array in arrays._asdict().items():
-        if name != "out" and array is not None and arrays.out is not None and _overlap(array, arrays.out):
+        if name != "out" and array is not None and arrays.out is not None and _overlap(name, array, arrays.out):
             raise RequestError(f"out shares memory with {name}")
 
 
@@ -83,12 +83,21 @@ def pack(plan: Plan, queue: Any, weights: Any) -> Filter:
     return Filter(plan, queue.int_ptr, weights.base_data.int_ptr, weights.offset, [event.int_ptr for event in events])
 
 
-def _overlap(one: Any, other: Any) -> bool:
-    if not (one.flags.c_contiguous and other.flags.c_contiguous):
-        return False  # the library knows where views lie
-    if one.base_data is None or other.base_data is None or one.base_data.int_ptr != other.base_data.int_ptr:
+def _overlap(name: str, array: Any, out: Any) -> bool:
+    """Whether an array and `out` overlap. For views the library tells that itself, but it never sees the filter and
+    `out` in one call."""
+    if name != "filter" and not (array.flags.c_contiguous and out.flags.c_contiguous):
         return False
-    return bool(one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes)
+    if array.base_data is None or out.base_data is None or array.base_data.int_ptr != out.base_data.int_ptr:
+        return False
+    return bool(array.offset < out.offset + _reach(out) and out.offset < array.offset + _reach(array))
+
+
+def _reach(array: Any) -> int:
+    """The bytes from the first element to the end of the last one."""
+    if array.size == 0:
+        return 0
+    return sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides)) + array.dtype.itemsize
 
 
 def _place(array: Any) -> c.Buffer:

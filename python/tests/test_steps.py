@@ -137,6 +137,19 @@ def test_of_pyopencl(queue, view):
     np.testing.assert_array_equal(target.get(), before)
 
 
+def test_a_view_over_the_filter_of_pyopencl(queue):
+    """The filter between the elements of `out`, in one buffer."""
+    before, _ = made(np.ones_like(WANTED), "each second column")
+    target = pyopencl.array.to_device(queue, before)
+    out = VIEWS["each second column"](target)
+    data = pyopencl.array.to_device(queue, DATA)
+    filter = target.ravel()[: FILTER.size].reshape(FILTER.shape)
+    assert filter.base_data is target.base_data
+    with pytest.raises(ValueError, match="out shares memory with filter"):
+        tconv_cl.conv_transpose(data, filter, strides=2, out=out)
+    np.testing.assert_array_equal(target.get(), before)
+
+
 def test_negative_strides_of_pyopencl(queue):
     data = pyopencl.array.to_device(queue, DATA)
     filter = pyopencl.array.to_device(queue, FILTER)
