@@ -105,6 +105,31 @@ for key, text in row.items():
     assert text == ("" if value is None else value) if isinstance(value, (str, type(None))) else float(text) == value, (key, text, value)
 END
 
+# ---- the list of layers; names completed ----
+"$tool" bench --list --ids 'b07 , S5' >"$work/out" 2>"$work/err" && [ "$(cut -d ' ' -f 1 "$work/out" | paste -sd ,)" = B07,S5 ] &&
+    grep -q -- '--data-shape 1,512,32,32 ' "$work/out" || fail "bench --list: $(cat "$work/out" "$work/err")"
+"$tool" bench --list --json "$work/c.json" >/dev/null && [ "$(grep -c '"id"' "$work/c.json")" = "$("$tool" bench --list | wc -l)" ] || fail "bench --list --json"
+"$tool" bench --list --ids 'B07,,S5' 2>"$work/err"
+[ $? = 2 ] && grep -q 'names "", .*tconv-cl bench --list prints the ids' "$work/err" || fail "an empty id: $(cat "$work/err")"
+if command -v bash >/dev/null; then
+    "$tool" completion bash >"$work/completion"
+    cat >"$work/complete" <<'END'
+. "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tconv_cl; echo "${COMPREPLY[*]}"
+END
+    completed() { # WANTED WORDS...: what the last of the words may become
+        wanted=$1
+        shift
+        [ "$(PATH="$(dirname "$tool"):$PATH" bash "$work/complete" "$work/completion" tconv-cl "$@")" = "$wanted" ] || fail "completion of $*"
+    }
+    completed "compare completion" comp
+    completed "--fail" compare --fa
+    completed "f32 f16 f64" bench --type f
+    completed bf16 bench --type = b
+    completed "B07,S5" bench --ids B07,S5
+    completed gpu bench -d g
+fi
+
 # ---- compared with an earlier run; a picture, where there is matplotlib ----
 cp "$work/b.json" "$work/old.json"
 printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' >"$work/s.csv"
@@ -113,6 +138,11 @@ printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' >"$work/s.csv
     "$tool" compare "$work/old.json" "$work/b.json" --json "$work/c.json" >/dev/null 2>"$work/err" || fail "compare: $(cat "$work/err")"
 grep -qE '^X .* [0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+%' "$work/out" && grep -q '^1 layers in both; geometric mean of old / new time [0-9.]*$' "$work/out" &&
     grep -q '"geomean_ratio": [0-9]' "$work/c.json" || fail "compare: $(cat "$work/out")"
+sed 's/"ms_median": [0-9.e-]*/"ms_median": 1e9/' "$work/b.json" >"$work/slow.json"
+"$tool" compare --fail "$work/slow.json" "$work/b.json" >"$work/out" 2>"$work/err" || fail "compare --fail of faster layers: $(cat "$work/err")"
+"$tool" compare --fail "$work/b.json" "$work/slow.json" --json "$work/c.json" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && grep -q '1 of 1 layers is slower beyond noise: X$' "$work/err" && grep -q '"verdict": "slower"' "$work/c.json" &&
+    grep -q '"schema": 1$' "$work/c.json" || fail "compare --fail: $(cat "$work/err")"
 mkdir "$work/python"
 printf '#!/bin/sh\nexit 1\n' >"$work/python/python3"
 chmod +x "$work/python/python3"

@@ -116,7 +116,7 @@
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
       "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one") \
-    O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...", "only these layers of the suite")
+    O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...", "only these layers of the suite, in any letter case")
 
 #define MODEL_OPTIONS(O)                                                                           \
     O(LAYERS, READ, model, "model", 0, "FILE.xml",                                                 \
@@ -151,7 +151,11 @@
       "print the expected time, or the reason of the rejection, for each algorithm")               \
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
-      "draw the layers under the roofline, with Python's matplotlib; - is stdout")
+      "draw the layers under the roofline, with Python's matplotlib; - is stdout")                 \
+    O(ANY, FLAG, list, "list", 0, NULL, "time nothing: print the layers")
+
+#define COMPARE_OPTIONS(O)                                                                         \
+    O(ANY, FLAG, fail, "fail", 0, NULL, "exit with code 1 if a layer is slower beyond noise")
 
 #define TUNE_OPTIONS(O)                                                                            \
     O(LAYERS, TEXT, budget, "budget", 0, "MS",                                                     \
@@ -167,7 +171,7 @@
 #define ALL_OPTIONS(O)                                                                             \
     DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \
     ATTRIBUTE_OPTIONS(O) EPILOGUE_OPTIONS(O) CHECK_OPTIONS(O) ALGORITHM_OPTIONS(O) FILE_OPTIONS(O) \
-    BENCH_OPTIONS(O) TUNE_OPTIONS(O)
+    BENCH_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O)
 
 /* clang-format on */
 

@@ -115,7 +115,7 @@ struct activation_names activation_names(bool with_slope);
  * `refused_table` for a sentence about other options. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
-    bench_table[], tune_table[], check_table[], epilogue_table[], help_table[];
+    bench_table[], compare_table[], tune_table[], check_table[], epilogue_table[], help_table[];
 
 /* True if an option has a value. It is named by its long name of `length` characters, or if `name`
  * is NULL by its letter. */

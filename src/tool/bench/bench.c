@@ -447,6 +447,31 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     return code;
 }
 
+/* Prints the layers that the options choose. Needs no device. */
+static enum exit_code list_layers(void)
+{
+    struct suite suite;
+    enum exit_code code = choose_layers(&suite, built_in_suite);
+    json_t *list = json_array();
+    for (size_t i = 0; code == EXIT_DONE && i < suite.count; i++) {
+        const struct entry *e = &suite.entries[i];
+        char problem[1000];
+        tconv_problem_text(&e->problem, problem, sizeof problem);
+        json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "id", text_json(e->id), "layer",
+                                              text_json(e->layer), "problem", problem));
+        if (!table_wanted()) continue;
+        printf("%-4s ", e->id);
+        print_column(e->layer, 28);
+        putchar(' ');
+        print_wrapped(problem, 34);
+    }
+    suite_free(&suite);
+    if (code == EXIT_DONE && options.json != NULL)
+        return write_json(with_origin(json_pack("{s:o}", "layers", list)));
+    json_decref(list);
+    return code;
+}
+
 /* A number of 1 to `most`; `number` stays as it is if the option is not given. */
 static enum exit_code read_count(const char *option, const char *text, int most, int *number)
 {
@@ -468,6 +493,7 @@ enum exit_code command_bench(int argc, const char **argv)
                                        "--data-shape ... --filter-shape ...",
                                        argc, argv, &leave);
     if (leave) return code;
+    if (options.list) return list_layers();
     struct work work = {.session = NULL};
     struct timing timing = {.repeat = 1};
     if (options.plot != NULL && options.no_ceilings)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, "What counts as failure:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
@@ -168,16 +169,35 @@ static void print_pair(const struct pair *p)
     paint(COLOUR_NONE);
 }
 
+/* Writes the ids of all layers with a verdict. */
+static void list_ids(struct tconv_text *list, enum verdict verdict, const json_t *layers)
+{
+    size_t i;
+    const json_t *layer;
+    json_array_foreach(layers, i, layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0)
+        tconv_text_add(list, " %s", text_of(layer, "id"));
+}
+
 static void print_list(const char *what, enum verdict verdict, int count, const json_t *layers)
 {
     char text[4000];
-    size_t i;
     struct tconv_text list = tconv_text_begin(text, sizeof text);
     tconv_text_add(&list, "%s beyond noise: %d", what, count);
-    const json_t *layer;
-    json_array_foreach(layers, i, layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0)
-        tconv_text_add(&list, " %s", text_of(layer, "id"));
+    list_ids(&list, verdict, layers);
     print_wrapped(text, 0);
+}
+
+/* What --fail makes of a comparison. */
+static enum exit_code judged(const json_t *comparison)
+{
+    const int slower = (int)json_integer_value(json_object_get(comparison, "slower"));
+    if (!options.fail || slower == 0) return EXIT_DONE;
+    char text[4000];
+    struct tconv_text list = tconv_text_begin(text, sizeof text);
+    list_ids(&list, SLOWER, json_object_get(comparison, "layers"));
+    return failed_work("%d of %d layers %s slower beyond noise:%s", slower,
+                       (int)json_integer_value(json_object_get(comparison, "layers_in_both")),
+                       slower == 1 ? "is" : "are", text);
 }
 
 static void add(struct sums *sums, const struct pair *p)
@@ -269,10 +289,12 @@ enum exit_code command_compare(int argc, const char **argv)
     if ((code = report_read("report", old_name, &old)) == EXIT_DONE &&
         (code = report_read("report", new_name, &new)) == EXIT_DONE) {
         json_t *comparison = report_compare(old, old_name, new, new_name);
+        const enum exit_code verdict = judged(comparison);
         if (options.json != NULL)
             code = write_json(comparison);
         else
             json_decref(comparison);
+        if (code == EXIT_DONE) code = verdict;
     }
     json_decref(old);
     json_decref(new);

@@ -113,8 +113,7 @@ enum exit_code built_in_suite(struct suite *suite)
     return suite_read(NULL, suite);
 }
 
-static enum exit_code choose_layers(struct suite *suite,
-                                    enum exit_code (*otherwise)(struct suite *suite))
+enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(struct suite *suite))
 {
     *suite = (struct suite){NULL, 0};
     const bool by_suite = options.suite != NULL || options.ids != NULL;

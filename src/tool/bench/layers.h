@@ -13,6 +13,10 @@ struct work {
     tconv_session *session;
 };
 
+/* Chooses the layers, as the options say. Without any option about layers, `otherwise` gives them.
+ * Call suite_free in any case. */
+enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(struct suite *suite));
+
 /* Chooses the layers and opens the device, as the options say. Without any option about layers,
  * `otherwise` gives them. An option that would be ignored is a wrong request. Call work_close in
  * any case. */

@@ -31,6 +31,7 @@ TABLE(suite_table, SUITE_OPTIONS)
 TABLE(model_table, MODEL_OPTIONS)
 TABLE(file_table, FILE_OPTIONS)
 TABLE(bench_table, BENCH_OPTIONS)
+TABLE(compare_table, COMPARE_OPTIONS)
 TABLE(tune_table, TUNE_OPTIONS)
 const struct poptOption refused_table[] = {DEVICE_OPTIONS(HIDDEN_ENTRY) POPT_TABLEEND};
 

@@ -59,6 +59,48 @@ enum exit_code command_manual(int argc, const char **argv)
     return code;
 }
 
+/* Writes the branch of the completion's `case` that takes an option's values: those that `name`
+ * gives for `first` and the numbers behind it, until NULL. */
+static void print_values(const char *names, const char *(*name)(int), int first)
+{
+    printf("    %s) words=\"", names);
+    for (int i = first; name(i) != NULL; i++) printf("%s%s", i == first ? "" : " ", name(i));
+    printf("\" ;;\n");
+}
+
+/* The names of an enumeration by number, NULL behind the last one. */
+#define NAMES_OF(kind)                                                                             \
+    static const char *kind##_at(int number)                                                       \
+    {                                                                                              \
+        const char *text = tconv_##kind##_name((tconv_##kind)number);                              \
+        return strcmp(text, "?") == 0 ? NULL : text;                                               \
+    }
+NAMES_OF(type)
+NAMES_OF(auto_pad)
+NAMES_OF(rules)
+NAMES_OF(math)
+NAMES_OF(activation)
+NAMES_OF(data_format)
+NAMES_OF(filter_format)
+
+/* Writes how the value of the option $option is completed; other options take files. */
+static void print_all_values(void)
+{
+    printf("    case $option in\n");
+    print_values("--type|--filter-type|--output-type", type_at, TCONV_F32);
+    print_values("--auto-pad", auto_pad_at, TCONV_EXPLICIT);
+    print_values("--rules", rules_at, TCONV_RULES_SPEC);
+    print_values("--math", math_at, TCONV_MATH_EXACT);
+    print_values("--activation", activation_at, 0);
+    print_values("--data-format", data_format_at, TCONV_NCX);
+    print_values("--filter-format", filter_format_at, TCONV_OIX);
+    print_values("--algorithm|-a", tconv_algorithm_name, 0);
+    printf("    --device|-d) words=\"gpu cpu accelerator $(tconv-cl devices 2>/dev/null | "
+           "sed -n 's/^\\([0-9][0-9]*\\)[* ].*/\\1/p')\" ;;\n"
+           "    --ids) words=$(tconv-cl bench --list 2>/dev/null | cut -d ' ' -f 1) ;;\n"
+           "    esac\n");
+}
+
 /* Writes one completion function for both shells; zsh uses bash's by bashcompinit. */
 enum exit_code command_completion(int argc, const char **argv)
 {
@@ -70,9 +112,14 @@ enum exit_code command_completion(int argc, const char **argv)
                "autoload -U +X bashcompinit && bashcompinit\n");
     printf("# Completion for tconv-cl %s; from `tconv-cl completion %s`.\n"
            "_tconv_cl() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} words\n"
-           "    case ${COMP_WORDS[1]} in\n",
+           "    local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} before= "
+           "words=\n"
+           "    if [ \"$word\" = = ]; then word=; # --type=f16 is three words\n"
+           "    elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+           "    case $word in *,*) before=${word%%,*}, word=${word##*,} ;; esac\n",
            TCONV_VERSION_STRING, argv[1]);
+    print_all_values();
+    printf("    if [ -z \"$words\" ]; then case ${COMP_WORDS[1]} in\n");
     enum exit_code code = EXIT_DONE;
     for (int i = 0; command_name(i) != NULL && code == EXIT_DONE; i++) {
         if (!command_has_options(command_name(i))) continue;
@@ -83,11 +130,11 @@ enum exit_code command_completion(int argc, const char **argv)
     printf("    *) words=\"");
     for (int i = 0; command_name(i) != NULL; i++) printf(" %s", command_name(i));
     printf("\" ;;\n"
-           "    esac\n"
+           "    esac; fi\n"
            "    if [ \"$COMP_CWORD\" = 1 ]; then words=\"");
     for (int i = 0; command_name(i) != NULL; i++) printf(" %s", command_name(i));
     printf("\"; fi\n"
-           "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "    COMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"$word\"))\n"
            "}\n"
            "complete -o default -F _tconv_cl tconv-cl\n");
     return code;

@@ -148,7 +148,8 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
 }
 
 /* Prints the end of the table and the messages about failures. */
-static enum exit_code conclude(const struct suite *suite, const struct tuned *results)
+static enum exit_code conclude(const struct suite *suite, const struct tuned *results,
+                               const char *folder)
 {
     double logarithms = 0;
     int timed = 0;
@@ -167,8 +168,8 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
         printf("%d of %zu layers timed; geometric mean of gain %.3f\n", timed, suite->count,
                timed == 0 ? 1 : exp(logarithms / timed));
     char so_far[80], what[40];
-    snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are stored", timed,
-             suite->count);
+    snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are %s", timed, suite->count,
+             folder == NULL ? "known, and nothing is stored" : "stored");
     snprintf(what, sizeof what, "of %zu layers", suite->count);
     return failures_verdict(&failures, so_far, what);
 }
@@ -208,7 +209,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
     else
         json_decref(report);
     if (folder != NULL) notice("stored in %s", folder);
-    if (code == EXIT_DONE) code = conclude(suite, results);
+    if (code == EXIT_DONE) code = conclude(suite, results, folder);
     for (size_t i = 0; i < suite->count; i++) free(results[i].timed);
     free(results);
     return code;

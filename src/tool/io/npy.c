@@ -48,16 +48,23 @@ static const char *value_of(const char *header, const char *key)
     return *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
-static bool read_type(const char *at, tconv_type *type)
+/* How the values of a file lie, where it is not how the tool has them. */
+struct order {
+    bool fortran; /* the first axis is the densest one */
+    bool swapped; /* the bytes of an element: big-endian */
+};
+
+static bool read_type(const char *at, tconv_type *type, bool *swapped)
 {
     if (at == NULL || (*at != '\'' && *at != '"')) return false;
     const char order = at[1];
     for (int i = 0; i < TYPES; i++) {
         const bool one_byte = types[i].descr[1] == '1';
         /* Check the byte order first: the header may end here. */
-        if ((order == '<' || order == '=' || (order == '|' && one_byte)) &&
+        if ((order == '<' || order == '>' || order == '=' || (order == '|' && one_byte)) &&
             strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0]) {
             *type = types[i].type;
+            *swapped = order == '>' && !one_byte;
             return true;
         }
     }
@@ -83,9 +90,9 @@ static bool read_shape(const char *at, tconv_shape *shape)
     }
 }
 
-/* Reads the header, and sets `bytes` to the size of the values. */
+/* Reads the header. Sets `bytes` to the size of the values, and `order` to how they lie. */
 static enum exit_code read_header(const char *option, const char *path, FILE *file, struct npy *npy,
-                                  uint64_t *bytes)
+                                  uint64_t *bytes, struct order *order)
 {
     unsigned char start[MAGIC + 2], length_bytes[4] = {0};
     if (fread(start, 1, sizeof start, file) != sizeof start ||
@@ -105,22 +112,19 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     if (header == NULL) return failed_work("%s %s cannot be read: no memory", option, path);
     const bool read = fread(header, 1, length, file) == length;
     header[length] = '\0';
-    const char *order = value_of(header, "'fortran_order'");
-    const bool typed = read && read_type(value_of(header, "'descr'"), &npy->type);
+    const char *fortran = value_of(header, "'fortran_order'");
+    const bool typed = read && read_type(value_of(header, "'descr'"), &npy->type, &order->swapped);
     const bool shaped = read && read_shape(value_of(header, "'shape'"), &npy->shape);
-    const bool fortran = order == NULL || strncmp(order, "False", 5) != 0;
+    order->fortran = fortran != NULL && strncmp(fortran, "True", 4) == 0;
     enum exit_code code = EXIT_DONE;
-    if (!read || order == NULL || value_of(header, "'descr'") == NULL ||
-        value_of(header, "'shape'") == NULL)
+    if (!read || fortran == NULL || (!order->fortran && strncmp(fortran, "False", 5) != 0) ||
+        value_of(header, "'descr'") == NULL || value_of(header, "'shape'") == NULL)
         code = failed_work("%s %s has a damaged header", option, path);
     else if (!typed)
         code = wrong_request("%s %s has elements of the type %.*s: it must be f2, f4, f8, i1 to i8 "
-                             "or u1 to u8, little-endian",
+                             "or u1 to u8",
                              option, path, (int)strcspn(value_of(header, "'descr'"), ",}"),
                              value_of(header, "'descr'"));
-    else if (fortran)
-        code = wrong_request("%s %s is in Fortran order: save it with numpy.ascontiguousarray",
-                             option, path);
     else if (!shaped)
         code = wrong_request("%s %s has a shape that cannot be read: it may have up to %d extents",
                              option, path, TCONV_MAX_RANK);
@@ -182,6 +186,40 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
                        errno != 0 ? strerror(errno) : "it ends too early");
 }
 
+/* Where element number `index` of a file in Fortran order lies, counted in C order. */
+static size_t fortran_place(const tconv_shape *shape, size_t index)
+{
+    size_t place = 0, step = 1, all = 1;
+    for (int a = 0; a < shape->rank; a++) all *= (size_t)shape->dim[a];
+    for (int a = 0; a < shape->rank; a++) {
+        all /= (size_t)shape->dim[a];
+        place += index / all % (size_t)shape->dim[a] * step;
+        step *= (size_t)shape->dim[a];
+    }
+    return place;
+}
+
+/* Puts values that were read into C order and little-endian, in new memory. */
+static enum exit_code put_in_order(const char *option, const char *path, struct order order,
+                                   size_t bytes, struct npy *npy)
+{
+    if ((!order.fortran && !order.swapped) || bytes == 0) return EXIT_DONE;
+    const size_t size = tconv_type_size(npy->type);
+    char *values = malloc(bytes);
+    if (values == NULL)
+        return failed_work("%s %s cannot be put in order: no memory for %zu bytes", option, path,
+                           bytes);
+    for (size_t i = 0; i < bytes / size; i++) {
+        const char *from = (const char *)npy->values +
+                           (order.fortran ? fortran_place(&npy->shape, i) : i) * size;
+        for (size_t b = 0; b < size; b++)
+            values[i * size + b] = from[order.swapped ? size - 1 - b : b];
+    }
+    npy_free(npy);
+    npy->values = values;
+    return EXIT_DONE;
+}
+
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
 {
     *npy = (struct npy){0};
@@ -189,8 +227,10 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     if (file == NULL)
         return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
     uint64_t bytes = 0;
-    enum exit_code code = read_header(option, path, file, npy, &bytes);
+    struct order order = {false, false};
+    enum exit_code code = read_header(option, path, file, npy, &bytes, &order);
     if (code == EXIT_DONE) code = read_values(option, path, file, npy, bytes);
+    if (code == EXIT_DONE) code = put_in_order(option, path, order, (size_t)bytes, npy);
     in_file_close(file);
     if (code != EXIT_DONE) npy_free(npy);
     tconv_type wanted;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's .npy files: versions 1 to 3, little-endian, C order. Format: numpy.lib.format in NumPy's
+/* NumPy's .npy files: versions 1 to 3. Read in any order of bytes and axes, and written
+ * little-endian in C order. Format: numpy.lib.format in NumPy's
  * documentation. */
 #ifndef TCONV_TOOL_NPY_H
 #define TCONV_TOOL_NPY_H
@@ -23,7 +24,8 @@ struct npy_out {
     size_t mapped;
 };
 
-/* Reads a whole file; a large one is mapped instead, read-only. `option` is for messages. With
+/* Reads a whole file; a large one in the tool's own order is mapped instead, read-only. `option` is
+ * for messages. With
  * --type bf16, uint16 is read as bf16. An unreadable or damaged file is failed work; a sound file
  * that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);

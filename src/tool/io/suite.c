@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 extern const struct tconv_source
     tool_files[]; /* generated: bench/suite.csv and the tool's kernels */
@@ -321,32 +322,53 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     return r.stop ? r.code : EXIT_DONE;
 }
 
-static bool names(const char *ids, const char *id)
+/* A name of a list with commas, without the spaces around it. */
+struct name {
+    const char *begin;
+    int length;
+};
+
+/* Takes the next name of the list at *at, and moves *at behind its comma; NULL after the last one.
+ */
+static struct name next_name(const char **at)
 {
-    const size_t length = strlen(id);
-    for (const char *at = ids;; at = strchr(at, ',') + 1) {
-        if (strcspn(at, ",") == length && strncmp(at, id, length) == 0) return true;
-        if (strchr(at, ',') == NULL) return false;
-    }
+    struct name name = {*at + strspn(*at, " "), 0};
+    const size_t comma = strcspn(name.begin, ",");
+    name.length = (int)comma;
+    while (name.length > 0 && name.begin[name.length - 1] == ' ') name.length--;
+    *at = name.begin[comma] == ',' ? name.begin + comma + 1 : NULL;
+    return name;
+}
+
+static bool is_called(const struct entry *entry, struct name name)
+{
+    return strlen(entry->id) == (size_t)name.length &&
+           strncasecmp(entry->id, name.begin, (size_t)name.length) == 0;
+}
+
+static bool is_listed(const struct entry *entry, const char *ids)
+{
+    for (const char *at = ids; at != NULL;)
+        if (is_called(entry, next_name(&at))) return true;
+    return false;
 }
 
 enum exit_code suite_select(struct suite *suite, const char *ids)
 {
-    for (const char *at = ids;; at = strchr(at, ',') + 1) {
-        const int length = (int)strcspn(at, ",");
+    for (const char *at = ids; at != NULL;) {
+        const struct name name = next_name(&at);
         bool known = false;
         for (size_t i = 0; i < suite->count && !known; i++)
-            known = strlen(suite->entries[i].id) == (size_t)length &&
-                    strncmp(suite->entries[i].id, at, (size_t)length) == 0;
+            known = is_called(&suite->entries[i], name);
         if (!known)
-            return wrong_request("--ids names \"%.*s\", which no layer of the suite is called",
-                                 length, at);
-        if (strchr(at, ',') == NULL) break;
+            return wrong_request("--ids names \"%.*s\", which no layer of the suite is called; "
+                                 "tconv-cl bench --list prints the ids",
+                                 name.length, name.begin);
     }
     size_t kept = 0;
     for (size_t i = 0; i < suite->count; i++) {
         struct entry *entry = &suite->entries[i];
-        if (names(ids, entry->id)) {
+        if (is_listed(entry, ids)) {
             suite->entries[kept++] = *entry;
         } else {
             free(entry->id);
