@@ -800,6 +800,8 @@ static void a_plan_explains_itself(void **state)
     assert_string_equal(text, "");
     assert_int_equal(tconv_plan_passed_over(NULL, text, sizeof text), 0);
     assert_int_equal(tconv_plan_explain(NULL, text, sizeof text), 0);
+    assert_int_equal(tconv_plan_matrix_unit(NULL), TCONV_MATRIX_NONE);
+    assert_int_equal(tconv_plan_matrix_unit(plan), TCONV_MATRIX_NONE); /* f32 */
     assert_null(tconv_plan_geometry(NULL));
     assert_null(tconv_plan_algorithm(NULL));
     assert_int_equal(tconv_plan_workspace_bytes(NULL), 0);
@@ -808,6 +810,24 @@ static void a_plan_explains_itself(void **state)
         assert_non_null(tconv_algorithm_summary(tconv_algorithm_name(a)));
     assert_null(tconv_algorithm_summary("nonsense"));
     assert_null(tconv_algorithm_name(-1));
+    tconv_plan_release(plan);
+}
+
+/* A plan for bytes names the dot products of the CPU, if the device has them. */
+static void a_plan_names_its_unit(void **state)
+{
+    (void)state;
+    const tconv_matrix_unit own = tconv_device_properties(devices[0].device)->matrix_unit;
+    tconv_problem p = plane(1, 16, 10, 20, 4, 2, 1);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan;
+    tconv_error error;
+    p.data_type = p.filter_type = TCONV_I8;
+    options.algorithm = "dot_vector";
+    expect_ok(tconv_plan_create(devices[0].device, &p, &options, &plan, &error), &error);
+    const bool has_dots = own == TCONV_MATRIX_X86_AVX512_VNNI || own == TCONV_MATRIX_X86_AVX_VNNI ||
+                          own == TCONV_MATRIX_X86_AVX512_BF16;
+    assert_int_equal(tconv_plan_matrix_unit(plan), has_dots ? own : TCONV_MATRIX_NONE);
     tconv_plan_release(plan);
 }
 
@@ -882,6 +902,7 @@ int main(void)
         cmocka_unit_test(structures_may_be_of_any_version),
         cmocka_unit_test(a_description_ends_with_the_callers_structure),
         cmocka_unit_test(a_plan_explains_itself),
+        cmocka_unit_test(a_plan_names_its_unit),
         cmocka_unit_test(tensors_with_steps_share_a_buffer),
     };
     return cmocka_run_group_tests_name("api", tests, open_all_devices, close_all_devices);

@@ -143,6 +143,7 @@ static void missing_unit(tconv_device *device)
         fail_msg("%s", error.message);
     tconv_plan_passed_over(plan, text, sizeof text);
     assert_non_null(strstr(text, "matrix_group: the device's matrix unit is not used"));
+    assert_int_equal(tconv_plan_matrix_unit(plan), TCONV_MATRIX_NONE);
     tconv_plan_release(plan);
     device->info.matrix_unit = TCONV_MATRIX_NONE; /* in plain OpenCL C */
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

@@ -20,7 +20,7 @@ allowed() {
     oracle) echo base oracle common ;;
     tool | tool/io | tool/system) echo base oracle tool tool/io tool/system common ;;
     tool/bench) echo base oracle tool tool/io tool/system tool/bench ;;
-    tool/cli | tool/commands) echo base oracle tool tool/io tool/system tool/bench tool/cli common ;;
+    tool/cli | tool/commands) echo base oracle tool tool/io tool/system tool/bench tool/cli tool/commands common ;;
     *) echo "" ;;
     esac
 }

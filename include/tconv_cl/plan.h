@@ -144,6 +144,11 @@ TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
  * thread. */
 TCONV_API int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size);
 
+/* The unit of the device that the plan's algorithm computes with: a GPU's matrix unit, or
+ * dot-product instructions of a CPU. TCONV_MATRIX_NONE: none, or it failed its test, or `plan` is
+ * NULL. Any thread. */
+TCONV_API tconv_matrix_unit tconv_plan_matrix_unit(const tconv_plan *plan);
+
 /* Bytes of device memory that an execution needs as tconv_args.workspace; 0: none. */
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
 

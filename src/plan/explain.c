@@ -42,6 +42,13 @@ int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
     return (int)lines.length;
 }
 
+tconv_matrix_unit tconv_plan_matrix_unit(const tconv_plan *plan)
+{
+    const bool used = plan != NULL && tconv_unit_use(plan->candidate.algorithm, &plan->request) !=
+                                          TCONV_USES_NO_UNIT;
+    return used ? plan->info.matrix_unit : TCONV_MATRIX_NONE;
+}
+
 tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *choice, tconv_error *error)
 {
     if (plan == NULL || choice == NULL)

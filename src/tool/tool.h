@@ -174,6 +174,9 @@ void tell_notes(const char *layer, const tconv_problem *problem);
 /* A device's properties, for the JSON of several commands. */
 json_t *device_json(int number, const tconv_device_info *device);
 
+/* Tells what the library uses of a device, line by line. */
+void describe_device(const tconv_device_info *device, void (*tell)(const char *line));
+
 /* ---- algorithms.c ---- */
 
 /* Prints a line for each algorithm. */
@@ -220,6 +223,7 @@ enum exit_code command_run(int argc, const char **argv);
 enum exit_code command_shape(int argc, const char **argv);
 enum exit_code command_devices(int argc, const char **argv);
 enum exit_code command_check(int argc, const char **argv);
+enum exit_code command_report(int argc, const char **argv);
 enum exit_code command_tune(int argc, const char **argv);
 
 #endif

@@ -26,6 +26,9 @@ void work_close(struct work *work);
 /* Gives the built-in suite; for `otherwise`. */
 enum exit_code built_in_suite(struct suite *suite);
 
+/* Gives the built-in set of check: small problems, each for a reason. */
+enum exit_code built_in_checks(struct suite *suite);
+
 /* The failures of a command's work. */
 struct failures {
     int count, wrong_requests;

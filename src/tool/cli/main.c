@@ -26,6 +26,8 @@ static const struct command {
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
     {"check", "compare every algorithm that accepts a problem with an f64 computation",
      command_check},
+    {"report", "print what a bug report needs: versions, devices, environment, a short check",
+     command_report},
     {"algorithms", "list the algorithms, and what each is", command_algorithms},
     {"manual", "print the manual page of the tool, or of a command, in roff", command_manual},
     {"completion", "print the completion of commands and options for bash or zsh",

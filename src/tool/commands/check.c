@@ -155,7 +155,7 @@ static void set_list(tconv_list *list, int axes, const int64_t *values)
     memcpy(list->value, values, (size_t)axes * sizeof *values);
 }
 
-static enum exit_code built_in_set(struct suite *suite)
+enum exit_code built_in_checks(struct suite *suite)
 {
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
         char id[32];
@@ -308,7 +308,7 @@ enum exit_code command_check(int argc, const char **argv)
         argc, argv, &leave);
     if (leave) return code;
     struct work work;
-    if ((code = work_open(&work, built_in_set)) == EXIT_DONE) code = check(&work);
+    if ((code = work_open(&work, built_in_checks)) == EXIT_DONE) code = check(&work);
     work_close(&work);
     return code;
 }

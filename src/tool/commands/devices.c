@@ -3,7 +3,6 @@
 #include "base/matrix_units.h"
 #include "tool/tool.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 static const struct poptOption table[] = {
@@ -72,35 +71,33 @@ json_t *device_json(int number, const tconv_device_info *d)
         architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib);
 }
 
-/* Prints a line about a device, wrapped on a terminal. */
-static void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
-static void print_line(const char *format, ...)
+void describe_device(const tconv_device_info *d, void (*tell)(const char *line))
 {
-    enum { INDENT = 5 };
-    char text[1500];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    printf("%*s", INDENT, "");
-    print_wrapped(text, INDENT);
+    char line[1500];
+    snprintf(line, sizeof line, "%s, %s, driver %s, %s", kind_name(d->kind), d->platform, d->driver,
+             d->version);
+    tell(line);
+    snprintf(line, sizeof line,
+             "%u compute units, vectors of %u x f32%s, work-groups of up to %llu", d->compute_units,
+             d->vector_width, d->fma ? " with fma" : "", (unsigned long long)d->work_group_limit);
+    tell(line);
+    snprintf(line, sizeof line, "memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s",
+             (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
+             (unsigned long long)(d->local_memory >> 10), d->dedicated_local ? " (dedicated)" : "");
+    tell(line);
+    snprintf(line, sizeof line,
+             "f16 %s, f64 %s, sub-groups %s, integer dot products %s, matrix unit %s",
+             d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
+             d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
+             unit_name(d->matrix_unit));
+    tell(line);
 }
 
-static void print_device(int number, bool preferred, const tconv_device_info *d)
+static void print_line(const char *line)
 {
-    printf("%d%s %s\n", number, preferred ? "*" : " ", d->name);
-    print_line("%s, %s, driver %s, %s", kind_name(d->kind), d->platform, d->driver, d->version);
-    print_line("%u compute units, vectors of %u x f32%s, work-groups of up to %llu",
-               d->compute_units, d->vector_width, d->fma ? " with fma" : "",
-               (unsigned long long)d->work_group_limit);
-    print_line("memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s",
-               (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
-               (unsigned long long)(d->local_memory >> 10),
-               d->dedicated_local ? " (dedicated)" : "");
-    print_line("f16 %s, f64 %s, sub-groups %s, integer dot products %s, matrix unit %s",
-               d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
-               d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
-               unit_name(d->matrix_unit));
+    enum { INDENT = 5 };
+    printf("%*s", INDENT, "");
+    print_wrapped(line, INDENT);
 }
 
 enum exit_code command_devices(int argc, const char **argv)
@@ -123,7 +120,10 @@ enum exit_code command_devices(int argc, const char **argv)
             json_decref(list);
             return failed_call(&error);
         }
-        if (options.json == NULL) print_device(i, i == preferred, &info);
+        if (options.json == NULL) {
+            printf("%d%s %s\n", i, i == preferred ? "*" : " ", info.name);
+            describe_device(&info, print_line);
+        }
         json_array_append_new(list, device_json(i, &info));
     }
     if (options.json != NULL) {

@@ -17,6 +17,10 @@ char **system_begin(int *argc, char **argv);
 bool system_is_terminal(FILE *stream);
 int system_processors(void);
 
+/* Name and version of the operating system, and the kind of processor, for people; parts that the
+ * system does not tell are left out. */
+void system_names(char *system, size_t system_size, char *processor, size_t processor_size);
+
 /* "NAME=value" of every environment variable; NULL ends the list. */
 char **system_environment(void);
 

@@ -9,7 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 #include <unistd.h>
 
 extern char **environ; /* POSIX has it in no header */
@@ -28,6 +32,39 @@ bool system_is_terminal(FILE *stream)
 int system_processors(void)
 {
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Finds the first line of a file that begins with a name and one of the characters `between`, and
+ * copies what follows them. The value is empty if there is none. */
+static void find_line(const char *path, const char *name, const char *between, char *value,
+                      size_t size)
+{
+    char line[300];
+    FILE *file = fopen(path, "r");
+    value[0] = '\0';
+    while (file != NULL && value[0] == '\0' && fgets(line, sizeof line, file) != NULL) {
+        const size_t length = strlen(name);
+        const size_t gap = strncmp(line, name, length) == 0 ? strspn(line + length, between) : 0;
+        const char *text = line + length + gap;
+        if (gap > 0) snprintf(value, size, "%.*s", (int)strcspn(text, "\"\n"), text);
+    }
+    if (file != NULL) fclose(file);
+}
+
+void system_names(char *system, size_t system_size, char *processor, size_t processor_size)
+{
+    struct utsname own;
+    char release[200];
+    const bool known = uname(&own) == 0;
+    find_line("/etc/os-release", "PRETTY_NAME", "=\"", release, sizeof release);
+    snprintf(system, system_size, "%s %s %s%s%s", known ? own.sysname : "POSIX",
+             known ? own.release : "", known ? own.machine : "", release[0] == '\0' ? "" : ", ",
+             release);
+    find_line("/proc/cpuinfo", "model name", "\t: ", processor, processor_size);
+#if defined(__APPLE__)
+    if (sysctlbyname("machdep.cpu.brand_string", processor, &processor_size, NULL, 0) != 0)
+        processor[0] = '\0';
+#endif
 }
 
 char **system_environment(void)

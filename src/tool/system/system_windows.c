@@ -88,6 +88,27 @@ int system_processors(void)
     return (int)info.dwNumberOfProcessors;
 }
 
+/* Reads a text of the registry. Empty if it is not there. */
+static void read_registry(const char *key, const char *name, char *value, size_t size)
+{
+    DWORD bytes = (DWORD)size;
+    if (RegGetValueA(HKEY_LOCAL_MACHINE, key, name, RRF_RT_REG_SZ, NULL, value, &bytes) !=
+        ERROR_SUCCESS)
+        value[0] = '\0';
+}
+
+void system_names(char *system, size_t system_size, char *processor, size_t processor_size)
+{
+    static const char windows[] = "SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion";
+    char product[100], build[40];
+    read_registry(windows, "ProductName", product, sizeof product);
+    read_registry(windows, "CurrentBuild", build, sizeof build);
+    snprintf(system, system_size, "%s%s%s", product[0] == '\0' ? "Windows" : product,
+             build[0] == '\0' ? "" : ", build ", build);
+    read_registry("HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0", "ProcessorNameString",
+                  processor, processor_size);
+}
+
 char **system_environment(void)
 {
     return _environ;
