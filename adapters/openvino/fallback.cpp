@@ -145,6 +145,13 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
                              a.output_type == ov::element::dynamic ? r.data.get_element_type()
                                                                    : a.output_type);
     if (r.attributes.channels_last) result = transpose(result, axes_to_last(rank));
+    if (!r.neighbours.empty()) {
+        ov::OutputVector parts;
+        for (const ov::Tensor &tensor : r.neighbours)
+            parts.push_back(parameters.emplace_back(parameter(tensor)));
+        parts.insert(parts.begin() + a.concat_before, result);
+        result = std::make_shared<op::Concat>(parts, r.attributes.channels_last ? -1 : 1);
+    }
     return std::make_shared<ov::Model>(ov::OutputVector{result}, parameters);
 }
 
@@ -154,6 +161,7 @@ void Fallback::run(const Request &r)
     {
         std::vector<ov::Shape> shapes{r.data.get_shape(), r.filter.get_shape()};
         if (r.residual != nullptr) shapes.push_back(r.residual->get_shape());
+        for (const ov::Tensor &tensor : r.neighbours) shapes.push_back(tensor.get_shape());
         const std::lock_guard<std::mutex> lock(mutex_);
         if (shapes != shapes_ || r.output_shape != output_shape_ ||
             r.data.get_element_type() != type_) {
@@ -174,6 +182,7 @@ void Fallback::run(const Request &r)
     if (!r.constant_filter) request.set_input_tensor(i++, r.filter);
     for (const ov::Tensor *tensor : {r.scale, r.bias, r.residual, r.slope})
         if (tensor != nullptr) request.set_input_tensor(i++, *tensor);
+    for (const ov::Tensor &tensor : r.neighbours) request.set_input_tensor(i++, tensor);
     request.infer();
     const ov::Tensor result = request.get_output_tensor();
     r.output.set_shape(result.get_shape());

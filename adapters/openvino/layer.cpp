@@ -2,6 +2,8 @@
 // Computes one operator of a model on a device by the library, and counts what was done.
 #include "layer.hpp"
 
+#include "concat.hpp"
+
 #include <openvino/core/type/bfloat16.hpp>
 #include <openvino/core/type/float16.hpp>
 
@@ -193,9 +195,9 @@ static const void *numbers_of(const ov::Tensor *tensor, std::vector<float> &conv
 void Layer::run(const Request &r)
 {
     tconv_session_layer *layer = this->layer(r);
-    const tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
-                                             r.filter.get_element_type(), r.data.get_shape(),
-                                             r.filter.get_shape(), r.output_shape);
+    tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
+                                       r.filter.get_element_type(), r.data.get_shape(),
+                                       r.filter.get_shape(), r.output_shape);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = epilogue_of(r.attributes);
     options.search = search_of(r.attributes.search);
@@ -206,12 +208,14 @@ void Layer::run(const Request &r)
     if (r.residual != nullptr && r.residual->get_shape() != output)
         throw Failure(TCONV_ERROR_SHAPE,
                       "the tensor that is added does not have the shape of the output");
-    r.output.set_shape(output);
+    const Concatenation concatenation(r, output);
+    r.output.set_shape(concatenation.shape());
+    problem.output_steps = concatenation.steps();
     std::vector<float> scales, slopes;
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
     arrays.data = r.data.data();
     arrays.filter = r.filter.data();
-    arrays.output = r.output.data();
+    arrays.output = concatenation.output();
     arrays.bias = r.bias == nullptr ? nullptr : r.bias->data();
     arrays.residual = r.residual == nullptr ? nullptr : r.residual->data();
     arrays.scale = numbers_of(r.scale, scales);
@@ -219,6 +223,7 @@ void Layer::run(const Request &r)
     const tconv_status status = tconv_session_layer_run(layer, &problem, &options, &arrays, &error);
     if (status != TCONV_ERROR_FORKED) count_made();
     check(status, error);
+    concatenation.copy_neighbours();
     count(&Statistics::evaluations);
 }
 

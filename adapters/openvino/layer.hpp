@@ -33,6 +33,8 @@ struct Attributes {
     bool requantize = false;
     ov::element::Type output_type = ov::element::dynamic; // dynamic: as the data
     int64_t data_zero_point = 0, filter_zero_point = 0, output_zero_point = 0;
+    // How many tensors are concatenated with the output along the channels, before and after it.
+    int64_t concat_before = 0, concat_after = 0;
 };
 
 // Makes the library's problem. `output_shape` has spatial extents; it is empty if they are
@@ -64,6 +66,7 @@ struct Request {
     const Attributes &attributes;
     ov::Tensor data, filter;
     const ov::Tensor *scale, *bias, *residual, *slope; // null: absent
+    std::vector<ov::Tensor> neighbours;                // concatenated, those before come first
     std::vector<int64_t> output_shape;
     bool constant_filter; // the same in all calls
     ov::Tensor &output;   // the call sets its shape

@@ -49,6 +49,8 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
     visitor.on_attribute("data_zero_point", attributes_.data_zero_point);
     visitor.on_attribute("filter_zero_point", attributes_.filter_zero_point);
     visitor.on_attribute("output_zero_point", attributes_.output_zero_point);
+    visitor.on_attribute("concat_before", attributes_.concat_before);
+    visitor.on_attribute("concat_after", attributes_.concat_after);
     return true;
 }
 
@@ -57,9 +59,16 @@ bool TransposedConvolution::has_slope() const
     return tconv_activation_has_slope(epilogue_of(attributes_).activation);
 }
 
+size_t TransposedConvolution::neighbours() const
+{
+    return static_cast<size_t>(attributes_.concat_before) +
+           static_cast<size_t>(attributes_.concat_after);
+}
+
 size_t TransposedConvolution::required_inputs() const
 {
-    return size_t{2} + attributes_.scale + attributes_.bias + attributes_.residual + has_slope();
+    return size_t{2} + attributes_.scale + attributes_.bias + attributes_.residual + has_slope() +
+           neighbours();
 }
 
 static ov::PartialShape channels_first(ov::PartialShape shape)
@@ -142,19 +151,49 @@ ov::PartialShape TransposedConvolution::infer_output(size_t required) const
     return moved ? channels_last(output) : output;
 }
 
+// The output with the inputs from number `first` on that are concatenated with it.
+ov::PartialShape TransposedConvolution::concatenated(ov::PartialShape output, size_t first) const
+{
+    if (output.rank().is_dynamic()) return output;
+    const size_t axis = attributes_.channels_last ? output.size() - 1 : 1;
+    ov::Dimension channels = output[axis];
+    for (size_t i = first; i < first + neighbours(); i++) {
+        ov::PartialShape shape = get_input_partial_shape(i);
+        const bool known = shape.rank().is_static() && shape.size() == output.size();
+        channels += known ? shape[axis] : ov::Dimension::dynamic();
+        if (known) shape[axis] = ov::Dimension::dynamic();
+        output[axis] = ov::Dimension::dynamic();
+        NODE_VALIDATION_CHECK(this, ov::PartialShape::merge_into(output, shape), "input ", i,
+                              " is ", get_input_partial_shape(i), ", but the output is ", output,
+                              ": only the channels may differ");
+    }
+    output[axis] = channels;
+    return output;
+}
+
 void TransposedConvolution::validate_and_infer_types()
 {
+    const int64_t most = static_cast<int64_t>(get_input_size());
+    for (const int64_t number : {attributes_.concat_before, attributes_.concat_after})
+        NODE_VALIDATION_CHECK(this, number >= 0 && number <= most, "cannot concatenate ", number,
+                              " of ", most, " inputs");
     const size_t required = required_inputs();
     NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
                           "takes ", required, " inputs and output_shape, not ", get_input_size());
     const ov::PartialShape output = infer_output(required);
+    const bool other = attributes_.requantize && attributes_.output_type != ov::element::dynamic;
+    const auto output_type = other ? attributes_.output_type : get_input_element_type(0);
     ov::Dimension channels = ov::Dimension::dynamic();
     if (output.rank().is_static())
         channels = output[attributes_.channels_last ? output.size() - 1 : 1];
     const bool bytes = attributes_.requantize;
     const size_t residual = size_t{2} + attributes_.scale + attributes_.bias;
     const auto type = bytes ? ov::element::f32 : get_input_element_type(0);
-    for (size_t i = 2; i < required; i++) {
+    const size_t first = required - neighbours();
+    for (size_t i = first; i < required; i++)
+        NODE_VALIDATION_CHECK(this, get_input_element_type(i) == output_type, "input ", i,
+                              " is not ", output_type);
+    for (size_t i = 2; i < first; i++) {
         NODE_VALIDATION_CHECK(this, get_input_element_type(i) == type, "input ", i, " is not ",
                               type);
         if (attributes_.residual && i == residual)
@@ -164,8 +203,7 @@ void TransposedConvolution::validate_and_infer_types()
             NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ",
                                   i, " is not one number for each output channel");
     }
-    const bool other = bytes && attributes_.output_type != ov::element::dynamic;
-    set_output_type(0, other ? attributes_.output_type : get_input_element_type(0), output);
+    set_output_type(0, output_type, concatenated(output, first));
 }
 
 std::shared_ptr<ov::Node>
@@ -199,6 +237,10 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     const ov::Tensor *bias = attributes_.bias ? &inputs[next++] : nullptr;
     const ov::Tensor *residual = attributes_.residual ? &inputs[next++] : nullptr;
     const ov::Tensor *slope = has_slope() ? &inputs[next++] : nullptr;
+    const auto neighbour = inputs.begin() + static_cast<std::ptrdiff_t>(next);
+    next += neighbours();
+    std::vector<ov::Tensor> concatenated(neighbour,
+                                         inputs.begin() + static_cast<std::ptrdiff_t>(next));
     std::vector<int64_t> output_shape;
     if (inputs.size() > next) output_shape = integers_of(inputs[next]);
     const Request request{attributes_,
@@ -208,6 +250,7 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
                           bias,
                           residual,
                           slope,
+                          std::move(concatenated),
                           std::move(output_shape),
                           constant_of(input_value(1)) != nullptr,
                           outputs[0]};

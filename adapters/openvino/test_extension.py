@@ -1135,6 +1135,10 @@ def generated(seed):
             skip = constant(*node.get_output_shape(0)) if pick(True, False) else ops.abs(node)
             node = ops.add(node, skip) if pick(True, False) else ops.add(skip, node)
         node = pick(*simple, *gates)(node)
+        if pick(True, False):
+            batch, _, *extents = node.get_output_shape(0)
+            parts = [node, constant(batch, channels, *extents)]
+            node, channels = ops.concat(parts if pick(True, False) else parts[::-1], 1), channels * 2
         if channels % 2 == 1:
             node, channels = ops.concat([node, node], 1), channels * 2
         outputs.append(ops.convolution(node, constant(3, channels, *ones), ones, [0] * axes, [0] * axes, ones))

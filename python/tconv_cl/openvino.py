@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import openvino
-from openvino import Node, Output, Type
+from openvino import Node, Output, PartialShape, Type
 from openvino import opset13 as ops
 from openvino.passes import AnyInput, Manager, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
@@ -89,6 +89,7 @@ def convert(
     *,
     search: str | None = None,
     least_macs: int | None = None,
+    fuse_concat: bool = True,
 ) -> int:
     """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
 
@@ -98,7 +99,8 @@ def convert(
     part of a name; None: the library's default. `search` is how the algorithm of each shape is chosen, as that of
     tconv_cl.conv_transpose: "model", "records", "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
     OpenVINO's own operators stay where they have fewer multiply-adds than `least_macs`; None: two million where the
-    device is a CPU, because to launch a kernel takes as long, else 0.
+    device is a CPU, because to launch a kernel takes as long, else 0. With `fuse_concat`, an operator whose output is
+    only concatenated with other tensors along the channels writes it into its place, and copies the others.
 
     Raises:
         tconv_cl.Error: there is no such device.
@@ -115,6 +117,8 @@ def convert(
     nodes = _channels_last(_found(model))
     while nodes:
         _to_channels_last(nodes.pop(0), replace.factory)
+    if fuse_concat:
+        _run(_Concat(replace.factory), model)
     _run(_Views(), model)
     return replace.count
 
@@ -219,7 +223,7 @@ class _Port:
 
     def __init__(self, node: Node, *, before: bool) -> None:
         shape = node.get_input_partial_shape(0) if before else node.get_output_partial_shape(0)
-        extents = [UNKNOWN_EXTENT if extent.is_dynamic else extent.get_length() for extent in shape]
+        extents = _extents(shape)
         both_are_one = extents[1] == 1 or np.prod(extents[2:]) == 1  # both layouts have the same bytes
         self.size = 0.0 if both_are_one else float(np.prod(extents, dtype=np.float64))
         self.ours: set[str] = set()
@@ -243,6 +247,10 @@ class _Port:
                     open_ends.append(near)
 
 
+def _extents(shape: PartialShape) -> list[int]:
+    return [UNKNOWN_EXTENT if extent.is_dynamic else extent.get_length() for extent in shape]
+
+
 def _channels_last(nodes: list[Node]) -> list[Node]:
     """The operators for which channels last leaves the fewest bytes to be reordered, all of them together.
 
@@ -250,7 +258,7 @@ def _channels_last(nodes: list[Node]) -> list[Node]:
     at a time while that helps, from all plain and from all changed.
     """
     nodes = [node for node in nodes if node.get_input_partial_shape(0).rank.is_static]
-    nodes = [node for node in nodes if not node.get_attributes()["channels_last"]]
+    nodes = [node for node in nodes if not node.get_attributes()["channels_last"] and not _is_concatenated(node)]
     ports = {node.get_name(): (_Port(node, before=True), _Port(node, before=False)) for node in nodes}
 
     def cost(last: dict[str, bool]) -> float:
@@ -289,11 +297,9 @@ def _is_view(node: Node) -> bool:
 
 
 def _to_channels_last(node: Node, factory: NodeFactory) -> None:
-    rank = node.get_input_partial_shape(0).rank.get_length()
-    to_last, to_first = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
     inputs, attributes = node.input_values(), {**node.get_attributes(), "channels_last": True}
     for i in [0, 2 + attributes["scale"] + attributes["bias"]] if attributes["residual"] else [0]:
-        inputs[i] = ops.transpose(inputs[i], ops.constant(np.array(to_last))).output(0)
+        inputs[i] = _to_last(inputs[i])
     made = factory.create(OURS, inputs, attributes)
     made.set_friendly_name(node.get_friendly_name())
     widening = _widening(node)
@@ -303,12 +309,26 @@ def _to_channels_last(node: Node, factory: NodeFactory) -> None:
             step.constructor_validate_and_infer_types()
     before, end = (widening[-1], widening[-1]) if widening else (node, made)
     consumers = before.output(0).get_target_inputs()
-    result = ops.transpose(end, ops.constant(np.array(to_first)))
+    result = _to_first(end)
     for consumer in consumers:
         consumer.replace_source_output(result.output(0))
     names = before.output(0).get_names()
     before.output(0).set_names(set())
     result.output(0).set_names(names)
+
+
+def _to_last(value: Output) -> Output:
+    rank = value.get_partial_shape().rank.get_length()
+    return ops.transpose(value, ops.constant(np.array([0, *range(2, rank), 1]))).output(0)
+
+
+def _to_first(node: Node) -> Node:
+    return ops.transpose(node, ops.constant(np.array(_first(node.get_output_partial_shape(0).rank.get_length()))))
+
+
+def _first(rank: int) -> list[int]:
+    """The order of axes that turns channels last into channels first."""
+    return [0, rank - 1, *range(1, rank - 1)]
 
 
 def _widening(node: Node) -> list[Node]:
@@ -322,6 +342,69 @@ def _widening(node: Node) -> list[Node]:
         steps.append(after)
         node = after
     return steps
+
+
+# ---- concatenation
+
+
+class _Concat(MatcherPass):
+    """Makes a Concat along the channels a part of one of our operators before it: that with the largest output.
+
+    Its output is written where it belongs, and the other tensors are copied beside it.
+    """
+
+    def __init__(self, factory: NodeFactory) -> None:
+        super().__init__()
+        self.factory = factory
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() == "Concat")
+        self.register_matcher(Matcher(pattern, "tconv_cl_concat"), self.change)
+
+    def change(self, matcher: Matcher) -> bool:
+        concat = matcher.get_match_root()
+        parts = concat.input_values()
+        ranks = [part.get_partial_shape().rank for part in parts]
+        if any(rank.is_dynamic for rank in ranks) or concat.get_attributes()["axis"] % ranks[0].get_length() != 1:
+            return False
+        found = {place: ours for place, part in enumerate(parts) if (ours := _concatenable(part)) is not None}
+        if not found:
+            return False
+        place = max(found, key=lambda i: np.prod(_extents(parts[i].get_partial_shape()), dtype=np.float64))
+        attributes, inputs = found[place].get_attributes(), found[place].input_values()
+        last = attributes["channels_last"]
+        neighbours = [_to_last(part) if last else part for i, part in enumerate(parts) if i != place]
+        optional = [*(attributes[name] for name in ("scale", "bias", "residual")), attributes["activation"] == "prelu"]
+        end = 2 + sum(optional)
+        attributes.update(concat_before=place, concat_after=len(parts) - 1 - place)
+        made = self.factory.create(OURS, inputs[:end] + neighbours + inputs[end:], attributes)
+        made.set_friendly_name(concat.get_friendly_name())
+        result = _to_first(made) if last else made
+        names = concat.output(0).get_names()
+        concat.output(0).replace(result.output(0))
+        result.output(0).set_names(names)
+        return True
+
+
+def _concatenable(part: Output) -> Node | None:
+    """Our operator that computes `part` for one consumer only. None if it is another one, or need not be fused."""
+    node = part.get_node()
+    last = node.get_type_name() == "Transpose"
+    if _only_consumer(node) is None:
+        return None
+    if last:
+        order, ours = _values(node.input_value(1)), node.input_value(0).get_node()
+        if order is None or order.tolist() != _first(order.size) or _only_consumer(ours) is None:
+            return None
+        node = ours
+    if node.get_type_name() != OURS or node.get_attributes()["channels_last"] != last or _is_concatenated(node):
+        return None
+    batch = part.get_partial_shape()[0]
+    # OpenVINO's plugin concatenates plain tensors of one image without a copy.
+    return node if last or batch.is_dynamic or batch.get_length() != 1 else None
+
+
+def _is_concatenated(node: Node) -> bool:
+    attributes = node.get_attributes()
+    return attributes.get("concat_before", 0) + attributes.get("concat_after", 0) > 0
 
 
 # ---- integers
@@ -351,6 +434,8 @@ def _to_bytes(node: Node, factory: NodeFactory) -> None:
     """Makes an operator compute with integers, if data and weights are quantized and a FakeQuantize follows."""
     attributes, inputs, after = node.get_attributes(), node.input_values(), _only_consumer(node)
     if attributes["residual"] or attributes["requantize"] or attributes["channels_last"] or after is None:
+        return
+    if _is_concatenated(node):
         return
     if node.get_output_element_type(0) != Type.f32 or after.input_value(0).get_node() != node:
         return
@@ -492,6 +577,8 @@ def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
 def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
     """Finds the nodes after `node` that can be fused: the last node, and the fused operator's inputs and attributes."""
     inputs = node.input_values()
+    if _is_concatenated(node):
+        return node, inputs, {}
     shape = node.get_output_partial_shape(0)
     fused = [name for name in ("scale", "bias") if attributes[name]]
     known = shape.rank.is_static and shape[1].is_static and not attributes.get("channels_last", False)
