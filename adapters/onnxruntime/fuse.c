@@ -11,11 +11,6 @@
 
 /* ---- numbers for each channel ---- */
 
-static int rank_of(const struct node_layer *layer)
-{
-    return layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
-}
-
 /* True if a tensor of this shape has one number for each channel of the layer's output, and does
  * not broadcast the output. */
 static bool is_per_channel(const struct node_layer *layer, const tconv_shape *shape)

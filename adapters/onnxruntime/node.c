@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads ConvTranspose nodes of ONNX Runtime's graphs: attributes, shapes and types. */
+/* Reads ConvTranspose nodes of ONNX Runtime's graphs: attributes, shapes and types; and
+ * the tensors of a run. */
 #include "node.h"
 
 #include <stdlib.h>
@@ -86,6 +87,26 @@ tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type
     *type = type_of(element);
     *shape = (tconv_shape){(int)rank, {0}};
     if (!succeeded(ort.GetDimensions(tensor, shape->dim, rank), error)) return error->status;
+    return TCONV_OK;
+}
+
+tconv_status read_tensor(const OrtKernelContext *context, size_t input, tconv_type type,
+                         tconv_shape *shape, const void **data, tconv_error *error)
+{
+    const OrtValue *value;
+    ONNXTensorElementDataType element;
+    const int64_t *extents;
+    size_t rank;
+    if (!succeeded(ort.KernelContext_GetInput(context, input, &value), error) ||
+        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(value, &element, &extents, &rank),
+                   error) ||
+        !succeeded(ort.GetTensorData(value, data), error))
+        return error->status;
+    if (rank > TCONV_MAX_RANK) return fail(error, TCONV_ERROR_SHAPE, "a tensor has rank %zu", rank);
+    if (type_of(element) != type)
+        return fail(error, TCONV_ERROR_TYPE, "an input has another type than it had");
+    *shape = (tconv_shape){(int)rank, {0}};
+    if (rank != 0) memcpy(shape->dim, extents, rank * sizeof *extents);
     return TCONV_OK;
 }
 
@@ -201,7 +222,7 @@ tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_erro
     if (!is_floating(p->data_type) || p->filter_type != p->data_type)
         return fail(error, TCONV_ERROR_TYPE,
                     "only float, float16, double and bfloat16 are computed");
-    const int rank = layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
+    const int rank = rank_of(layer);
     if (rank < 3)
         return fail(error, TCONV_ERROR_SHAPE,
                     rank == 0 ? "the rank of its inputs is not known" : "there is no spatial axis");
@@ -253,6 +274,11 @@ const OrtNode *producer_of(const OrtValueInfo *value)
     return value != NULL && succeeded(ort.ValueInfo_GetValueProducer(value, &node, NULL), NULL)
                ? node
                : NULL;
+}
+
+int rank_of(const struct node_layer *layer)
+{
+    return layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
 }
 
 int64_t channels_of(const struct node_layer *layer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads ConvTranspose nodes of ONNX Runtime's graphs. */
+/* Reads ConvTranspose nodes of ONNX Runtime's graphs, and the tensors of a run. */
 #ifndef TCONV_ONNXRUNTIME_NODE_H
 #define TCONV_ONNXRUNTIME_NODE_H
 
@@ -9,7 +9,7 @@
 enum tensor { TENSOR_DATA, TENSOR_FILTER, TENSOR_BIAS, TENSOR_SLOPE, TENSOR_RESIDUAL, TENSORS };
 
 /* A ConvTranspose with the nodes that are fused into it (fuse.h). */
-enum { MOST_NODES = 16 };
+enum { MOST_NODES = 16, MOST_PARTS = 8 };
 
 struct node_layer {
     struct layer_request request;
@@ -21,6 +21,8 @@ struct node_layer {
      * no TENSOR_BIAS. Both have the type of the library's scales. */
     int64_t channels;
     double *scale, *bias;
+    const OrtValueInfo *part[MOST_PARTS]; /* what a Concat joins, the layer's output among it */
+    size_t parts, own_part;               /* parts 0: there is no Concat */
 };
 
 bool is_conv_transpose(const OrtNode *node);
@@ -59,12 +61,18 @@ const OrtNode *producer_of(const OrtValueInfo *value);
 /* The layer's output channels; 0 if they are unknown. */
 int64_t channels_of(const struct node_layer *layer);
 
+int rank_of(const struct node_layer *layer);
+
 /* An input of the node. NULL if it is left out. */
 const OrtValueInfo *input_of(const OrtNode *node, size_t index);
 
 /* Reads shape and type of a tensor. Unknown extents are -1. */
 tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type *type,
                        tconv_error *error);
+
+/* Reads an input of a running node, which must have this type. */
+tconv_status read_tensor(const OrtKernelContext *context, size_t input, tconv_type type,
+                         tconv_shape *shape, const void **data, tconv_error *error);
 
 /* Reads an attribute of at most `size` bytes; `size` becomes its size. False if the attribute is
  * missing, or has another type or does not fit. */

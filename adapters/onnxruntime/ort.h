@@ -146,6 +146,8 @@ struct OrtNodeComputeInfo {
           const char *message, const char *file, int line, const char *function)) \
     entry(272, OrtStatus *, ReadOpAttr, (const OrtOpAttr *attribute, OrtOpAttrType type, \
           void *data, size_t size, size_t *out)) \
+    entry(274, OrtStatus *, KernelContext_ParallelFor, (const OrtKernelContext *context, \
+          void (*function)(void *user, size_t index), size_t total, size_t batches, void *user)) \
     entry(289, OrtStatus *, GetValueInfoName, (const OrtValueInfo *value, const char **out)) \
     entry(290, OrtStatus *, GetValueInfoTypeInfo, (const OrtValueInfo *value, \
           const OrtTypeInfo **out)) \

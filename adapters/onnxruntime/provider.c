@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The execution provider: the functions that ONNX Runtime calls. It has a factory of providers, a
  * provider for each session, and the layers that a provider computes. */
+#include "concat.h"
 #include "fuse.h"
 #include "quantize.h"
 
@@ -30,6 +31,7 @@ struct provider {
     bool strict; /* a failure is an error of the session; no other provider computes instead */
     tconv_search search; /* how algorithms are chosen */
     uint64_t least_macs; /* multiply-adds: nodes with fewer are left to others */
+    bool fuse_concat;    /* layers write into concatenated outputs */
 };
 
 struct kernel {
@@ -40,6 +42,7 @@ struct kernel {
     char name[128];
     size_t input[TENSORS]; /* index of each of the layer's tensors among the fused node's inputs */
     bool has[TENSORS];
+    struct concat concat;
     void *scale,
         *bias; /* constants for each channel, in the type of scales; NULL: the layer has none */
     atomic_flag told;
@@ -80,22 +83,10 @@ static tconv_status read_input(const struct kernel *kernel, const OrtKernelConte
                                enum tensor tensor, tconv_shape *shape, const void **data,
                                tconv_error *error)
 {
-    const OrtValue *value;
-    ONNXTensorElementDataType type;
-    const int64_t *extents;
-    size_t rank;
-    if (!succeeded(ort.KernelContext_GetInput(context, kernel->input[tensor], &value), error) ||
-        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(value, &type, &extents, &rank),
-                   error) ||
-        !succeeded(ort.GetTensorData(value, data), error))
-        return error->status;
-    if (rank > TCONV_MAX_RANK) return fail(error, TCONV_ERROR_SHAPE, "a tensor has rank %zu", rank);
     const tconv_problem *problem = &kernel->request.problem;
-    if (type_of(type) != (tensor == TENSOR_FILTER ? problem->filter_type : problem->data_type))
-        return fail(error, TCONV_ERROR_TYPE, "an input has another type than it had");
-    *shape = (tconv_shape){(int)rank, {0}};
-    if (rank != 0) memcpy(shape->dim, extents, rank * sizeof *extents);
-    return TCONV_OK;
+    return read_tensor(context, kernel->input[tensor],
+                       tensor == TENSOR_FILTER ? problem->filter_type : problem->data_type, shape,
+                       data, error);
 }
 
 /* Reads bias or slopes: one number for each output channel. */
@@ -152,14 +143,19 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
         status = read_channels(kernel, context, TENSOR_SLOPE, &geometry, &arrays.slope, error);
     if (status == TCONV_OK)
         status = read_residual(kernel, context, &geometry, &arrays.residual, error);
+    struct whole whole;
+    if (status == TCONV_OK) status = whole_of(&kernel->concat, context, &geometry, &whole, error);
     if (status != TCONV_OK) return status;
 
-    OrtValue *output;
-    if (!succeeded(ort.KernelContext_GetOutput(context, 0, geometry.output_shape.dim,
-                                               (size_t)geometry.output_shape.rank, &output),
+    OrtValue *value;
+    void *output;
+    if (!succeeded(ort.KernelContext_GetOutput(context, 0, whole.shape.dim,
+                                               (size_t)whole.shape.rank, &value),
                    error) ||
-        !succeeded(ort.GetTensorMutableData(output, &arrays.output), error))
+        !succeeded(ort.GetTensorMutableData(value, &output), error))
         return error->status;
+    arrays.output = (unsigned char *)output + whole.own_begin;
+    problem.output_steps = whole.steps;
     tconv_error in_slabs = {TCONV_OK, 0, ""};
     status = layer_run(kernel->layer, &problem, &arrays, &in_slabs, error);
     if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
@@ -168,7 +164,7 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
         succeeded(ort.KernelContext_GetLogger(context, &logger), NULL);
         tell(logger, "tconv_cl: %s is computed in slabs: %s", kernel->name, in_slabs.message);
     }
-    return status;
+    return status == TCONV_OK ? copy_parts(&whole, context, output, error) : status;
 }
 
 static OrtStatus *kernel_create_state(OrtNodeComputeInfo *info, OrtNodeComputeContext *context,
@@ -303,7 +299,7 @@ static tconv_status try_plan(const struct provider *provider, const struct node_
 {
     enum { EXTENT = 64, KERNEL = 3 };
     const struct layer_request *request = &layer->request;
-    const int rank = layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
+    const int rank = rank_of(layer);
     const int64_t groups = request->problem.groups;
     int64_t channels = groups;
     if (layer->data.rank == rank && layer->data.dim[1] >= 0) channels = layer->data.dim[1];
@@ -358,6 +354,7 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
                 node_release(possible ? &layer : &bytes);
                 if (possible) layer = bytes;
             }
+            if (provider->fuse_concat) fuse_concat(&layer, MOST_NODES, &taken);
         }
         if (known && (provider->strict || try_plan(provider, &layer, &error) == TCONV_OK)) {
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
@@ -378,7 +375,20 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     return status;
 }
 
-/* Finds the layer's tensors among the inputs of the fused node. */
+/* Finds a tensor among the inputs of the fused node. */
+static tconv_status find_input(const OrtValueInfo *const *inputs, size_t count,
+                               const OrtValueInfo *tensor, size_t *out, tconv_error *error)
+{
+    const char *wanted, *name;
+    if (!succeeded(ort.GetValueInfoName(tensor, &wanted), error)) return error->status;
+    for (*out = 0; *out < count; ++*out)
+        if (inputs[*out] != NULL && succeeded(ort.GetValueInfoName(inputs[*out], &name), NULL) &&
+            strcmp(name, wanted) == 0)
+            return TCONV_OK;
+    return fail(error, TCONV_ERROR_INTERNAL, "input %s is missing", wanted);
+}
+
+/* Finds all tensors of the layer. */
 static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *layer,
                                 const OrtNode *fused, tconv_error *error)
 {
@@ -388,21 +398,20 @@ static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *
     if (!succeeded(ort.Node_GetNumInputs(fused, &count), error)) return error->status;
     if (count > MOST) return fail(error, TCONV_ERROR_INTERNAL, "there are %zu inputs", count);
     if (!succeeded(ort.Node_GetInputs(fused, inputs, count), error)) return error->status;
-    for (int tensor = 0; tensor < TENSORS; tensor++) {
-        const char *wanted, *name;
+    tconv_status status = TCONV_OK;
+    for (int tensor = 0; tensor < TENSORS && status == TCONV_OK; tensor++) {
         kernel->has[tensor] = layer->tensor[tensor] != NULL;
-        if (!kernel->has[tensor]) continue;
-        if (!succeeded(ort.GetValueInfoName(layer->tensor[tensor], &wanted), error))
-            return error->status;
-        size_t i = 0;
-        for (; i < count; i++)
-            if (inputs[i] != NULL && succeeded(ort.GetValueInfoName(inputs[i], &name), NULL) &&
-                strcmp(name, wanted) == 0)
-                break;
-        if (i == count) return fail(error, TCONV_ERROR_INTERNAL, "input %s is missing", wanted);
-        kernel->input[tensor] = i;
+        if (kernel->has[tensor])
+            status =
+                find_input(inputs, count, layer->tensor[tensor], &kernel->input[tensor], error);
     }
-    return TCONV_OK;
+    struct concat *concat = &kernel->concat;
+    concat->parts = layer->parts;
+    concat->own = layer->own_part;
+    for (size_t i = 0; i < concat->parts && status == TCONV_OK; i++)
+        if (i != concat->own)
+            status = find_input(inputs, count, layer->part[i], &concat->input[i], error);
+    return status;
 }
 
 /* Converts numbers for each channel to a type of scales, f32 or f64. The caller frees them. */
@@ -461,11 +470,13 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     if (status == TCONV_OK) {
         const struct taken taken = {provider->factory->name, NULL, 0};
         fuse_followers(&layer, count, &taken);
+        fuse_concat(&layer, count, &taken);
         struct node_layer bytes;
         /* If these were all nodes, ONNX Runtime would log that the data have no producer. */
         if (layer.count != count && quantize(&layer, count, &taken, &bytes)) {
             node_release(&layer);
             layer = bytes;
+            fuse_concat(&layer, count, &taken);
         }
         if (layer.count != count)
             status =
@@ -621,7 +632,7 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
 {
     const char *name = provider->factory->name;
     /* No device has a name longer than 255 characters. */
-    char device[256], fallback[16], search[16], macs[24];
+    char device[256], fallback[16], search[16], macs[24], concat[4];
     provider->strict = true; /* until the option says otherwise */
     if (read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK)
         return error->status;
@@ -631,7 +642,8 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     provider->strict = strcmp(fallback, "error") == 0;
     if (read_option(name, options, "device", device, sizeof device, error) != TCONV_OK ||
         read_option(name, options, "search", search, sizeof search, error) != TCONV_OK ||
-        read_option(name, options, "least_macs", macs, sizeof macs, error) != TCONV_OK)
+        read_option(name, options, "least_macs", macs, sizeof macs, error) != TCONV_OK ||
+        read_option(name, options, "fuse_concat", concat, sizeof concat, error) != TCONV_OK)
         return error->status;
     provider->search = TCONV_SEARCH_DEFAULT;
     if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))
@@ -643,6 +655,10 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     if (macs[strspn(macs, "0123456789")] != '\0')
         return fail(error, TCONV_ERROR_ARGUMENT,
                     "least_macs is \"%s\": it must be a number of multiply-adds", macs);
+    provider->fuse_concat = strcmp(concat, "0") != 0;
+    if (concat[0] != '\0' && strcmp(concat, "0") != 0 && strcmp(concat, "1") != 0)
+        return fail(error, TCONV_ERROR_ARGUMENT, "fuse_concat is \"%s\": it must be \"0\" or \"1\"",
+                    concat);
     const tconv_status status = device_open(device, &provider->host, error);
     if (macs[0] == '\0' && !provider->strict)
         provider->least_macs = tconv_session_least_macs(provider->host);

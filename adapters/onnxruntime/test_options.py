@@ -34,6 +34,7 @@ def test_devices_by_name():
     ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
     ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"),
     ({"least_macs": 1 << 63}, f"least_macs is {1 << 63}: .* less than"),
+    ({"fuse_concat": 1}, "fuse_concat is 1: it must be True or False"),
 ], ids=str)  # yapf: disable
 def test_wrong_options_are_refused(options, sentence):
     with pytest.raises(tconv_cl.RequestError, match=sentence):
@@ -84,6 +85,7 @@ WRONG_ENTRIES = [("fallback", "no", 'fallback is "no": it must be "warn" or "err
                  ("search", "fastest", 'search is "fastest".*"model", "records", "measure" or "renew"'),
                  ("search", "m" * 20, "not large enough"),
                  ("least_macs", "1e6", 'least_macs is "1e6"'),
+                 ("fuse_concat", "no", 'fuse_concat is "no": it must be "0" or "1"'),
                  ("device", "99", 'no device is "99"'),
                  ("device", "d" * 300, "not large enough")]  # yapf: disable
 

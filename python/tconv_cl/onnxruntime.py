@@ -74,6 +74,7 @@ def session_options(
     fallback: Literal["warn", "error"] = "warn",
     search: Literal["model", "records", "measure", "renew"] | None = None,
     least_macs: int | None = None,
+    fuse_concat: bool = True,
 ) -> onnxruntime.SessionOptions:
     """Registers the provider and adds it to `options`, or to new ones: ONNX Runtime's own computes all other operators.
 
@@ -88,6 +89,8 @@ def session_options(
             says, else "records".
         least_macs: ONNX Runtime's own provider computes what has fewer multiply-adds; None: two million where the
             device is a CPU, because to launch a kernel takes as long, else 0; 0 with fallback="error".
+        fuse_concat: a layer writes into its part of the tensor that a Concat along channels makes of its output and
+            others; False: ONNX Runtime's own Concat copies the output.
 
     Raises:
         tconv_cl.Error: there is no such device, or with fallback="error" none at all.
@@ -105,6 +108,8 @@ def session_options(
     if fallback not in ("warn", "error"):
         raise RequestError(f"fallback is {fallback!r}: it must be 'warn' or 'error'")
     check_options(search, least_macs)
+    if not isinstance(fuse_concat, bool):
+        raise RequestError(f"fuse_concat is {fuse_concat!r}: it must be True or False")
     name = register()
     check_device(_load().tconv_cl_onnxruntime_open, device, needed=fallback == "error")
     settings = {
@@ -112,6 +117,7 @@ def session_options(
         "fallback": fallback,
         "search": search or "",
         "least_macs": "" if least_macs is None else str(int(least_macs)),
+        "fuse_concat": str(int(fuse_concat)),
     }
     if _is_added(options):
         for key, value in settings.items():
