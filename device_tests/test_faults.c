@@ -161,6 +161,47 @@ static struct outcome session_layers(void)
     return o;
 }
 
+/* Layers of one device that share a workspace and weights, on the caller's own buffers and queue;
+ * an execution that waits for new weights. */
+static struct outcome device_layers(void)
+{
+    struct outcome o = {.status = TCONV_OK};
+    const tconv_problem p = problem_of();
+    tconv_device *device = NULL;
+    tconv_device_layer *layers[2] = {NULL, NULL};
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    plan_options.algorithm = "gather_group";
+    tconv_weights arrays = TCONV_WEIGHTS_INIT, buffers = TCONV_WEIGHTS_INIT;
+    arrays.filter = w;
+    buffers.filter_buffer.memory = weights;
+    const tconv_buffer from = {data, 0}, to = {output, 0};
+    cl_event done = NULL;
+    o.status = tconv_device_create(context, device_id, &device, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
+    if (o.status == TCONV_OK)
+        o.status = tconv_device_layer_create(device, queue, &p, &plan_options, &arrays, &layers[0],
+                                             &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_device_layer_share(layers[0], &p, &plan_options, &layers[1], &o.error);
+    for (int i = 0; i < 4 && o.status == TCONV_OK; i++) {
+        if (i == 2)
+            o.status =
+                tconv_device_layer_set_weights(layers[0], queue, &buffers, 0, NULL, NULL, &o.error);
+        if (done != NULL) clReleaseEvent(done);
+        done = NULL;
+        if (o.status == TCONV_OK)
+            o.status = tconv_device_layer_enqueue(layers[i % 2], queue, &from, &to, NULL, 0, NULL,
+                                                  i % 2 == 0 ? &done : NULL, &o.error);
+    }
+    if (done != NULL) clReleaseEvent(done);
+    const uint64_t most =
+        layers[0] == NULL ? 0 : tconv_plan_workspace_bytes(tconv_device_layer_plan(layers[0]));
+    assert_true(tconv_device_workspace_bytes(device) <= most);
+    for (int i = 0; i < 2; i++) tconv_device_layer_release(layers[i]);
+    tconv_device_release(device);
+    return o;
+}
+
 static struct outcome slabs(void)
 {
     struct outcome o;
@@ -358,7 +399,8 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     fault_arm(call, n, code);
     const struct outcome o = scenario();
     const bool failed = fault_disarm();
-    if (scenario == plans_by_name || scenario == plans_by_choice) read_output();
+    if (scenario == plans_by_name || scenario == plans_by_choice || scenario == device_layers)
+        read_output();
     expect_nothing_alive(what, before);
     if (!failed) {
         if (o.status != usual) fail_msg("%s: without any failure: %s", name, o.error.message);
@@ -425,6 +467,12 @@ static void host_runs_that_fail(void **state)
     fail_everywhere("host run", host_runs, TCONV_OK, false);
     fail_everywhere("session layers", session_layers, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
+}
+
+static void device_layers_that_fail(void **state)
+{
+    (void)state;
+    fail_everywhere("device layers", device_layers, TCONV_OK, false);
 }
 
 static void kept_programs_that_fail(void **state)
@@ -860,6 +908,7 @@ int main(void)
         cmocka_unit_test(calls_that_list_devices_fail_one_by_one),
         cmocka_unit_test(plans_that_fail),
         cmocka_unit_test(host_runs_that_fail),
+        cmocka_unit_test(device_layers_that_fail),
         cmocka_unit_test(kept_programs_that_fail),
         cmocka_unit_test(broken_sources_that_fail),
         cmocka_unit_test(only_unfit_kernels_are_passed_over),

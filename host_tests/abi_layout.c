@@ -83,6 +83,12 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_arrays, bias), MEMBER(tconv_arrays, scale), MEMBER(tconv_arrays, slope),
     MEMBER(tconv_arrays, residual),
 
+    GROWING(tconv_weights, slope_buffer),
+    MEMBER(tconv_weights, filter), MEMBER(tconv_weights, bias), MEMBER(tconv_weights, scale),
+    MEMBER(tconv_weights, slope), MEMBER(tconv_weights, filter_buffer),
+    MEMBER(tconv_weights, bias_buffer), MEMBER(tconv_weights, scale_buffer),
+    MEMBER(tconv_weights, slope_buffer),
+
     GROWING(tconv_slabs_options, user),
     MEMBER(tconv_slabs_options, memory_limit), MEMBER(tconv_slabs_options, done),
     MEMBER(tconv_slabs_options, user),

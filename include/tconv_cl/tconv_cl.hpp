@@ -353,6 +353,95 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
 #endif
 };
 
+/* device_layer.h: a problem with its weights; the workspace comes from the device's pool. */
+class device_layer : public owner<tconv_device_layer, tconv_device_layer_release>
+{
+  public:
+    device_layer() = default;
+    /* tconv_device_layer_create. */
+    tconv_status create(tconv_device *on, cl_command_queue queue, const tconv_problem &problem,
+                        const tconv_plan_options *options, const tconv_weights &weights,
+                        tconv_error &e) noexcept
+    {
+        tconv_device_layer *made = nullptr;
+        const tconv_status status =
+            tconv_device_layer_create(on, queue, &problem, options, &weights, &made, &e);
+        return take(status, made);
+    }
+    /* tconv_device_layer_share: this layer shares the weights of `other`. */
+    tconv_status share(const device_layer &other, const tconv_problem &problem,
+                       const tconv_plan_options *options, tconv_error &e) noexcept
+    {
+        tconv_device_layer *made = nullptr;
+        const tconv_status status =
+            tconv_device_layer_share(other.get(), &problem, options, &made, &e);
+        return take(status, made);
+    }
+    /* tconv_device_layer_enqueue. */
+    tconv_status enqueue(cl_command_queue queue, const tconv_buffer &data,
+                         const tconv_buffer &output, const tconv_buffer *residual,
+                         cl_uint wait_count, const cl_event *wait, cl_event *done,
+                         tconv_error &e) noexcept
+    {
+        return tconv_device_layer_enqueue(get(), queue, &data, &output, residual, wait_count, wait,
+                                          done, &e);
+    }
+    /* tconv_device_layer_set_weights. */
+    tconv_status set_weights(cl_command_queue queue, const tconv_weights &weights,
+                             cl_uint wait_count, const cl_event *wait, cl_event *done,
+                             tconv_error &e) noexcept
+    {
+        return tconv_device_layer_set_weights(get(), queue, &weights, wait_count, wait, done, &e);
+    }
+    /* tconv_plan_geometry of the layer's plan; not of an empty object. */
+    const tconv_geometry &geometry() const noexcept
+    {
+        return *tconv_plan_geometry(tconv_device_layer_plan(get()));
+    }
+    /* tconv_device_layer_plan, for functions of the C interface. */
+    const tconv_plan *plan() const noexcept
+    {
+        return tconv_device_layer_plan(get());
+    }
+    /* tconv_device_layer_bytes. */
+    uint64_t bytes() const noexcept
+    {
+        return tconv_device_layer_bytes(get());
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_device_layer_create, with exceptions. */
+    device_layer(tconv_device *on, cl_command_queue queue, const tconv_problem &problem,
+                 const tconv_weights &weights, const tconv_plan_options *options = nullptr)
+    {
+        tconv_error e;
+        check(create(on, queue, problem, options, weights, e), e);
+    }
+    /* tconv_device_layer_share, with exceptions. */
+    device_layer(const device_layer &other, const tconv_problem &problem,
+                 const tconv_plan_options *options = nullptr)
+    {
+        tconv_error e;
+        check(share(other, problem, options, e), e);
+    }
+    /* tconv_device_layer_enqueue, with exceptions. */
+    void enqueue(cl_command_queue queue, const tconv_buffer &data, const tconv_buffer &output,
+                 cl_uint wait_count = 0, const cl_event *wait = nullptr, cl_event *done = nullptr,
+                 const tconv_buffer *residual = nullptr)
+    {
+        tconv_error e;
+        check(enqueue(queue, data, output, residual, wait_count, wait, done, e), e);
+    }
+    /* tconv_device_layer_set_weights, with exceptions. */
+    void set_weights(cl_command_queue queue, const tconv_weights &weights, cl_uint wait_count = 0,
+                     const cl_event *wait = nullptr, cl_event *done = nullptr)
+    {
+        tconv_error e;
+        check(set_weights(queue, weights, wait_count, wait, done, e), e);
+    }
+#endif
+};
+
 } // namespace tconv
 
 #endif

@@ -32,6 +32,7 @@ struct tconv_sized {
 #define TCONV_SIZED_SESSION_LAYER_COUNTS                                                           \
     TCONV_SIZED(tconv_session_layer_counts, filters_packed, "counts",                              \
                 "TCONV_SESSION_LAYER_COUNTS_INIT")
+#define TCONV_SIZED_WEIGHTS TCONV_SIZED(tconv_weights, slope, "weights", "TCONV_WEIGHTS_INIT")
 #define TCONV_SIZED_SLABS_OPTIONS                                                                  \
     TCONV_SIZED(tconv_slabs_options, memory_limit, "slabs", "TCONV_SLABS_OPTIONS_INIT")
 

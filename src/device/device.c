@@ -7,6 +7,7 @@
 #include "device/device_internal.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
+#include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ void tconv_device_release(tconv_device *device)
     TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || tconv_process_forked() || atomic_fetch_sub(&device->owners, 1) > 1)
         return;
+    tconv_device_trim_workspaces(device);
     tconv_programs_release(device->programs);
     tconv_search_records_release(device->records);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {

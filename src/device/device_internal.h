@@ -55,6 +55,9 @@ struct tconv_device {
     char *machine;      /* fields of the cost model that were stored for the device, or NULL */
     bool machine_known; /* false: the folder has not been read yet */
     struct tconv_verdict *verdicts;
+    struct tconv_workspace *workspaces; /* that no call has taken (workspace.h) */
+    int workspace_count;                /* taken ones included */
+    uint64_t workspace_bytes;           /* the same */
 };
 
 /* Finds the program with this key in the list, retains it and marks it as used. NULL if there is

@@ -9,6 +9,7 @@
  *   device.h    devices (device_info.h: what the library uses of one)
  *   cache.h     compiled programs and search results on disk, or exported as a blob
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
+ *   device_layer.h  layers with their weights and workspace: the short form of plan.h
  *   session.h   upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
@@ -41,6 +42,7 @@
 
 #include "cache.h"
 #include "device.h"
+#include "device_layer.h"
 #include "epilogue.h"
 #include "plan.h"
 #include "problem.h"

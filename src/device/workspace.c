@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of workspaces. A workspace that an execution takes is in no list until it is given back,
+ * so OpenCL's calls that may take long are made without the lock. Released buffers live until the
+ * commands that use them have ended: OpenCL sees to that. */
+#include "device/workspace.h"
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "device/device_internal.h"
+#include "tconv_cl/device_layer.h"
+
+#include <stdlib.h>
+
+/* Changes what the pool has in all, workspaces that are taken included. */
+static void count(tconv_device *device, int workspaces, uint64_t more, uint64_t less)
+{
+    pthread_mutex_lock(&device->lock);
+    device->workspace_count += workspaces;
+    device->workspace_bytes = device->workspace_bytes + more - less;
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* Releases workspaces that are in no list of the pool any more. */
+static void discard(tconv_device *device, struct tconv_workspace *first)
+{
+    for (struct tconv_workspace *w = first, *next; w != NULL; w = next) {
+        next = w->next;
+        if (w->memory != NULL) clReleaseMemObject(w->memory);
+        if (w->last != NULL) clReleaseEvent(w->last);
+        if (w->queue != NULL) clReleaseCommandQueue(w->queue);
+        count(device, -1, 0, w->bytes);
+        free(w);
+    }
+}
+
+/* The state of the last execution, for a new one on `queue`: CL_COMPLETE if the new one need not
+ * wait for it. */
+static cl_int state_of(const struct tconv_workspace *w, cl_command_queue queue)
+{
+    cl_int state = CL_QUEUED;
+    if (w->in_order && w->queue == queue) return CL_COMPLETE;
+    if (clGetEventInfo(w->last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) !=
+        CL_SUCCESS)
+        return CL_QUEUED;
+    return state;
+}
+
+/* Takes a workspace out of the list. In this order: the smallest that is free and large enough; one
+ * that is free; none, if the pool may have another one; the least recently used one, of those that
+ * are large enough if there are any. Without `grow` only one that is large enough. NULL: none.
+ * Workspaces whose execution failed are forgotten: Intel's runtime for CPUs executes it anyway, at
+ * an unknown time. */
+static struct tconv_workspace *pick(tconv_device *device, uint64_t bytes, cl_command_queue queue,
+                                    bool grow)
+{
+    struct tconv_workspace *failed = NULL, **fits = NULL, **small = NULL, **busy_fits = NULL,
+                           **busy = NULL, **chosen = NULL, *picked = NULL;
+    pthread_mutex_lock(&device->lock);
+    for (struct tconv_workspace **link = &device->workspaces; *link != NULL;) {
+        struct tconv_workspace *w = *link;
+        const cl_int state = state_of(w, queue);
+        const bool large = w->bytes >= bytes;
+        if (state < 0) {
+            *link = w->next;
+            w->next = failed;
+            failed = w;
+            continue;
+        }
+        if (state == CL_COMPLETE && large) {
+            if (fits == NULL || w->bytes < (*fits)->bytes) fits = link;
+        } else if (state == CL_COMPLETE)
+            small = link;
+        else if (large)
+            busy_fits = link; /* the last one was used least recently */
+        else
+            busy = link;
+        link = &w->next;
+    }
+    const bool more = grow && device->workspace_count < TCONV_MOST_WORKSPACES;
+    if (fits != NULL)
+        chosen = fits;
+    else if (grow && small != NULL)
+        chosen = small;
+    else if (!more && busy_fits != NULL)
+        chosen = busy_fits;
+    else if (!more && grow)
+        chosen = busy;
+    if (chosen != NULL) {
+        picked = *chosen;
+        *chosen = picked->next;
+        picked->next = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    discard(device, failed);
+    if (picked != NULL && (chosen == fits || chosen == small)) {
+        clReleaseEvent(picked->last);
+        picked->last = NULL;
+    }
+    return picked;
+}
+
+/* Replaces the buffer by one of `bytes`. */
+static tconv_status grow(tconv_device *device, struct tconv_workspace *w, uint64_t bytes,
+                         tconv_error *error)
+{
+    if (w->memory != NULL) clReleaseMemObject(w->memory);
+    count(device, 0, 0, w->bytes);
+    w->bytes = 0;
+    cl_int code;
+    w->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+    if (code != CL_SUCCESS) {
+        w->memory = NULL;
+        return tconv_fail_opencl(error, code, "clCreateBuffer",
+                                 "creating a workspace of %llu bytes", (unsigned long long)bytes);
+    }
+    w->bytes = bytes;
+    count(device, 0, bytes, 0);
+    return TCONV_OK;
+}
+
+/* Makes `queue` the workspace's queue. What has to be waited for must be on its way: the
+ * application need not have flushed the other queue. */
+static tconv_status attach(struct tconv_workspace *w, cl_command_queue queue, tconv_error *error)
+{
+    const char *call = "clGetCommandQueueInfo";
+    cl_command_queue_properties properties = 0;
+    cl_int code =
+        clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+    if (w->queue != queue && code == CL_SUCCESS && w->last != NULL) {
+        call = "clFlush";
+        code = clFlush(w->queue);
+    }
+    if (w->queue != queue && code == CL_SUCCESS) {
+        call = "clRetainCommandQueue";
+        code = clRetainCommandQueue(queue);
+        if (code == CL_SUCCESS && w->queue != NULL) clReleaseCommandQueue(w->queue);
+        if (code == CL_SUCCESS) w->queue = queue;
+    }
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, call, "taking a workspace for an execution");
+    w->in_order = (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+    return TCONV_OK;
+}
+
+tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_command_queue queue,
+                                  struct tconv_workspace **out, tconv_error *error)
+{
+    struct tconv_workspace *w = pick(device, bytes, queue, true);
+    if (w == NULL) {
+        w = calloc(1, sizeof *w);
+        if (w == NULL) return tconv_fail_memory(error, sizeof *w, "making a workspace");
+        count(device, 1, 0, 0);
+    }
+    tconv_status status = w->bytes < bytes ? grow(device, w, bytes, error) : TCONV_OK;
+    if (status != TCONV_OK) { /* is there one that can be waited for? */
+        discard(device, w);
+        w = pick(device, bytes, queue, false);
+        if (w == NULL) return status;
+    }
+    status = attach(w, queue, error);
+    if (status != TCONV_OK)
+        discard(device, w);
+    else
+        *out = w;
+    return status;
+}
+
+void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *w, cl_event last)
+{
+    if (last == NULL) {
+        discard(device, w);
+        return;
+    }
+    if (w->last != NULL) clReleaseEvent(w->last);
+    w->last = last;
+    struct tconv_workspace *surplus = NULL;
+    pthread_mutex_lock(&device->lock);
+    w->next = device->workspaces;
+    device->workspaces = w;
+    if (device->workspace_count > TCONV_MOST_WORKSPACES) {
+        struct tconv_workspace **link = &device->workspaces;
+        while ((*link)->next != NULL) link = &(*link)->next;
+        surplus = *link;
+        *link = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    discard(device, surplus);
+}
+
+uint64_t tconv_device_workspace_bytes(tconv_device *device)
+{
+    if (device == NULL) return 0;
+    pthread_mutex_lock(&device->lock);
+    const uint64_t bytes = device->workspace_bytes;
+    pthread_mutex_unlock(&device->lock);
+    return bytes;
+}
+
+void tconv_device_trim_workspaces(tconv_device *device)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL || tconv_process_forked()) return;
+    pthread_mutex_lock(&device->lock);
+    struct tconv_workspace *all = device->workspaces;
+    device->workspaces = NULL;
+    pthread_mutex_unlock(&device->lock);
+    discard(device, all);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of workspaces of a device object: buffers in which executions keep what they compute in
+ * between. The public header device_layer.h has its rules. */
+#ifndef TCONV_DEVICE_WORKSPACE_H
+#define TCONV_DEVICE_WORKSPACE_H
+
+#include "tconv_cl/device.h"
+
+/* The most that a pool keeps. device_layer.h says the number, too. */
+enum { TCONV_MOST_WORKSPACES = 4 };
+
+struct tconv_workspace {
+    struct tconv_workspace *next; /* in the pool: the one used last comes first */
+    cl_mem memory;
+    uint64_t bytes;
+    cl_command_queue queue; /* of the last execution; retained, so that no other queue is taken
+                               for it */
+    bool in_order;          /* the queue's executions follow one another */
+    cl_event last; /* of the last execution, if the next one has to wait for it; else NULL */
+};
+
+/* Takes a workspace of at least `bytes` for one execution on `queue`, until
+ * tconv_workspace_give_back. The execution must wait for `last`. Any thread. */
+tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_command_queue queue,
+                                  struct tconv_workspace **out, tconv_error *error);
+
+/* Gives it back. `last` is the event of the execution, which the pool then owns; NULL: commands may
+ * use the workspace, but none has an event, so the pool forgets it. Any thread. */
+void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *workspace,
+                               cl_event last);
+
+#endif

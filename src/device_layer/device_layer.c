@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers on the device: a plan, weights, and a workspace of the device's pool for each execution.
+ * Weights never change: new ones take their place, while executions that were enqueued before
+ * still read the old ones. */
+#include "tconv_cl/device_layer.h"
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "base/struct_size.h"
+#include "device/device.h"
+#include "device/workspace.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Vectors with one number for each output channel. */
+enum { BIAS, SCALE, SLOPE, VECTORS };
+
+/* Weights are shared by layers, and by the calls that enqueue executions with them. */
+struct weights {
+    atomic_int owners;
+    tconv_packed_filter *filter;
+    tconv_buffer vector[VECTORS]; /* each retained; without memory: absent */
+    tconv_type type[VECTORS];
+    uint64_t bytes;
+    cl_event packed;   /* the end of the packing; NULL: known to have ended */
+    atomic_bool ready; /* `packed` need not be waited for any more */
+};
+
+struct tconv_device_layer {
+    tconv_device *device;
+    tconv_plan *plan;
+    tconv_epilogue epilogue;
+    tconv_type type[VECTORS]; /* of the vectors, also of absent ones */
+    pthread_mutex_t mutex;    /* guards the pointer below */
+    struct weights *weights;
+};
+
+static void drop_weights(struct weights *w)
+{
+    if (w == NULL || atomic_fetch_sub(&w->owners, 1) > 1) return;
+    tconv_packed_filter_release(w->filter);
+    for (int i = 0; i < VECTORS; i++)
+        if (w->vector[i].memory != NULL) clReleaseMemObject(w->vector[i].memory);
+    if (w->packed != NULL) clReleaseEvent(w->packed);
+    free(w);
+}
+
+/* The layer's weights, which stay until drop_weights. */
+static struct weights *use_weights(tconv_device_layer *layer)
+{
+    pthread_mutex_lock(&layer->mutex);
+    struct weights *w = layer->weights;
+    atomic_fetch_add(&w->owners, 1);
+    pthread_mutex_unlock(&layer->mutex);
+    return w;
+}
+
+static bool wants(const tconv_epilogue *epilogue, int vector)
+{
+    return vector == BIAS    ? epilogue->bias
+           : vector == SCALE ? epilogue->scale
+                             : tconv_activation_has_slope(epilogue->activation);
+}
+
+/* ---- weights ---- */
+
+/* One tensor of the caller's structure. */
+struct source {
+    const char *name;
+    const void *array;
+    const tconv_buffer *buffer;
+};
+
+/* The caller's tensors: the vectors, then the filter. */
+enum { FILTER = VECTORS, SOURCES };
+
+static void list_sources(const tconv_weights *given, struct source sources[SOURCES])
+{
+    sources[BIAS] = (struct source){"bias", given->bias, &given->bias_buffer};
+    sources[SCALE] = (struct source){"scale", given->scale, &given->scale_buffer};
+    sources[SLOPE] = (struct source){"slope", given->slope, &given->slope_buffer};
+    sources[FILTER] = (struct source){"filter", given->filter, &given->filter_buffer};
+}
+
+static tconv_status check_sources(const tconv_epilogue *epilogue,
+                                  const struct source sources[SOURCES], tconv_error *error)
+{
+    for (int i = 0; i < SOURCES; i++) {
+        const struct source *s = &sources[i];
+        const bool given = s->array != NULL || s->buffer->memory != NULL;
+        if (s->array != NULL && s->buffer->memory != NULL)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "weights.%s and weights.%s_buffer are both given: leave one out",
+                              s->name, s->name);
+        if (i == FILTER && !given)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "weights.filter is NULL, and weights.filter_buffer is absent");
+        if (i == FILTER || given == wants(epilogue, i)) continue;
+        const char *value = i == SLOPE ? tconv_activation_name(epilogue->activation)
+                            : given    ? "false"
+                                       : "true";
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "weights.%s is %s, but options.epilogue.%s is %s: change one of them",
+                          s->name, given ? "given" : "NULL", i == SLOPE ? "activation" : s->name,
+                          value);
+    }
+    return TCONV_OK;
+}
+
+/* Makes a buffer with a copy of a host array, or adds an owner to the caller's buffer. */
+static tconv_status take_source(const tconv_device_layer *layer, const struct source *source,
+                                uint64_t bytes, tconv_buffer *out, tconv_error *error)
+{
+    cl_int code;
+    tconv_buffer taken = *source->buffer;
+    if (source->array == NULL) {
+        code = clRetainMemObject(taken.memory);
+    } else {
+        taken.memory = clCreateBuffer(tconv_device_context(layer->device),
+                                      CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, (size_t)bytes,
+                                      (void *)(uintptr_t)source->array, &code);
+        taken.offset = 0;
+    }
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(
+            error, code, source->array == NULL ? "clRetainMemObject" : "clCreateBuffer",
+            "taking weights.%s of %llu bytes", source->name, (unsigned long long)bytes);
+    *out = taken;
+    return TCONV_OK;
+}
+
+static tconv_status take_vectors(const tconv_device_layer *layer,
+                                 const struct source sources[SOURCES], struct weights *w,
+                                 tconv_error *error)
+{
+    const tconv_geometry *g = tconv_plan_geometry(layer->plan);
+    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    tconv_status status = TCONV_OK;
+    for (int i = 0; i < VECTORS && status == TCONV_OK; i++) {
+        const uint64_t bytes = channels * tconv_type_size(layer->type[i]);
+        w->type[i] = layer->type[i];
+        if (!wants(&layer->epilogue, i)) continue;
+        status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
+        if (status == TCONV_OK && sources[i].array != NULL) w->bytes += bytes;
+    }
+    return status;
+}
+
+/* Enqueues the packing of new weights, and flushes the queue: executions on other queues may wait
+ * for it. */
+static tconv_status pack(const tconv_device_layer *layer, cl_command_queue queue,
+                         const struct source *filter, cl_uint wait_count, const cl_event *wait,
+                         struct weights *w, tconv_error *error)
+{
+    tconv_buffer from = {NULL, 0};
+    tconv_status status = tconv_packed_filter_create(layer->plan, NULL, 0, &w->filter, error);
+    if (status != TCONV_OK) return status;
+    w->bytes += tconv_plan_filter_bytes(layer->plan);
+    status =
+        take_source(layer, filter, tconv_plan_geometry(layer->plan)->filter_bytes, &from, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_packed_filter_enqueue_pack(w->filter, queue, from.memory, from.offset,
+                                              wait_count, wait, &w->packed, error);
+    clReleaseMemObject(from.memory);
+    if (status != TCONV_OK) return status;
+    const cl_int code = clFlush(queue);
+    return code == CL_SUCCESS ? TCONV_OK
+                              : tconv_fail_opencl(error, code, "clFlush", "packing weights");
+}
+
+static tconv_status make_weights(const tconv_device_layer *layer, cl_command_queue queue,
+                                 const tconv_weights *given, cl_uint wait_count,
+                                 const cl_event *wait, struct weights **out, tconv_error *error)
+{
+    tconv_weights own = TCONV_WEIGHTS_INIT;
+    struct source sources[SOURCES];
+    tconv_status status = tconv_struct_read(TCONV_SIZED_WEIGHTS, given, &own, error);
+    if (status != TCONV_OK) return status;
+    list_sources(&own, sources);
+    if ((status = check_sources(&layer->epilogue, sources, error)) != TCONV_OK) return status;
+    struct weights *w = calloc(1, sizeof *w);
+    if (w == NULL) return tconv_fail_memory(error, sizeof *w, "making the weights of a layer");
+    atomic_init(&w->owners, 1);
+    atomic_init(&w->ready, false);
+    if ((status = take_vectors(layer, sources, w, error)) != TCONV_OK ||
+        (status = pack(layer, queue, &sources[FILTER], wait_count, wait, w, error)) != TCONV_OK)
+        drop_weights(w);
+    else
+        *out = w;
+    return status;
+}
+
+/* ---- layers ---- */
+
+/* Makes a layer without weights. */
+static tconv_status make_layer(tconv_device *device, const tconv_problem *problem,
+                               const tconv_plan_options *options, tconv_device_layer **out,
+                               tconv_error *error)
+{
+    tconv_plan *plan;
+    tconv_status status = tconv_plan_create(device, problem, options, &plan, error);
+    if (status != TCONV_OK) return status;
+    tconv_device_layer *layer = calloc(1, sizeof *layer);
+    if (layer == NULL || pthread_mutex_init(&layer->mutex, NULL) != 0) {
+        free(layer);
+        tconv_plan_release(plan);
+        return tconv_fail_memory(error, sizeof *layer, "making a layer");
+    }
+    tconv_device_retain(device);
+    layer->device = device;
+    layer->plan = plan;
+    layer->epilogue = options->epilogue;
+    layer->type[BIAS] = tconv_bias_type(&options->epilogue, tconv_plan_geometry(plan)->output_type);
+    layer->type[SCALE] = layer->type[SLOPE] = tconv_scale_type(problem->data_type);
+    *out = layer;
+    return TCONV_OK;
+}
+
+/* Reads the caller's structures. `options` may be NULL. */
+static tconv_status read_request(const tconv_problem *given_problem,
+                                 const tconv_plan_options *given_options, tconv_problem *problem,
+                                 tconv_plan_options *options, tconv_error *error)
+{
+    if (given_problem == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "problem is NULL");
+    *problem = (tconv_problem)TCONV_PROBLEM_INIT;
+    *options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
+    const tconv_status status =
+        tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, problem, error);
+    if (status != TCONV_OK) return status;
+    return tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, options, error);
+}
+
+tconv_status tconv_device_layer_create(tconv_device *device, cl_command_queue queue,
+                                       const tconv_problem *given_problem,
+                                       const tconv_plan_options *given_options,
+                                       const tconv_weights *weights, tconv_device_layer **out,
+                                       tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL || weights == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL    ? "device"
+                          : weights == NULL ? "weights"
+                                            : "out");
+    tconv_problem problem;
+    tconv_plan_options options;
+    tconv_device_layer *layer;
+    tconv_status status;
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = read_request(given_problem, given_options, &problem, &options, error)) !=
+            TCONV_OK ||
+        (status = make_layer(device, &problem, &options, &layer, error)) != TCONV_OK)
+        return status;
+    if ((status = make_weights(layer, queue, weights, 0, NULL, &layer->weights, error)) == TCONV_OK)
+        status = tconv_wait(layer->weights->packed, error);
+    if (status != TCONV_OK) {
+        tconv_device_layer_release(layer);
+        return status;
+    }
+    atomic_store(&layer->weights->ready, true);
+    *out = layer;
+    return TCONV_OK;
+}
+
+/* Checks that a layer may use weights that were made for another one. */
+static tconv_status check_shared(const tconv_device_layer *layer, const struct weights *w,
+                                 tconv_error *error)
+{
+    static const char *const names[VECTORS] = {"bias", "scale", "slope"};
+    if (!tconv_packed_filter_fits(w->filter, layer->plan))
+        return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                          "the filter of layer is packed for other channels, taps, types or "
+                          "another algorithm than this problem and its algorithm %s need: make a "
+                          "layer with weights of its own",
+                          tconv_plan_algorithm(layer->plan));
+    for (int i = 0; i < VECTORS; i++) {
+        const bool has = w->vector[i].memory != NULL, wanted = wants(&layer->epilogue, i);
+        if (has != wanted)
+            return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                              "layer has %s %s, but options.epilogue says otherwise",
+                              has ? "a" : "no", names[i]);
+        if (has && w->type[i] != layer->type[i])
+            return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                              "the %s of layer is of type %s, but this problem needs %s", names[i],
+                              tconv_type_name(w->type[i]), tconv_type_name(layer->type[i]));
+    }
+    return TCONV_OK;
+}
+
+tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_problem *given_problem,
+                                      const tconv_plan_options *given_options,
+                                      tconv_device_layer **out, tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    enum { TILE = 200 };
+    char algorithm[TILE];
+    if (from == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          from == NULL ? "layer" : "out");
+    tconv_problem problem;
+    tconv_plan_options options;
+    tconv_device_layer *layer;
+    tconv_status status;
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = read_request(given_problem, given_options, &problem, &options, error)) !=
+            TCONV_OK ||
+        (status = make_layer(from->device, &problem, &options, &layer, error)) != TCONV_OK)
+        return status;
+    layer->weights = use_weights(from);
+    if (!tconv_packed_filter_fits(layer->weights->filter, layer->plan) &&
+        (options.algorithm == NULL || strcmp(options.algorithm, "auto") == 0)) {
+        tconv_device_layer_release(layer);
+        const int length =
+            snprintf(algorithm, sizeof algorithm, "%s ", tconv_plan_algorithm(from->plan));
+        tconv_plan_tile(from->plan, algorithm + length, sizeof algorithm - (size_t)length);
+        options.algorithm = algorithm;
+        status = make_layer(from->device, &problem, &options, &layer, error);
+        if (status != TCONV_OK) return status;
+        layer->weights = use_weights(from);
+    }
+    if ((status = check_shared(layer, layer->weights, error)) != TCONV_OK)
+        tconv_device_layer_release(layer);
+    else
+        *out = layer;
+    return status;
+}
+
+void tconv_device_layer_release(tconv_device_layer *layer)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (layer == NULL || tconv_process_forked()) return;
+    drop_weights(layer->weights);
+    tconv_plan_release(layer->plan);
+    tconv_device_release(layer->device);
+    pthread_mutex_destroy(&layer->mutex);
+    free(layer);
+}
+
+tconv_status tconv_device_layer_set_weights(tconv_device_layer *layer, cl_command_queue queue,
+                                            const tconv_weights *weights, cl_uint wait_count,
+                                            const cl_event *wait, cl_event *done,
+                                            tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (layer == NULL || weights == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          layer == NULL ? "layer" : "weights");
+    struct weights *made;
+    tconv_status status;
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = make_weights(layer, queue, weights, wait_count, wait, &made, error)) != TCONV_OK)
+        return status;
+    const cl_int code = done == NULL ? CL_SUCCESS : clRetainEvent(made->packed);
+    if (code != CL_SUCCESS) {
+        drop_weights(made);
+        return tconv_fail_opencl(error, code, "clRetainEvent", "packing weights");
+    }
+    if (done != NULL) *done = made->packed;
+    pthread_mutex_lock(&layer->mutex);
+    struct weights *before = layer->weights;
+    layer->weights = made;
+    pthread_mutex_unlock(&layer->mutex);
+    drop_weights(before);
+    return TCONV_OK;
+}
+
+/* ---- executions ---- */
+
+/* What an execution waits for besides the caller's wait list. */
+struct extra {
+    cl_uint count;
+    cl_event event[2];
+};
+
+/* Adds the packing of the weights, if it has not ended. */
+static tconv_status wait_for_weights(struct weights *w, struct extra *extra, tconv_error *error)
+{
+    cl_int state = CL_QUEUED;
+    if (atomic_load(&w->ready)) return TCONV_OK;
+    const cl_int code =
+        clGetEventInfo(w->packed, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetEventInfo",
+                                 "asking whether the weights are packed");
+    if (state < 0)
+        return tconv_fail_opencl(error, state, "the command", "packing the weights of the layer");
+    if (state == CL_COMPLETE)
+        atomic_store(&w->ready, true);
+    else
+        extra->event[extra->count++] = w->packed;
+    return TCONV_OK;
+}
+
+/* tconv_plan_enqueue with a longer wait list. */
+static tconv_status enqueue_behind(const tconv_plan *plan, cl_command_queue queue,
+                                   const tconv_args *args, cl_uint wait_count, const cl_event *wait,
+                                   const struct extra *extra, cl_event *done, tconv_error *error)
+{
+    if (extra->count == 0 || (wait_count == 0) != (wait == NULL)) /* the latter is refused */
+        return tconv_plan_enqueue(plan, queue, args, wait_count, wait, done, error);
+    const size_t given = wait_count * sizeof *wait, more = extra->count * sizeof *wait;
+    cl_event *all = malloc(given + more);
+    if (all == NULL) return tconv_fail_memory(error, given + more, "enqueueing a layer");
+    if (given != 0) memcpy(all, wait, given);
+    memcpy(all + wait_count, extra->event, more);
+    const tconv_status status =
+        tconv_plan_enqueue(plan, queue, args, wait_count + extra->count, all, done, error);
+    free(all);
+    return status;
+}
+
+/* Enqueues an execution in a workspace of the pool. */
+static tconv_status enqueue_pooled(const tconv_device_layer *layer, cl_command_queue queue,
+                                   tconv_args *args, cl_uint wait_count, const cl_event *wait,
+                                   struct extra *extra, cl_event *done, tconv_error *error)
+{
+    struct tconv_workspace *workspace;
+    tconv_status status = tconv_workspace_take(
+        layer->device, tconv_plan_workspace_bytes(layer->plan), queue, &workspace, error);
+    if (status != TCONV_OK) return status;
+    args->workspace.memory = workspace->memory;
+    if (workspace->last != NULL) extra->event[extra->count++] = workspace->last;
+    cl_event end = NULL;
+    status = enqueue_behind(layer->plan, queue, args, wait_count, wait, extra, &end, error);
+    if (status == TCONV_OK && done != NULL) {
+        *done = end;
+        if (clRetainEvent(end) != CL_SUCCESS) end = NULL; /* the pool does without this workspace */
+    }
+    tconv_workspace_give_back(layer->device, workspace, end);
+    return status;
+}
+
+tconv_status tconv_device_layer_enqueue(tconv_device_layer *layer, cl_command_queue queue,
+                                        const tconv_buffer *data, const tconv_buffer *output,
+                                        const tconv_buffer *residual, cl_uint wait_count,
+                                        const cl_event *wait, cl_event *done, tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    const char *missing = layer == NULL    ? "layer"
+                          : queue == NULL  ? "queue"
+                          : data == NULL   ? "data"
+                          : output == NULL ? "output"
+                                           : NULL;
+    if (missing != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", missing);
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
+    struct weights *w = use_weights(layer);
+    struct extra extra = {0};
+    tconv_args args = TCONV_ARGS_INIT;
+    args.filter = w->filter;
+    args.data = *data;
+    args.output = *output;
+    args.bias = w->vector[BIAS];
+    args.scale = w->vector[SCALE];
+    args.slope = w->vector[SLOPE];
+    if (residual != NULL) args.residual = *residual;
+    if ((status = wait_for_weights(w, &extra, error)) == TCONV_OK)
+        status =
+            tconv_plan_workspace_bytes(layer->plan) == 0
+                ? enqueue_behind(layer->plan, queue, &args, wait_count, wait, &extra, done, error)
+                : enqueue_pooled(layer, queue, &args, wait_count, wait, &extra, done, error);
+    drop_weights(w);
+    return status;
+}
+
+/* ---- questions ---- */
+
+const tconv_plan *tconv_device_layer_plan(const tconv_device_layer *layer)
+{
+    return layer == NULL ? NULL : layer->plan;
+}
+
+uint64_t tconv_device_layer_bytes(const tconv_device_layer *layer)
+{
+    if (layer == NULL) return 0;
+    struct weights *w = use_weights((tconv_device_layer *)(uintptr_t)layer); /* for its lock */
+    const uint64_t bytes = w->bytes;
+    drop_weights(w);
+    return bytes;
+}
