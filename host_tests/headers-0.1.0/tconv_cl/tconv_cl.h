@@ -9,6 +9,7 @@
  *   device.h    devices (device_info.h: what the library uses of one)
  *   cache.h     compiled programs and search results on disk, or exported as a blob
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
+ *   trace.h     a callback that hears of plans, compilations, launches and fallbacks
  *   session.h   upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
@@ -47,6 +48,7 @@
 #include "session.h"
 #include "slabs.h"
 #include "status.h"
+#include "trace.h"
 #include "version.h"
 
 #endif
