@@ -64,6 +64,24 @@ static void set_up_divided(struct setup *s, const struct device *d, const char *
     pack(s);
 }
 
+/* The pieces that were enqueued one after the other since the last first one. */
+struct pieces {
+    int number, of;
+    size_t end; /* one behind the last global id */
+    bool wrong;
+};
+
+static void follow_pieces(void *context, const tconv_trace_event *event)
+{
+    struct pieces *p = context;
+    if (event->piece == 0) *p = (struct pieces){.wrong = p->wrong};
+    p->wrong = p->wrong || event->kind != TCONV_TRACE_LAUNCH || event->piece != p->number ||
+               event->offset[0] != p->end;
+    p->number++;
+    p->of = event->pieces;
+    p->end += event->global[0];
+}
+
 static void refuse_each_command(struct setup *s, const float *results)
 {
     const int last_pieces = s->plan->kernel_plan.run[s->plan->kernel_plan.run_count - 1].pieces;
@@ -109,6 +127,19 @@ static void refused_pieces_leave_results_or_what_was_there(void **state)
             assert_non_null(results);
             memcpy(results, s.tensors.output, s.output_bytes);
             refuse_each_command(&s, results);
+
+            struct pieces pieces = {.number = 0};
+            const struct tconv_launch *last =
+                &s.plan->kernel_plan.run[s.plan->kernel_plan.run_count - 1];
+            tconv_device_set_trace(devices[i].device, follow_pieces, &pieces, NULL);
+            mark_output(&s);
+            enqueue(&s);
+            assert_int_equal(count_results(&s, results), s.tensors.output_count);
+            assert_false(pieces.wrong);
+            assert_true(pieces.of == last->pieces && pieces.number == last->pieces);
+            assert_int_equal(pieces.end, last->global[0]);
+            refuse_each_command(&s, results);
+            tconv_device_set_trace(devices[i].device, NULL, NULL, NULL);
             free(results);
             tear_down(&s);
         }

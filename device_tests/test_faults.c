@@ -78,6 +78,7 @@ static void read_output(void)
 
 /* Plan, pack and enqueue with one algorithm on the caller's own buffers and queue. */
 static const char *algorithm;
+static tconv_trace_callback callback; /* or NULL */
 static struct outcome plans(void)
 {
     struct outcome o = {.status = TCONV_OK};
@@ -91,6 +92,7 @@ static struct outcome plans(void)
     cl_event packed = NULL;
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
+    if (o.status == TCONV_OK) tconv_device_set_trace(device, callback, NULL, NULL);
     if (o.status == TCONV_OK)
         o.status = tconv_plan_create(device, &p, &plan_options, &plan, &o.error);
     if (o.status == TCONV_OK)
@@ -121,6 +123,26 @@ static struct outcome plans_by_choice(void)
 {
     algorithm = NULL;
     return plans();
+}
+
+/* Every event of tracing has what its kind promises, also after a failure. */
+static void expect_event(void *nothing, const tconv_trace_event *event)
+{
+    (void)nothing;
+    const bool launch = event->kind == TCONV_TRACE_LAUNCH;
+    assert_true(event->begin_ns <= event->end_ns);
+    assert_true(launch == (event->event != NULL) && launch == (event->queue != NULL));
+    assert_true((event->plan != NULL) == (launch || event->kind == TCONV_TRACE_PLAN));
+    if (event->kind == TCONV_TRACE_PASSED_OVER) assert_true(event->message[0] != '\0');
+}
+
+static struct outcome traced_plans(void)
+{
+    algorithm = NULL;
+    callback = expect_event;
+    const struct outcome o = plans();
+    callback = NULL;
+    return o;
 }
 
 static struct outcome host_runs(void)
@@ -399,7 +421,8 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     fault_arm(call, n, code);
     const struct outcome o = scenario();
     const bool failed = fault_disarm();
-    if (scenario == plans_by_name || scenario == plans_by_choice || scenario == device_layers)
+    if (scenario == plans_by_name || scenario == plans_by_choice || scenario == device_layers ||
+        scenario == traced_plans)
         read_output();
     expect_nothing_alive(what, before);
     if (!failed) {
@@ -459,6 +482,7 @@ static void plans_that_fail(void **state)
     (void)state;
     fail_everywhere("plan, pack, enqueue", plans_by_name, TCONV_OK, true);
     fail_everywhere("the library's choice", plans_by_choice, TCONV_OK, false);
+    fail_everywhere("plan, pack, enqueue, traced", traced_plans, TCONV_OK, false);
 }
 
 static void host_runs_that_fail(void **state)
@@ -543,6 +567,22 @@ static const char *choice_of(tconv_plan *plan, char *passed_over)
     return name;
 }
 
+/* What was heard of the algorithm that was passed over last. */
+struct passed_over {
+    int count;
+    char algorithm[100], problem[500], message[1000];
+};
+
+static void hear_passed_over(void *to, const tconv_trace_event *event)
+{
+    struct passed_over *heard = to;
+    if (event->kind != TCONV_TRACE_PASSED_OVER) return;
+    heard->count++;
+    snprintf(heard->algorithm, sizeof heard->algorithm, "%s", event->algorithm);
+    snprintf(heard->problem, sizeof heard->problem, "%s", event->problem);
+    snprintf(heard->message, sizeof heard->message, "%s", event->message);
+}
+
 /* One failure while the library chooses; `usual` is what it takes without one. */
 static void choose_with(const char *call, cl_int code, const char *usual)
 {
@@ -550,7 +590,9 @@ static void choose_with(const char *call, cl_int code, const char *usual)
     tconv_device *device = new_device();
     tconv_plan *plan = NULL;
     tconv_error error;
-    char text[2000];
+    char text[2000], problem[500];
+    struct passed_over heard = {.count = 0};
+    tconv_device_set_trace(device, hear_passed_over, &heard, NULL);
     fault_arm(fault_call_named(call), 1, code);
     const tconv_status status = tconv_plan_create(device, &p, NULL, &plan, &error);
     assert_true(fault_disarm());
@@ -559,7 +601,13 @@ static void choose_with(const char *call, cl_int code, const char *usual)
         assert_string_not_equal(choice_of(plan, text), usual);
         assert_int_equal(strncmp(text, usual, strlen(usual)), 0);
         assert_non_null(strstr(text, call));
+        tconv_problem_text(&p, problem, sizeof problem);
+        assert_int_equal(heard.count, 1);
+        assert_string_equal(heard.algorithm, usual);
+        assert_string_equal(heard.problem, problem);
+        assert_non_null(strstr(heard.message, call));
     } else {
+        assert_int_equal(heard.count, 0);
         if (status == TCONV_OK) fail_msg("%s fails with %d: no error", call, code);
         assert_int_equal(error.opencl_code, code);
         assert_non_null(strstr(error.message, call));
@@ -673,6 +721,8 @@ static void a_tile_that_spills_is_left(void **state)
         int answers;
         char *tile;
     } runs[] = {{0, first}, {1, other}, {1000, last}};
+    struct passed_over heard = {.count = 0};
+    tconv_device_set_trace(device, hear_passed_over, &heard, NULL);
     for (int i = 0; i < 3; i++) {
         fault_spill(runs[i].answers);
         if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)
@@ -684,6 +734,8 @@ static void a_tile_that_spills_is_left(void **state)
     fault_spill(-1);
     assert_string_not_equal(first, other);
     assert_string_equal(first, last);
+    assert_int_equal(heard.count, 1);
+    assert_string_equal(heard.message, "its kernel spills registers");
     tconv_device_release(device);
 }
 

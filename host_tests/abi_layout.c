@@ -69,6 +69,20 @@ const struct abi_entry TABLE[] = {
     GROWING(tconv_plan_options, search_context),
     TCONV_PLAN_OPTIONS_MEMBERS(OPTION)
 
+    GROWING(tconv_trace_event, local),
+    MEMBER(tconv_trace_event, kind), MEMBER(tconv_trace_event, piece),
+    MEMBER(tconv_trace_event, pieces), MEMBER(tconv_trace_event, begin_ns),
+    MEMBER(tconv_trace_event, end_ns), MEMBER(tconv_trace_event, device),
+    MEMBER(tconv_trace_event, plan), MEMBER(tconv_trace_event, problem),
+    MEMBER(tconv_trace_event, algorithm), MEMBER(tconv_trace_event, tile),
+    MEMBER(tconv_trace_event, name), MEMBER(tconv_trace_event, source),
+    MEMBER(tconv_trace_event, options), MEMBER(tconv_trace_event, message),
+    MEMBER(tconv_trace_event, queue), MEMBER(tconv_trace_event, event),
+    MEMBER(tconv_trace_event, offset), MEMBER(tconv_trace_event, global),
+    MEMBER(tconv_trace_event, local),
+    VALUE(TCONV_TRACE_PLAN), VALUE(TCONV_TRACE_PASSED_OVER), VALUE(TCONV_TRACE_PROGRAM),
+    VALUE(TCONV_TRACE_LAUNCH), VALUE(TCONV_TRACE_FALLBACK),
+
     GROWING(tconv_choice, best_ms),
     MEMBER(tconv_choice, source), MEMBER(tconv_choice, candidates), MEMBER(tconv_choice, model_ms),
     MEMBER(tconv_choice, best_ms),

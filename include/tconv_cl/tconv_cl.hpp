@@ -234,6 +234,11 @@ class device : public owner<tconv_device, tconv_device_release>
         const tconv_status status = tconv_device_create(context, id, &made, &e);
         return take(status, made);
     }
+    /* tconv_device_set_trace. The callback must not throw. */
+    tconv_status set_trace(tconv_trace_callback callback, void *context, tconv_error &e) noexcept
+    {
+        return tconv_device_set_trace(get(), callback, context, &e);
+    }
     /* tconv_device_properties; not of an empty object. */
     const tconv_device_info &properties() const noexcept
     {
@@ -246,6 +251,12 @@ class device : public owner<tconv_device, tconv_device_release>
     {
         tconv_error e;
         check(create(context, id, e), e);
+    }
+    /* tconv_device_set_trace, with exceptions. The callback must not throw. */
+    void set_trace(tconv_trace_callback callback, void *context)
+    {
+        tconv_error e;
+        check(set_trace(callback, context, e), e);
     }
 #endif
 };

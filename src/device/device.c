@@ -57,14 +57,17 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     const bool replaced = folder[0] != '\0';
     tconv_device *device = calloc(1, sizeof *device);
     char *kernel_dir = replaced ? strdup(folder) : NULL;
-    if (device == NULL || (replaced && kernel_dir == NULL) ||
-        pthread_mutex_init(&device->lock, NULL) != 0) {
+    const bool locked = device != NULL && (!replaced || kernel_dir != NULL) &&
+                        pthread_mutex_init(&device->lock, NULL) == 0;
+    if (!locked || !tconv_trace_init(&device->tracing)) {
+        if (locked) pthread_mutex_destroy(&device->lock);
         free(device);
         free(kernel_dir);
         return tconv_fail_memory(error, sizeof *device, "creating a device object");
     }
     const cl_int code = clRetainContext(context);
     if (code != CL_SUCCESS) {
+        tconv_trace_destroy(&device->tracing);
         pthread_mutex_destroy(&device->lock);
         free(device);
         free(kernel_dir);
@@ -104,6 +107,7 @@ void tconv_device_release(tconv_device *device)
     }
     free(device->machine);
     clReleaseContext(device->context);
+    tconv_trace_destroy(&device->tracing);
     pthread_mutex_destroy(&device->lock);
     free(device->kernel_dir);
     free(device->identity);

@@ -5,6 +5,7 @@
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 
 #include "device/device.h"
+#include "device/trace.h"
 #include "tconv_cl/problem.h"
 
 #include <pthread.h>
@@ -36,6 +37,21 @@ struct tconv_verdict {
     char probe[];
 };
 
+/* The callback of tconv_device_set_trace. */
+struct tconv_tracing {
+    atomic_bool on; /* whether there is a callback: all that calls read while there is none */
+    pthread_mutex_t lock;
+    pthread_cond_t ended; /* a call of a callback has ended */
+    tconv_trace_callback callback;
+    void *context;
+    uint64_t version;                      /* counts the callbacks that were set */
+    struct tconv_trace_call *first, *last; /* the calls that run, the oldest first */
+};
+
+/* False without memory. */
+bool tconv_trace_init(struct tconv_tracing *tracing);
+void tconv_trace_destroy(struct tconv_tracing *tracing);
+
 struct tconv_device {
     atomic_int owners;
     cl_context context;
@@ -58,6 +74,7 @@ struct tconv_device {
     struct tconv_workspace *workspaces; /* that no call has taken (workspace.h) */
     int workspace_count;                /* taken ones included */
     uint64_t workspace_bytes;           /* the same */
+    struct tconv_tracing tracing;
 };
 
 /* Finds the program with this key in the list, retains it and marks it as used. NULL if there is

@@ -66,20 +66,24 @@ static tconv_status build(const tconv_device *device, const char *name, const ch
     return status;
 }
 
-tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
-                                  cl_program *program, tconv_error *error)
+/* Gets a program; `*source` says from where. */
+static tconv_status get_program(tconv_device *device, const char *name, const char *options,
+                                cl_program *program, const char **source, tconv_error *error)
 {
     const size_t size = strlen(name) + strlen(options) + 2;
     char *key = malloc(size);
     if (key == NULL) return tconv_fail_memory(error, size, "building a program");
     snprintf(key, size, "%s %s", name, options);
     *program = tconv_program_find(device, key);
+    *source = "memory";
     if (*program != NULL) {
         free(key);
         return TCONV_OK;
     }
     *program = tconv_program_load(device, key);
+    *source = "disk";
     if (*program == NULL) {
+        *source = "compiler";
         const tconv_status status = build(device, name, options, program, error);
         if (status != TCONV_OK) {
             free(key);
@@ -88,4 +92,23 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
         tconv_program_store(device, key, *program);
     }
     return tconv_program_keep(device, key, program, error);
+}
+
+tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
+                                  cl_program *program, tconv_error *error)
+{
+    const char *source = NULL;
+    if (!tconv_traced(device)) return get_program(device, name, options, program, &source, error);
+    tconv_error own = {TCONV_OK, 0, ""};
+    const uint64_t begin = tconv_trace_now();
+    const tconv_status status = get_program(device, name, options, program, &source, &own);
+    tconv_trace(device, (tconv_trace_event){.kind = TCONV_TRACE_PROGRAM,
+                                            .begin_ns = begin,
+                                            .end_ns = tconv_trace_now(),
+                                            .name = name,
+                                            .source = source,
+                                            .options = options,
+                                            .message = status == TCONV_OK ? NULL : own.message});
+    if (status != TCONV_OK && error != NULL) *error = own;
+    return status;
 }

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
+#include "plan/plan_trace.h"
 #include "plan/search_text.h"
 #include "plan/unit.h"
 
@@ -72,7 +73,12 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
         if (tile->cost > DEAREST * first.cost) break;
         bool made;
         const tconv_status status = make_other_tile(plan, tile, &made, error);
-        if (status != TCONV_OK || (made && tconv_plan_private_bytes(plan) == 0)) return status;
+        if (status != TCONV_OK) return status;
+        if (made && tconv_plan_private_bytes(plan) == 0) {
+            if (tconv_traced(plan->device))
+                tconv_trace_passed_over(plan, &first, "its kernel spills registers");
+            return TCONV_OK;
+        }
         tried++;
     }
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
@@ -113,7 +119,7 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         }
         if (excluded == 0) first = own;
         excluded |= 1u << tconv_algorithm_index(candidate.algorithm);
-        status = tconv_plan_pass_over(plan, candidate.algorithm, own.message, error);
+        status = tconv_plan_pass_over(plan, &candidate, own.message, error);
         if (status != TCONV_OK) return status;
     }
 }
@@ -130,7 +136,12 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     *found = text != NULL && tconv_search_text_read(text, &pattern, choice);
     free(text);
     if (!*found) return TCONV_OK;
-    return choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
+    const tconv_status status =
+        choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
+    if (status == TCONV_OK && !*found && tconv_traced(plan->device))
+        tconv_trace_passed_over(plan, &(struct tconv_candidate){.algorithm = pattern.algorithm},
+                                reason.text);
+    return status;
 }
 
 /* Makes a candidate that was recorded or timed. If it is unfit, it is passed over, and `*made` is
@@ -143,7 +154,7 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     *made = status == TCONV_OK;
     if (*made) plan->choice = *choice;
     if (!*made && tconv_kernel_is_unfit(&own))
-        return tconv_plan_pass_over(plan, candidate->algorithm, own.message, error);
+        return tconv_plan_pass_over(plan, candidate, own.message, error);
     if (!*made && error != NULL) *error = own;
     return status;
 }

@@ -2,6 +2,7 @@
 /* Enqueues a plan: checks the caller's arguments, then enqueues the kernel plan's launches one
  * after another. Allocates nothing. */
 #include "plan/plan_internal.h"
+#include "plan/plan_trace.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
@@ -171,23 +172,17 @@ static uint64_t bytes_of(const struct tconv_bindings *bindings)
     return bytes;
 }
 
-/* Enqueues piece number `piece` of a launch. */
-static cl_int enqueue_piece(const struct tconv_launch *launch, cl_kernel kernel,
-                            cl_command_queue queue, int piece, cl_uint wait_count,
-                            const cl_event *wait, cl_event *event)
+/* Piece number `piece` of a launch. */
+static struct tconv_piece piece_of(const struct tconv_launch *launch, int piece)
 {
-    if (launch->pieces == 1)
-        return clEnqueueNDRangeKernel(queue, kernel, 3, NULL, launch->global, launch->local,
-                                      wait_count, wait, event);
+    const size_t *global = launch->global;
     const size_t pieces = (size_t)launch->pieces, number = (size_t)piece;
     const size_t groups = launch->global[0] / launch->local[0];
     const size_t begin = groups / pieces * number + groups % pieces * number / pieces,
                  end = groups / pieces * (number + 1) + groups % pieces * (number + 1) / pieces;
-    const size_t offset[] = {begin * launch->local[0], 0, 0};
-    const size_t global[] = {(end - begin) * launch->local[0], launch->global[1],
-                             launch->global[2]};
-    return clEnqueueNDRangeKernel(queue, kernel, 3, offset, global, launch->local, wait_count, wait,
-                                  event);
+    if (pieces == 1) return (struct tconv_piece){{0}, {global[0], global[1], global[2]}};
+    return (struct tconv_piece){{begin * launch->local[0], 0, 0},
+                                {(end - begin) * launch->local[0], global[1], global[2]}};
 }
 
 tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
@@ -198,6 +193,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     cl_int code = CL_SUCCESS;
     const char *call = "clEnqueueMarkerWithWaitList", *kernel = "nothing";
     cl_event before = NULL, event = NULL;
+    const bool traced = tconv_traced(plan->device);
     if (count == 0 && (done != NULL || wait_count > 0))
         code = clEnqueueMarkerWithWaitList(queue, wait_count, wait, &event);
     pthread_mutex_lock(
@@ -206,15 +202,25 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     for (int i = 0, piece = 0; i < count && code == CL_SUCCESS;) {
         const int pieces = launches[i].pieces;
         const bool first = i == 0 && piece == 0, last = i == count - 1 && piece == pieces - 1;
+        const struct tconv_piece extents = piece_of(&launches[i], piece);
+        const uint64_t begin = traced ? tconv_trace_now() : 0;
         kernel = launches[i].kernel;
         call = "clSetKernelArg";
-        if (piece == 0) code = set_arguments(plan, &launches[i], kernels[i], bindings);
+        if (piece == 0 || traced) code = set_arguments(plan, &launches[i], kernels[i], bindings);
         if (code != CL_SUCCESS) break;
         call = "clEnqueueNDRangeKernel";
-        code = enqueue_piece(&launches[i], kernels[i], queue, piece, first ? wait_count : 1,
-                             first ? wait : &before, last && done == NULL ? NULL : &event);
+        event = NULL;
+        code = clEnqueueNDRangeKernel(queue, kernels[i], 3, pieces == 1 ? NULL : extents.offset,
+                                      extents.global, launches[i].local, first ? wait_count : 1,
+                                      first ? wait : &before,
+                                      last && done == NULL && !traced ? NULL : &event);
         if (before != NULL) clReleaseEvent(before);
         before = NULL;
+        if (code == CL_SUCCESS && traced) { /* without the lock: another thread may set arguments */
+            pthread_mutex_unlock((pthread_mutex_t *)&plan->lock);
+            tconv_trace_launch(plan, &launches[i], piece, &extents, queue, event, begin);
+            pthread_mutex_lock((pthread_mutex_t *)&plan->lock);
+        }
         if (code == CL_SUCCESS && !last) before = event;
         if (++piece == pieces) {
             piece = 0;
@@ -229,7 +235,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     if (code != CL_SUCCESS) return tconv_fail_opencl(error, code, call, "enqueueing %s", kernel);
     if (done != NULL)
         *done = event;
-    else if (event != NULL && count == 0)
+    else if (event != NULL)
         clReleaseEvent(event);
     return TCONV_OK;
 }

@@ -192,7 +192,7 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
         tconv_plan_release(c->plan);
         c->plan = NULL;
         if (tconv_kernel_is_unfit(&own))
-            return tconv_plan_pass_over(plan, c->candidate.algorithm, own.message, error);
+            return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
         if (error != NULL) *error = own;
         return status;
     }

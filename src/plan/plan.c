@@ -3,6 +3,7 @@
  * candidate, the plan gets compiled kernels and their table. */
 #include "plan/machine_record.h"
 #include "plan/plan_internal.h"
+#include "plan/plan_trace.h"
 
 #include "base/addressable.h"
 #include "base/cancel.h"
@@ -322,6 +323,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
+    if (tconv_traced(device)) plan->problem = tconv_trace_problem(problem);
     *out = plan;
     return TCONV_OK;
 }
@@ -341,16 +343,18 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->request.workspace_limit = plan->request.workspace_limit;
     copy->request.math = plan->request.math;
     copy->request.machine = plan->request.machine;
+    if (plan->problem != NULL) copy->problem = strdup(plan->problem);
     *out = copy;
     return TCONV_OK;
 }
 
-tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_candidate *candidate,
                                   const char *why, tconv_error *error)
 {
-    char **kept = &plan->passed_over[tconv_algorithm_index(algorithm)];
+    char **kept = &plan->passed_over[tconv_algorithm_index(candidate->algorithm)];
     free(*kept);
     *kept = strdup(why);
+    if (tconv_traced(plan->device)) tconv_trace_passed_over(plan, candidate, why);
     if (*kept != NULL) return TCONV_OK;
     return tconv_fail_memory(error, strlen(why) + 1, "keeping why an algorithm was passed over");
 }
@@ -367,6 +371,7 @@ void tconv_plan_release(tconv_plan *plan)
     clear_algorithm(plan);
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
     free(plan->timed);
+    free(plan->problem);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);

@@ -32,7 +32,9 @@ struct tconv_plan {
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
-    struct tconv_kernel_plan kernel_plan;    /* without its table, which is in the buffer below */
+    char *problem; /* the text of the problem for tracing, from malloc; NULL if nothing was traced
+                      when the plan was made */
+    struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
     pthread_mutex_t
@@ -78,13 +80,18 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
  * registers. 0 if the device does not say. */
 uint64_t tconv_plan_private_bytes(const tconv_plan *plan);
 
-/* Records why an algorithm is not taken. */
-tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+/* Records why a candidate's algorithm is not taken. */
+tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_candidate *candidate,
                                   const char *why, tconv_error *error);
 
 /* True if an error says that a kernel does not build or cannot run on the device, now and later.
  * Missing memory or a lost device says nothing about the kernel. */
 bool tconv_kernel_is_unfit(const tconv_error *error);
+
+/* A piece of a launch: the first of its global ids, and its work-items. */
+struct tconv_piece {
+    size_t offset[3], global[3];
+};
 
 /* Enqueues `count` launches. The first waits for the wait list, each other one for the launch
  * before. Without launches, `done` is the event of a marker. */

@@ -44,7 +44,7 @@ tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candida
     plan->info.matrix_unit = TCONV_MATRIX_NONE;
     if (!needed) return TCONV_OK;
     return tconv_plan_pass_over(
-        plan, algorithm,
+        plan, candidate,
         "the device's matrix unit is not used: small problems of these element types came out "
         "wrong, or their kernels do not build or run",
         error);

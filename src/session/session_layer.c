@@ -34,8 +34,10 @@ struct kept_filter {
 struct tconv_session_layer {
     tconv_session *session;
     bool constant_filter, watch;
-    pthread_mutex_t mutex;              /* guards all members below except the counts of runs */
-    struct kept_plan *plan[MOST_PLANS]; /* the most recently used first */
+    pthread_mutex_t mutex; /* guards all members below except the counts of runs; recursive, because
+                              a trace callback may use the layer again while it makes a plan or
+                              packs a filter */
+    struct kept_plan *plan[MOST_PLANS];       /* the most recently used first */
     struct kept_filter *filter[MOST_FILTERS]; /* the most recently packed first */
     uint64_t plans_made;
     atomic_uint_least64_t runs, filters_packed;
@@ -73,6 +75,16 @@ static tconv_status make_plan(tconv_session *session, const struct tconv_session
     return TCONV_OK;
 }
 
+/* Under the lock: the place of the plan with this key, or else of the first free one. */
+static int plan_place(const tconv_session_layer *layer, const struct tconv_key *key)
+{
+    int place = 0;
+    while (place < MOST_PLANS && layer->plan[place] != NULL &&
+           !tconv_key_equal(&layer->plan[place]->key, key))
+        place++;
+    return place;
+}
+
 /* Finds or makes the plan of a call, which counts as used until drop_plan. The lock is held while
  * kernels compile, because other threads would compile the same kernels. */
 static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_session_call *call,
@@ -82,18 +94,18 @@ static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_ses
     struct kept_plan *found = NULL;
     const bool known = tconv_key_make(&call->problem, &call->options, &key);
     if (!known) return make_plan(layer->session, call, &key, out, error); /* the error */
-    int place = 0;
     tconv_status status = TCONV_OK;
     pthread_mutex_lock(&layer->mutex);
-    for (; place < MOST_PLANS && layer->plan[place] != NULL; place++) {
-        if (tconv_key_equal(&layer->plan[place]->key, &key)) {
-            found = layer->plan[place];
-            break;
-        }
-    }
+    int place = plan_place(layer, &key);
+    if (place < MOST_PLANS) found = layer->plan[place];
     if (found == NULL) {
         status = make_plan(layer->session, call, &key, &found, error);
         layer->plans_made += status == TCONV_OK;
+        place = plan_place(layer, &key);
+        if (status == TCONV_OK && place < MOST_PLANS && layer->plan[place] != NULL) {
+            drop_plan(found); /* a trace callback made the same one meanwhile */
+            found = layer->plan[place];
+        }
     }
     if (status == TCONV_OK) {
         if (place == MOST_PLANS) drop_plan(layer->plan[--place]);
@@ -154,6 +166,16 @@ static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
     }
 }
 
+/* Under the lock: the place of a filter that fits the plan, or else of the first free one. */
+static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan)
+{
+    int place = 0;
+    while (place < MOST_FILTERS && layer->filter[place] != NULL &&
+           !tconv_packed_filter_fits(layer->filter[place]->filter, plan))
+        place++;
+    return place;
+}
+
 /* Finds or packs the constant filter for the plan. The packed filter counts as used until
  * drop_filter. */
 static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
@@ -162,16 +184,12 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
 {
     tconv_status status = TCONV_OK;
     struct kept_filter *found = NULL;
-    int place = 0;
     XXH128_hash_t hash = {0, 0};
     if (layer->watch) hash = XXH3_128bits(weights, (size_t)tconv_plan_geometry(plan)->filter_bytes);
     pthread_mutex_lock(&layer->mutex);
     if (layer->watch) drop_other_filters(layer, hash);
-    for (; place < MOST_FILTERS && layer->filter[place] != NULL; place++)
-        if (tconv_packed_filter_fits(layer->filter[place]->filter, plan)) {
-            found = layer->filter[place];
-            break;
-        }
+    int place = filter_place(layer, plan);
+    if (place < MOST_FILTERS) found = layer->filter[place];
     if (found == NULL) {
         found = calloc(1, sizeof *found);
         status = found == NULL ? tconv_fail_memory(error, sizeof *found, "keeping a filter")
@@ -183,7 +201,11 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
         if (status == TCONV_OK && same) { /* not if the weights changed meanwhile */
             found->hash = hash;
             found->users = 1;
-            if (place == MOST_FILTERS) drop_filter(layer->filter[--place]);
+            place = filter_place(layer, plan);
+            if (place < MOST_FILTERS && layer->filter[place] != NULL)
+                drop_filter(layer->filter[place]); /* a trace callback packed it meanwhile */
+            else if (place == MOST_FILTERS)
+                drop_filter(layer->filter[--place]);
             memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);
             layer->filter[0] = found;
             atomic_fetch_add(&layer->filters_packed, 1);
@@ -300,6 +322,16 @@ tconv_status tconv_session_run(tconv_session *session, const tconv_problem *prob
     return status;
 }
 
+static bool make_recursive(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attributes;
+    if (pthread_mutexattr_init(&attributes) != 0) return false;
+    const bool made = pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) == 0 &&
+                      pthread_mutex_init(mutex, &attributes) == 0;
+    pthread_mutexattr_destroy(&attributes);
+    return made;
+}
+
 tconv_status tconv_session_layer_create(tconv_session *session, bool constant_filter,
                                         tconv_session_layer **out, tconv_error *error)
 {
@@ -307,7 +339,7 @@ tconv_status tconv_session_layer_create(tconv_session *session, bool constant_fi
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           session == NULL ? "session" : "out");
     tconv_session_layer *layer = calloc(1, sizeof *layer);
-    if (layer == NULL || pthread_mutex_init(&layer->mutex, NULL) != 0) {
+    if (layer == NULL || !make_recursive(&layer->mutex)) {
         free(layer);
         return tconv_fail_memory(error, sizeof *layer, "making a layer");
     }

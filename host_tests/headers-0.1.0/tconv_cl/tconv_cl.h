@@ -10,6 +10,7 @@
  *   cache.h     compiled programs and search results on disk, or exported as a blob
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
  *   device_layer.h  layers with their weights and workspace: the short form of plan.h
+ *   trace.h     a callback that hears of plans, compilations, launches and fallbacks
  *   session.h   upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
@@ -49,6 +50,7 @@
 #include "session.h"
 #include "slabs.h"
 #include "status.h"
+#include "trace.h"
 #include "version.h"
 
 #endif

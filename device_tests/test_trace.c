@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What trace.h promises: which events there are and what they say, threads, callbacks that call the
+ * library, and that a removed callback is never called again. test_faults.c and test_divided.c have
+ * failing calls and divided launches. */
+#include "setup.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { KIND_COUNT = TCONV_TRACE_FALLBACK + 1, TEXT = 1200, RUNS = 50, THREADS = 4 };
+
+/* What a callback heard: how many events of each kind, and the last one of each. */
+struct heard {
+    atomic_int count[KIND_COUNT];
+    char problem[KIND_COUNT][TEXT], algorithm[KIND_COUNT][TEXT], tile[KIND_COUNT][TEXT];
+    char name[KIND_COUNT][TEXT], source[KIND_COUNT][TEXT], message[KIND_COUNT][TEXT];
+    tconv_trace_event last[KIND_COUNT]; /* its texts are no longer valid */
+    cl_event launch;                    /* of the last launch, retained */
+    int compiled;                       /* programs whose source is the compiler */
+    int explained;                      /* length of what tconv_plan_explain says of the plan */
+};
+
+static void copy(char *to, const char *from)
+{
+    snprintf(to, TEXT, "%s", from == NULL ? "" : from);
+}
+
+static void hear(void *context, const tconv_trace_event *event)
+{
+    struct heard *h = context;
+    const int kind = (int)event->kind;
+    h->count[kind]++;
+    h->last[kind] = *event;
+    copy(h->problem[kind], event->problem);
+    copy(h->algorithm[kind], event->algorithm);
+    copy(h->tile[kind], event->tile);
+    copy(h->name[kind], event->name);
+    copy(h->source[kind], event->source);
+    copy(h->message[kind], event->message);
+    h->compiled += event->source != NULL && strcmp(event->source, "compiler") == 0;
+    if (event->plan != NULL) h->explained = tconv_plan_explain(event->plan, NULL, 0);
+    if (event->kind != TCONV_TRACE_LAUNCH) return;
+    if (h->launch != NULL) clReleaseEvent(h->launch);
+    h->launch = clRetainEvent(event->event) == CL_SUCCESS ? event->event : NULL;
+}
+
+static void count_only(void *context, const tconv_trace_event *event)
+{
+    struct heard *h = context;
+    h->count[event->kind]++;
+}
+
+static void set_trace(tconv_device *device, tconv_trace_callback callback, void *context)
+{
+    tconv_error error;
+    expect_ok(tconv_device_set_trace(device, callback, context, &error), &error);
+}
+
+/* A device object of its own, in the context of a device under test. */
+static tconv_device *new_device(const struct device *d)
+{
+    tconv_device *made;
+    tconv_error error;
+    expect_ok(tconv_device_create(d->context, id_of(d), &made, &error), &error);
+    return made;
+}
+
+/* The device under test with another device object and a queue that profiles. */
+static struct device traced_device(const struct device *d)
+{
+    cl_int code;
+    struct device own = *d;
+    own.device = new_device(d);
+    assert_int_equal(tconv_device_set_cache(own.device, NULL, 0, NULL), TCONV_OK);
+    own.queue = clCreateCommandQueue(d->context, id_of(d), CL_QUEUE_PROFILING_ENABLE, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return own;
+}
+
+static void release_device(const struct device *own)
+{
+    clReleaseCommandQueue(own->queue);
+    tconv_device_release(own->device);
+}
+
+static void expect_times(const tconv_trace_event *event, const tconv_trace_event *later)
+{
+    assert_true(event->begin_ns > 0 && event->begin_ns <= event->end_ns);
+    assert_true(later == NULL || event->end_ns <= later->begin_ns);
+}
+
+static void every_kind_says_what_happened(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device own = traced_device(&devices[i]);
+        static struct heard h;
+        memset(&h, 0, sizeof h);
+        set_trace(own.device, hear, &h);
+        const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+        char text[TEXT], tile[TEXT];
+        struct setup s;
+        tconv_problem_text(&p, text, sizeof text);
+
+        set_up(&s, &own, &p, "reference", false, SMALL_INTEGERS);
+        const tconv_trace_event *plan = &h.last[TCONV_TRACE_PLAN],
+                                *program = &h.last[TCONV_TRACE_PROGRAM],
+                                *launch = &h.last[TCONV_TRACE_LAUNCH];
+        assert_int_equal(h.count[TCONV_TRACE_PLAN], 1);
+        assert_true(h.count[TCONV_TRACE_PROGRAM] > 0);
+        assert_int_equal(h.count[TCONV_TRACE_LAUNCH], 0);
+        assert_ptr_equal(plan->device, own.device);
+        assert_ptr_equal(plan->plan, s.plan);
+        assert_true(plan->struct_size == sizeof *plan && h.explained > 0);
+        assert_string_equal(h.problem[TCONV_TRACE_PLAN], text);
+        assert_string_equal(h.algorithm[TCONV_TRACE_PLAN], "reference");
+        assert_string_equal(h.source[TCONV_TRACE_PLAN], "name");
+        assert_non_null(strstr(h.name[TCONV_TRACE_PROGRAM], "reference"));
+        assert_true(h.compiled > 0);
+        assert_true(plan->begin_ns <= program->begin_ns && program->end_ns <= plan->end_ns);
+        expect_times(program, NULL);
+
+        pack(&s);
+        const int packed = h.count[TCONV_TRACE_LAUNCH];
+        assert_true(packed > 0);
+        expect_times(plan, launch);
+        enqueue(&s);
+        download(&s, 0, NULL);
+        compare_with_oracle(&own, &p, "reference", false, &s.tensors);
+        assert_int_equal(h.count[TCONV_TRACE_LAUNCH], packed + 1);
+        assert_ptr_equal(launch->plan, s.plan);
+        assert_ptr_equal(launch->queue, own.queue);
+        assert_ptr_equal(launch->event, h.launch);
+        assert_string_equal(h.problem[TCONV_TRACE_LAUNCH], text);
+        assert_string_equal(h.algorithm[TCONV_TRACE_LAUNCH], "reference");
+        assert_int_equal(strncmp(h.name[TCONV_TRACE_LAUNCH], "tconv_", 6), 0);
+        assert_true(launch->piece == 0 && launch->pieces == 1 && launch->offset[0] == 0);
+        assert_true(launch->global[0] * launch->global[1] * launch->global[2] >= 7 * 17 * 17);
+        assert_true(launch->local[0] > 0 && launch->global[0] % launch->local[0] == 0);
+        cl_ulong start = 0, end = 0;
+        assert_int_equal(clGetEventProfilingInfo(h.launch, CL_PROFILING_COMMAND_START, sizeof start,
+                                                 &start, NULL),
+                         CL_SUCCESS);
+        assert_int_equal(
+            clGetEventProfilingInfo(h.launch, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL),
+            CL_SUCCESS);
+        assert_true(start <= end);
+        tear_down(&s);
+
+        /* The library's choice; then its programs are there. */
+        for (int again = 0; again < 2; again++) {
+            set_up(&s, &own, &p, NULL, false, SMALL_INTEGERS);
+            assert_int_equal(h.count[TCONV_TRACE_PLAN], 2 + again);
+            assert_string_equal(h.source[TCONV_TRACE_PLAN], "model");
+            assert_string_equal(h.algorithm[TCONV_TRACE_PLAN], tconv_plan_algorithm(s.plan));
+            tconv_plan_tile(s.plan, tile, sizeof tile);
+            assert_string_equal(h.tile[TCONV_TRACE_PLAN], tile);
+            tear_down(&s);
+        }
+        assert_string_equal(h.source[TCONV_TRACE_PROGRAM], "memory");
+        assert_int_equal(h.count[TCONV_TRACE_PASSED_OVER], 0);
+
+        tconv_device_trace_fallback(own.device, "a runtime", "layer 7", "its rank is 9");
+        tconv_device_trace_fallback(NULL, "a runtime", "layer 7", "its rank is 9");
+        assert_int_equal(h.count[TCONV_TRACE_FALLBACK], 1);
+        assert_string_equal(h.name[TCONV_TRACE_FALLBACK], "a runtime");
+        assert_string_equal(h.problem[TCONV_TRACE_FALLBACK], "layer 7");
+        assert_string_equal(h.message[TCONV_TRACE_FALLBACK], "its rank is 9");
+
+        if (h.launch != NULL) clReleaseEvent(h.launch);
+        release_device(&own);
+    }
+}
+
+/* The caller's plan and its event, without the caller's done event: nothing is left over, and a
+ * plan from before the callback has no text. */
+static void a_callback_may_come_late_and_go(void **state)
+{
+    (void)state;
+    const struct device own = traced_device(&devices[0]);
+    const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+    static struct heard h;
+    struct setup s;
+    set_up(&s, &own, &p, NULL, false, SMALL_INTEGERS);
+    pack(&s);
+    set_trace(own.device, hear, &h);
+    enqueue(&s);
+    const int heard = h.count[TCONV_TRACE_LAUNCH];
+    assert_true(heard > 0);
+    assert_string_equal(h.problem[TCONV_TRACE_LAUNCH], "");
+    set_trace(own.device, NULL, NULL);
+    enqueue(&s);
+    assert_int_equal(h.count[TCONV_TRACE_LAUNCH], heard);
+    clReleaseEvent(h.launch);
+    tear_down(&s);
+    release_device(&own);
+}
+
+static void searches_tell_their_source(void **state)
+{
+    (void)state;
+    const struct device own = traced_device(&devices[0]);
+    const tconv_problem p = plane(1, 16, 16, 9, 3, 2, 1);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan;
+    tconv_error error;
+    static struct heard h;
+    set_trace(own.device, hear, &h);
+    options.search = TCONV_SEARCH_RENEW;
+    options.search_ms = 20;
+    expect_ok(tconv_plan_create(own.device, &p, &options, &plan, &error), &error);
+    tconv_plan_release(plan);
+    assert_int_equal(h.count[TCONV_TRACE_PLAN], 1); /* not those that it timed */
+    assert_string_equal(h.source[TCONV_TRACE_PLAN], "measurement");
+    assert_true(h.count[TCONV_TRACE_LAUNCH] > 0);
+    options.search = TCONV_SEARCH_RECORDS;
+    expect_ok(tconv_plan_create(own.device, &p, &options, &plan, &error), &error);
+    tconv_plan_release(plan);
+    assert_string_equal(h.source[TCONV_TRACE_PLAN], "record");
+    clReleaseEvent(h.launch);
+    release_device(&own);
+}
+
+static void failures_are_told(void **state)
+{
+    (void)state;
+    static struct heard h;
+    tconv_error error;
+    expect_error(tconv_device_set_trace(NULL, hear, &h, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "device is NULL");
+    /* A plan that is not made has no event. */
+    const struct device own = traced_device(&devices[0]);
+    const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan = NULL;
+    set_trace(own.device, hear, &h);
+    options.algorithm = "none of them";
+    expect_error(tconv_plan_create(own.device, &p, &options, &plan, &error), TCONV_ERROR_ALGORITHM,
+                 &error, "none of them");
+    assert_int_equal(h.count[TCONV_TRACE_PLAN], 0);
+    release_device(&own);
+}
+
+/* ---- threads ---- */
+
+struct runner {
+    pthread_t id;
+    struct setup *setup;
+    cl_command_queue queue;
+    cl_mem output;
+    bool failed;
+};
+
+static void *run_often(void *argument)
+{
+    struct runner *r = argument;
+    tconv_args args = r->setup->args;
+    args.output.memory = r->output;
+    for (int i = 0; i < RUNS && !r->failed; i++)
+        r->failed = tconv_plan_enqueue(r->setup->plan, r->queue, &args, 0, NULL, NULL, NULL) !=
+                    TCONV_OK;
+    r->failed = clFinish(r->queue) != CL_SUCCESS || r->failed;
+    return NULL;
+}
+
+/* Threads share a plan. Each launch is heard once, and has the arguments of its own thread. */
+static void each_launch_of_each_thread_is_heard_once(void **state)
+{
+    (void)state;
+    if (threads_left_out()) return;
+    const struct device own = traced_device(&devices[0]);
+    const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+    static struct heard h;
+    struct setup s;
+    struct runner runners[THREADS];
+    set_up(&s, &own, &p, "reference", false, SMALL_INTEGERS);
+    pack(&s);
+    set_trace(own.device, count_only, &h);
+    for (int t = 0; t < THREADS; t++) {
+        cl_int code;
+        runners[t] = (struct runner){.setup = &s, .output = buffer_of(&own, NULL, s.output_bytes)};
+        runners[t].queue = clCreateCommandQueue(own.context, id_of(&own), 0, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        assert_int_equal(pthread_create(&runners[t].id, NULL, run_often, &runners[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(runners[t].id, NULL);
+        assert_false(runners[t].failed);
+        assert_int_equal(clEnqueueReadBuffer(runners[t].queue, runners[t].output, CL_TRUE, 0,
+                                             s.output_bytes, s.tensors.output, 0, NULL, NULL),
+                         CL_SUCCESS);
+        compare_with_oracle(&own, &p, "reference", false, &s.tensors);
+        clReleaseCommandQueue(runners[t].queue);
+        clReleaseMemObject(runners[t].output);
+    }
+    assert_int_equal(h.count[TCONV_TRACE_LAUNCH], THREADS * RUNS);
+    tear_down(&s);
+    release_device(&own);
+}
+
+/* ---- callbacks that call the library ---- */
+
+struct caller {
+    tconv_session *session;
+    tconv_session_layer *layer;
+    tconv_problem problem;
+    tconv_arrays arrays;
+    int depth, deepest, calls, failures;
+};
+
+/* Runs the layer whose run raised the event, makes a plan, and sets itself again. */
+static void call_back(void *context, const tconv_trace_event *event)
+{
+    struct caller *c = context;
+    tconv_plan *plan = NULL;
+    tconv_device *device = tconv_session_device(c->session);
+    c->calls++;
+    if (++c->depth > c->deepest) c->deepest = c->depth;
+    c->failures += event->device != device;
+    c->failures += tconv_session_layer_run(c->layer, &c->problem, NULL, &c->arrays, NULL) !=
+                   TCONV_OK;
+    c->failures += tconv_plan_create(device, &c->problem, NULL, &plan, NULL) != TCONV_OK;
+    c->failures += tconv_device_set_trace(device, call_back, c, NULL) != TCONV_OK;
+    tconv_device_trace_fallback(device, "test", "", ""); /* not heard */
+    tconv_plan_release(plan);
+    c->depth--;
+}
+
+static void a_callback_may_call_the_library(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        struct caller c = {.problem = plane(1, 5, 7, 9, 3, 2, 1), .arrays = TCONV_ARRAYS_INIT};
+        tconv_error error;
+        struct tensors t;
+        make_tensors(&c.problem, SMALL_INTEGERS, 4, &t);
+        float *other = malloc(t.geometry.output_bytes);
+        assert_non_null(other);
+        c.arrays.data = t.data;
+        c.arrays.filter = t.filter;
+        c.arrays.output = other;
+        expect_ok(tconv_session_create(devices[i].number, &c.session, &error), &error);
+        expect_ok(tconv_session_layer_create(c.session, true, &c.layer, &error), &error);
+        set_trace(tconv_session_device(c.session), call_back, &c);
+        tconv_arrays arrays = c.arrays;
+        arrays.output = t.output;
+        for (int run = 0; run < 3; run++)
+            expect_ok(tconv_session_layer_run(c.layer, &c.problem, NULL, &arrays, &error), &error);
+        compare_with_oracle(&devices[i], &c.problem, NULL, false, &t);
+        assert_memory_equal(other, t.output, t.geometry.output_bytes);
+        assert_int_equal(c.failures, 0);
+        assert_int_equal(c.deepest, 1);
+        assert_true(c.calls >= 5); /* a program, a plan, three runs */
+        tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
+        expect_ok(tconv_session_layer_count(c.layer, &counts, &error), &error);
+        assert_int_equal(counts.plans_kept, 1);
+        set_trace(tconv_session_device(c.session), NULL, NULL);
+        tconv_session_layer_release(c.layer);
+        tconv_session_release(c.session);
+        free(other);
+        free_tensors(&t);
+    }
+}
+
+/* ---- removal ---- */
+
+struct slow {
+    tconv_device *device;
+    atomic_int state; /* 1: in the callback, 2: it returns */
+};
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){0, ms * 1000000}, NULL);
+}
+
+static void be_slow(void *context, const tconv_trace_event *event)
+{
+    struct slow *slow = context;
+    (void)event;
+    atomic_store(&slow->state, 1);
+    sleep_ms(200);
+    atomic_store(&slow->state, 2);
+}
+
+static void *raise_one(void *argument)
+{
+    const struct slow *slow = argument;
+    tconv_device_trace_fallback(slow->device, "test", "", "");
+    return NULL;
+}
+
+static void remove_oneself(void *context, const tconv_trace_event *event)
+{
+    atomic_int *calls = context;
+    ++*calls;
+    tconv_device_set_trace(event->device, NULL, NULL, NULL);
+}
+
+static void removal_waits_for_running_calls(void **state)
+{
+    (void)state;
+    tconv_device *device = new_device(&devices[0]);
+    atomic_int calls = 0;
+    set_trace(device, remove_oneself, &calls);
+    tconv_device_trace_fallback(device, "test", "", "");
+    tconv_device_trace_fallback(device, "test", "", "");
+    assert_int_equal(calls, 1);
+    static struct heard h;
+    for (int replaced = 0; replaced < 2 && !threads_left_out(); replaced++) {
+        struct slow slow = {.device = device};
+        pthread_t thread;
+        set_trace(device, be_slow, &slow);
+        assert_int_equal(pthread_create(&thread, NULL, raise_one, &slow), 0);
+        while (atomic_load(&slow.state) == 0) sleep_ms(1);
+        set_trace(device, replaced ? count_only : NULL, &h);
+        assert_int_equal(atomic_load(&slow.state), 2);
+        tconv_device_trace_fallback(device, "test", "", "");
+        assert_int_equal(h.count[TCONV_TRACE_FALLBACK], replaced);
+        pthread_join(thread, NULL);
+    }
+    tconv_device_release(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_says_what_happened),
+        cmocka_unit_test(a_callback_may_come_late_and_go),
+        cmocka_unit_test(searches_tell_their_source),
+        cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(each_launch_of_each_thread_is_heard_once),
+        cmocka_unit_test(a_callback_may_call_the_library),
+        cmocka_unit_test(removal_waits_for_running_calls),
+    };
+    return cmocka_run_group_tests_name("trace", tests, open_all_devices, close_all_devices);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tracing: a callback of the application that hears what a device object does: plans and how their
+ * algorithm was chosen, algorithms that were passed over, programs, launches with events to
+ * profile, and fallbacks of adapters.
+ *
+ *     static void heard(void *context, const tconv_trace_event *event)
+ *     {
+ *         if (event->kind == TCONV_TRACE_PLAN)
+ *             fprintf(stderr, "%s: %s %s (%s)\n", event->problem, event->algorithm, event->tile,
+ *                     event->source);
+ *     }
+ *     tconv_device_set_trace(device, heard, NULL, &err);
+ *
+ * THREADS. The callback runs in the thread whose call raised the event, inside that call, and in
+ * any number of threads at once. No lock that guards a device, a plan or a filter is held
+ * meanwhile. If the call is tconv_session_layer_run and makes a plan or packs a filter, other calls
+ * of the same layer wait until it is done.
+ *
+ * WHAT A CALLBACK MAY DO. Everything, also call this library on the same objects, except release an
+ * object that the interrupted call uses, or wait for another thread that calls this library. Calls
+ * from inside a callback raise no events, in this thread. A callback must return: no longjmp, no
+ * exception.
+ *
+ * COST. Without a callback, one atomic load for each call. With one, each launch returns an event,
+ * which may make a driver slower (docs/api.md has figures). */
+#ifndef TCONV_CL_TRACE_H
+#define TCONV_CL_TRACE_H
+
+#include "plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What happened. Later versions may add kinds: ignore those that you do not know. */
+typedef enum tconv_trace_kind {
+    TCONV_TRACE_PLAN = 1,        /* tconv_plan_create made a plan */
+    TCONV_TRACE_PASSED_OVER = 2, /* an algorithm, or its tile, was tried for a plan and not taken;
+                                    comes before the plan's event, in the same thread */
+    TCONV_TRACE_PROGRAM = 3,     /* a program was found or compiled, or did not compile */
+    TCONV_TRACE_LAUNCH = 4,      /* a kernel was enqueued, also by searches and tests of units */
+    TCONV_TRACE_FALLBACK = 5     /* an adapter left a layer to its runtime */
+} tconv_trace_kind;
+
+/* An event. Pointers are valid during the call of the callback; what a kind does not have is NULL
+ * or 0. The brackets say which kinds have a member. */
+typedef struct tconv_trace_event {
+    size_t struct_size; /* of the library's version: members behind it do not exist */
+    tconv_trace_kind kind;
+    int32_t piece;  /* [launch] number of the piece, from 0: long launches are divided */
+    int32_t pieces; /* [launch] of how many */
+    /* When it began and ended on the host, by a clock that never goes back: CLOCK_MONOTONIC, or on
+     * Windows the performance counter. Of a launch: the call that enqueued it. Nanoseconds. */
+    uint64_t begin_ns;
+    uint64_t end_ns;      /* see begin_ns; equal to it for what takes no time */
+    tconv_device *device; /* whose event it is */
+    /* [plan, launch] The plan: tconv_plan_explain, tconv_plan_choice and so on tell more. */
+    const tconv_plan *plan;
+    /* [plan, passed over, launch] The problem, as tconv_problem_text writes it; with a launch NULL
+     * if its plan was made while there was no callback. [fallback] The layer's name. */
+    const char *problem;
+    const char *algorithm; /* [plan, passed over, launch] */
+    const char *tile;      /* [plan, passed over, launch] as tconv_plan_tile writes it */
+    const char *name;      /* [program] its file, [launch] the kernel, [fallback] the adapter */
+    /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
+     * "measurement" (a search, just now) or "model" (the cost model). [program] Where it came from:
+     * "memory", "disk" or "compiler". */
+    const char *source;
+    const char *options; /* [program] the options of its compilation */
+    const char
+        *message; /* [passed over, fallback] why; [program] the error if it did not compile */
+    cl_command_queue queue; /* [launch] */
+    cl_event event;         /* [launch] retain it to keep it; its times can be read if the queue has
+                               CL_QUEUE_PROFILING_ENABLE */
+    size_t offset[3];       /* [launch] of the global ids */
+    size_t global[3];       /* [launch] work-items */
+    size_t local[3];        /* [launch] work-items of a work-group */
+} tconv_trace_event;
+
+/* Receives an event; `context` is that of tconv_device_set_trace. */
+typedef void (*tconv_trace_callback)(void *context, const tconv_trace_event *event);
+
+/* Sets the callback of a device object, instead of the one before; NULL: none. The events are those
+ * of all plans, filters and sessions of this device object. When the call returns, no other thread
+ * runs the earlier callback, and none will: its context may be freed. It waits for that, so do not
+ * hold a lock that the earlier callback takes. Inside a callback it does not wait, and then other
+ * threads may still run the earlier one. Returns TCONV_ERROR_ARGUMENT, _FORKED. Any thread. */
+TCONV_API tconv_status tconv_device_set_trace(tconv_device *device, tconv_trace_callback callback,
+                                              void *context, tconv_error *error);
+
+/* For adapters: raises a TCONV_TRACE_FALLBACK, if there is a callback. `adapter` names the runtime,
+ * `layer` the layer that the runtime computes itself, `why` is one sentence. Any of them may be
+ * NULL. NULL for `device` is a no-op. Any thread. */
+TCONV_API void tconv_device_trace_fallback(tconv_device *device, const char *adapter,
+                                           const char *layer, const char *why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

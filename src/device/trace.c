@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tracing: the callback of a device object. The callback runs without the lock; a list of the calls
+ * that run lets tconv_device_set_trace wait for those of the callback before. */
+#include "device/trace.h"
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "base/process.h"
+#include "device/device_internal.h"
+
+/* A call of a callback; it lives on the stack of its thread. */
+struct tconv_trace_call {
+    struct tconv_trace_call *previous, *next;
+    uint64_t version; /* of the callback */
+};
+
+/* Whether this thread is inside a callback, of whatever device: calls of the library from there
+ * raise no events, so that they cannot go on for ever. */
+static _Thread_local bool inside;
+
+bool tconv_trace_init(struct tconv_tracing *tracing)
+{
+    atomic_init(&tracing->on, false);
+    if (pthread_mutex_init(&tracing->lock, NULL) != 0) return false;
+    if (pthread_cond_init(&tracing->ended, NULL) == 0) return true;
+    pthread_mutex_destroy(&tracing->lock);
+    return false;
+}
+
+void tconv_trace_destroy(struct tconv_tracing *tracing)
+{
+    pthread_cond_destroy(&tracing->ended);
+    pthread_mutex_destroy(&tracing->lock);
+}
+
+bool tconv_traced(const tconv_device *device)
+{
+    return atomic_load_explicit(&device->tracing.on, memory_order_relaxed) && !inside;
+}
+
+uint64_t tconv_trace_now(void)
+{
+    return (uint64_t)(1e9 * tconv_os_seconds());
+}
+
+/* Under the lock: adds a call to the list, whose first member has the oldest version. */
+static void begin_call(struct tconv_tracing *tracing, struct tconv_trace_call *call)
+{
+    call->version = tracing->version;
+    call->previous = tracing->last;
+    call->next = NULL;
+    *(call->previous == NULL ? &tracing->first : &call->previous->next) = call;
+    tracing->last = call;
+}
+
+static void end_call(struct tconv_tracing *tracing, const struct tconv_trace_call *call)
+{
+    *(call->previous == NULL ? &tracing->first : &call->previous->next) = call->next;
+    *(call->next == NULL ? &tracing->last : &call->next->previous) = call->previous;
+}
+
+void tconv_trace(tconv_device *device, tconv_trace_event event)
+{
+    struct tconv_tracing *tracing = &device->tracing;
+    struct tconv_trace_call call;
+    pthread_mutex_lock(&tracing->lock);
+    const tconv_trace_callback callback = tracing->callback;
+    void *context = tracing->context;
+    if (callback != NULL) begin_call(tracing, &call);
+    pthread_mutex_unlock(&tracing->lock);
+    if (callback == NULL) return;
+    event.struct_size = sizeof event;
+    event.device = device;
+    inside = true;
+    callback(context, &event);
+    inside = false;
+    pthread_mutex_lock(&tracing->lock);
+    end_call(tracing, &call);
+    pthread_cond_broadcast(&tracing->ended);
+    pthread_mutex_unlock(&tracing->lock);
+}
+
+tconv_status tconv_device_set_trace(tconv_device *device, tconv_trace_callback callback,
+                                    void *context, tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
+    const tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
+    struct tconv_tracing *tracing = &device->tracing;
+    pthread_mutex_lock(&tracing->lock);
+    tracing->callback = callback;
+    tracing->context = context;
+    const uint64_t version = ++tracing->version;
+    atomic_store(&tracing->on, callback != NULL);
+    while (!inside && tracing->first != NULL && tracing->first->version < version)
+        pthread_cond_wait(&tracing->ended, &tracing->lock);
+    pthread_mutex_unlock(&tracing->lock);
+    return TCONV_OK;
+}
+
+void tconv_device_trace_fallback(tconv_device *device, const char *adapter, const char *layer,
+                                 const char *why)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL || tconv_process_forked() || !tconv_traced(device)) return;
+    const uint64_t now = tconv_trace_now();
+    tconv_trace(device, (tconv_trace_event){.kind = TCONV_TRACE_FALLBACK,
+                                            .begin_ns = now,
+                                            .end_ns = now,
+                                            .problem = layer,
+                                            .name = adapter,
+                                            .message = why});
+}

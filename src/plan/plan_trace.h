@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The events of plans for tracing. Call these functions only if tconv_traced is true. */
+#ifndef TCONV_PLAN_PLAN_TRACE_H
+#define TCONV_PLAN_PLAN_TRACE_H
+
+#include "device/trace.h"
+#include "plan/plan_internal.h"
+
+/* The text of a problem, for plan->problem. From malloc; NULL without memory. */
+char *tconv_trace_problem(const tconv_problem *problem);
+
+/* A plan was made, from `begin` until now. */
+void tconv_trace_plan(const tconv_plan *plan, uint64_t begin);
+
+/* A candidate was not taken. `candidate` may lack a tile. */
+void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,
+                             const char *why);
+
+/* A piece of a launch was enqueued, from `begin` until now. plan->lock is not held. */
+void tconv_trace_launch(const tconv_plan *plan, const struct tconv_launch *launch, int piece,
+                        const struct tconv_piece *extents, cl_command_queue queue, cl_event event,
+                        uint64_t begin);
+
+#endif
