@@ -50,6 +50,20 @@ def check_places(out: np.ndarray) -> None:
         reach += stride * (extent - 1)
 
 
+def of_type(value: Any, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The array that was made of `value`, if that is a list with its numbers in a type that has them: a list says
+    nothing about its type. Else the array as it is."""
+    if not isinstance(value, (list, tuple)) or array.dtype == dtype or array.dtype.kind not in "iuf":
+        return array
+    if dtype.kind == "f":
+        return array.astype(dtype)
+    if dtype.kind in "iu" and array.dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if array.size == 0 or (array.min() >= limits.min and array.max() <= limits.max):
+            return array.astype(dtype)
+    return array
+
+
 def numpy_array(name: str, value: Any) -> np.ndarray:
     """The NumPy array of an object: over the object's memory if it tells its address; of a list a copy."""
     if type(value) is np.ndarray:

@@ -164,7 +164,8 @@ def conv_transpose(
             these, and `data` holds the input rows that `window_input` tells.
         data_rows: with output_rows: how many rows the outermost spatial axis of all data has.
         progress: NumPy only: called with how many slabs are done and how many there are, after each; with (1, 1) where
-            all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call.
+            all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call,
+            and so does False, with tconv_cl.Error.
 
     Returns:
         `out`, or a NumPy array; or a pyopencl array where data is one. That is on the queue of `data` and may still be
@@ -217,7 +218,7 @@ class ConvTranspose:
             given = {name: value if value is None else numpy_array(name, value) for name, value in given.items()}
             given["filter"] = np.ascontiguousarray(given["filter"])
         self._arrays = Arrays(None, **given)
-        self._attributes = attributes_of(**options)
+        self._attributes = attributes_of("ConvTranspose", **options)
         self._options = options
         self._device = device
         self._memory_limit = memory_limit
@@ -380,7 +381,9 @@ def window_input(
     """
     window = window_of(output_rows, 1)
     assert window is not None
-    return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
+    return _window_input(
+        resolve(_problem(attributes_of("window_input", **options), data, filter)), window.begin, window.end
+    )
 
 
 def explain(
@@ -400,7 +403,7 @@ def explain(
     """
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
-    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
+    request = Request(attributes_of("explain", **options), *tensors, bias, scale=False, residual=False)
     plan = host_device(_devices(device)[0]).plan(request)
     text = create_string_buffer(library.tconv_plan_explain(plan.handle, None, 0) + 1)
     library.tconv_plan_explain(plan.handle, text, len(text))

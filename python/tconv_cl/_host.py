@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _library as c
-from ._arrays import Arrays, check, check_places, element_steps, numpy_array
+from ._arrays import Arrays, check, check_places, element_steps, numpy_array, of_type
 from ._device import HostDevice, HostLayer, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
 
@@ -24,11 +24,7 @@ def in_place(arrays: Arrays) -> Arrays:
     `out` may be a copy, too."""
     if isinstance(arrays.out, (list, tuple)):
         raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
-    arrays = Arrays(
-        numpy_array("data", arrays.data),
-        numpy_array("filter", arrays.filter),
-        *(None if array is None else numpy_array(name, array) for name, array in zip(Arrays._fields[2:], arrays[2:])),
-    )
+    arrays = _of_lists(arrays)
     out = arrays.out
     if out is not None:
         if not out.flags.writeable:
@@ -43,6 +39,22 @@ def in_place(arrays: Arrays) -> Arrays:
         if array is not None and not array.flags.c_contiguous and not _usable(name, array)
     }
     return arrays._replace(**copies)
+
+
+def _of_lists(arrays: Arrays) -> Arrays:
+    """NumPy arrays of all objects. Lists take the element type that the other arrays ask for."""
+    data, filter = numpy_array("data", arrays.data), numpy_array("filter", arrays.filter)
+    if isinstance(arrays.filter, (list, tuple)):
+        filter = of_type(arrays.filter, filter, data.dtype)
+    else:
+        data = of_type(arrays.data, data, filter.dtype)
+    factors = np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
+    others = []
+    for name, value in zip(Arrays._fields[2:], arrays[2:]):
+        array = None if value is None else numpy_array(name, value)
+        wanted = factors if name in ("scale", "slope") else data.dtype
+        others.append(array if array is None or wanted.kind != "f" else of_type(value, array, wanted))
+    return Arrays(data, filter, *others)
 
 
 def _usable(name: str, array: np.ndarray[Any, Any]) -> bool:
@@ -130,10 +142,10 @@ def _run_in_slabs(
     def done(user: int, slab: int, count: int, total: int) -> bool:
         assert progress is not None
         try:
-            progress(count, total)
+            return progress(count, total) is not False
         except BaseException as error:
             raised.append(error)
-        return not raised
+            return False
 
     callback = c.Done(done) if progress is not None else c.Done()
     options = c.SlabsOptions(memory_limit=memory_limit, done=cast(callback, c_void_p))

@@ -97,7 +97,7 @@ def _reach(array: Any) -> int:
     """The bytes from the first element to the end of the last one."""
     if array.size == 0:
         return 0
-    return sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides)) + array.dtype.itemsize
+    return int(sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides)) + array.dtype.itemsize)
 
 
 def _place(array: Any) -> c.Buffer:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from ctypes import byref, c_int64
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -158,12 +159,14 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def attributes_of(**options: Any) -> Attributes:
-    """Reads the attributes of a call: _convolution.Options."""
+def attributes_of(function: str, /, **options: Any) -> Attributes:
+    """Reads the attributes of a call, _convolution.Options, of the public function with this name."""
     given: dict[str, Any] = {**DEFAULTS, **options}
     if len(given) > len(DEFAULTS):
         unknown = next(name for name in given if name not in DEFAULTS)
-        raise TypeError(f"got an unexpected keyword argument {unknown!r}")
+        alike = get_close_matches(unknown, DEFAULTS, n=1)
+        hint = f"; did you mean {alike[0]!r}?" if alike else ""
+        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}{hint}")
     return attributes_among(given)
 
 

@@ -165,6 +165,7 @@ class _Asked(NamedTuple):
 def _asked(weights: Weights, weight: Tensor, call: Call, data: Tensor, last: bool, bias: bool, scale: bool) -> _Asked:
     device = host_device(number_of(None) if call.device is None else call.device)
     attributes = attributes_of(
+        "conv_transpose",
         strides=call.stride,
         pads_begin=call.padding,
         pads_end=call.padding,

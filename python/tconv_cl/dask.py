@@ -87,7 +87,7 @@ def conv_transpose(
     small = {name: _dask_array(name, array) for name, array in small.items()}
     residual = _dask_array("residual", residual)
 
-    attributes = attributes_of(**options)
+    attributes = attributes_of("conv_transpose", **options)
     request = Request(
         attributes,
         Tensor(data.shape, type_of("data", data.dtype)),

@@ -62,6 +62,28 @@ def test_request(sentence):
         tconv_cl.conv_transpose(DATA, **arguments)
 
 
+def test_unknown_keywords_name_the_function():
+    for function, first in ((tconv_cl.ConvTranspose, (FILTER,)), (tconv_cl.explain, (DATA.shape, FILTER.shape))):
+        with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got .* 'stride'; did you mean 'strides'\?"):
+            function(*first, stride=2)
+
+
+def test_lists_take_the_type_of_arrays():
+    wanted = tconv_cl.conv_transpose(DATA, FILTER, np.arange(3, dtype=np.float32))
+    for data, filter in ((DATA.tolist(), FILTER), (DATA, FILTER.tolist()), (DATA.astype(int).tolist(), FILTER)):
+        output = tconv_cl.conv_transpose(data, filter, [0, 1, 2])
+        assert output.dtype == np.float32
+        np.testing.assert_array_equal(output, wanted)
+    assert tconv_cl.conv_transpose(np.ones((1, 2, 4), np.int16), np.ones((2, 3, 3), int).tolist()).dtype == np.int16
+    for data, filter in (
+        (DATA, [[["one"]]]),
+        (np.ones((1, 1, 4), np.int8), [[[1000]]]),
+        (np.ones((1, 1, 4), int), [[[0.5]]]),
+    ):
+        with pytest.raises(ValueError):
+            tconv_cl.conv_transpose(data, filter)
+
+
 def test_status_of_a_request():
     for status, options in {1: dict(device=[]), 3: dict(strides=0), 7: dict(algorithm="magic")}.items():
         with pytest.raises(tconv_cl.RequestError) as caught:
