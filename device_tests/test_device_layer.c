@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -585,21 +584,29 @@ static void *run_layers(void *argument)
         }
         for (int i = 0; i < begun; i++) {
             const struct known *k = &t->known[(i + t->number) % LAYERS];
-            const cl_int code = clEnqueueReadBuffer(t->queue, t->output[i], CL_TRUE, 0, k->bytes,
-                                                    t->result, 1, &done[i], NULL);
-            if (code != CL_SUCCESS || memcmp(t->result, k->tensors.output, k->bytes) != 0)
-                snprintf(t->wrong, sizeof t->wrong, "layer %d has other results (%d)", i, code);
+            cl_event read;
+            const cl_int code = clEnqueueReadBuffer(t->queue, t->output[i], CL_FALSE, 0, k->bytes,
+                                                    t->result, 1, &done[i], &read);
+            if (code != CL_SUCCESS)
+                snprintf(t->wrong, sizeof t->wrong, "clEnqueueReadBuffer fails with %d", code);
+            else if (report(t, tconv_wait(read, &error), &error) &&
+                     memcmp(t->result, k->tensors.output, k->bytes) != 0)
+                snprintf(t->wrong, sizeof t->wrong, "layer %d has other results", i);
+            if (code == CL_SUCCESS) clReleaseEvent(read);
             clReleaseEvent(done[i]);
         }
     }
     return NULL;
 }
 
+/* Half of the queues are out of order. None is with Intel's runtime for CPUs (2024), which hangs
+ * when several threads read from such queues, also without this library. */
 static void threads_share_layers_and_the_pool(void **state)
 {
     (void)state;
     if (threads_left_out()) return;
     for (int d = 0; d < device_count; d++) {
+        const bool in_order = strcmp(devices[d].info->platform, "Intel(R) OpenCL") == 0;
         struct known known[LAYERS];
         struct thread threads[THREADS];
         size_t most = 0;
@@ -610,7 +617,7 @@ static void threads_share_layers_and_the_pool(void **state)
         for (int i = 0; i < THREADS; i++) {
             struct thread *t = &threads[i];
             *t = (struct thread){.number = i, .device = &devices[d], .known = known};
-            t->queue = new_queue(&devices[d], i % 2 == 0);
+            t->queue = new_queue(&devices[d], in_order || i % 2 == 0);
             t->result = malloc(most);
             assert_non_null(t->result);
             for (int j = 0; j < LAYERS; j++) t->output[j] = buffer_of(&devices[d], NULL, most);

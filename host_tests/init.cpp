@@ -11,6 +11,7 @@ extern tconv_epilogue epilogue;
 extern tconv_plan_options options;
 extern tconv_args args;
 extern tconv_arrays arrays;
+extern tconv_weights weights;
 extern tconv_slabs_options slabs;
 extern tconv_choice choice;
 
@@ -21,5 +22,6 @@ tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
 tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
 tconv_args args = TCONV_ARGS_INIT;
 tconv_arrays arrays = TCONV_ARRAYS_INIT;
+tconv_weights weights = TCONV_WEIGHTS_INIT;
 tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
 tconv_choice choice = TCONV_CHOICE_INIT;

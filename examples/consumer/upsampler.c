@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host application with its own OpenCL context, queue and buffers: it plans a layer once, packs
- * the weights once, and enqueues the layer for every frame without waiting in between. */
+/* A host application with its own OpenCL context, queue and buffers: it makes a layer once, with
+ * its weights, and enqueues it for every frame with data and output alone. */
 #include <tconv_cl/tconv_cl.h>
 
 #include <stdio.h>
@@ -20,14 +20,12 @@ static void check_cl(cl_int code, const char *what)
     exit(1);
 }
 
-static cl_mem buffer(cl_context context, const float *contents, uint64_t bytes)
+static tconv_buffer buffer(cl_context context, size_t bytes)
 {
     cl_int code;
-    const cl_mem_flags copy = contents == NULL ? 0 : CL_MEM_COPY_HOST_PTR;
-    cl_mem memory =
-        clCreateBuffer(context, CL_MEM_READ_WRITE | copy, (size_t)bytes, (void *)contents, &code);
+    const tconv_buffer made = {clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &code), 0};
     check_cl(code, "clCreateBuffer");
-    return memory;
+    return made;
 }
 
 int main(void)
@@ -52,60 +50,42 @@ int main(void)
     problem.filter = (tconv_shape){4, {16, 8, 4, 4}};
     problem.strides = (tconv_list){2, {2, 2}};
     problem.pads_begin = problem.pads_end = (tconv_list){2, {1, 1}};
-
-    tconv_device *device;
-    tconv_plan *plan;
-    tconv_packed_filter *filter;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue.bias = true;
-    check(tconv_device_create(context, id, &device, &error), &error);
-    check(tconv_plan_create(device, &problem, &options, &plan, &error), &error);
-    check(tconv_packed_filter_create(plan, NULL, 0, &filter, &error), &error);
 
-    const tconv_geometry *geometry = tconv_plan_geometry(plan);
-    float *data = calloc((size_t)geometry->data_bytes, 1),
-          *weights = malloc((size_t)geometry->filter_bytes);
-    float *output = malloc((size_t)geometry->output_bytes), bias[8];
-    for (size_t i = 0; i < geometry->filter_bytes / sizeof *weights; i++) weights[i] = 1.0F;
+    static float data[16 * 40 * 60], filter[16 * 8 * 4 * 4], output[8 * 80 * 120], bias[8];
+    for (size_t i = 0; i < sizeof filter / sizeof *filter; i++) filter[i] = 1.0F;
     for (int c = 0; c < 8; c++) bias[c] = (float)c;
-    cl_mem device_weights = buffer(context, weights, geometry->filter_bytes);
-    check(tconv_packed_filter_enqueue_pack(filter, queue, device_weights, 0, 0, NULL, NULL, &error),
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    weights.filter = filter;
+    weights.bias = bias;
+
+    tconv_device *device;
+    tconv_device_layer *layer;
+    check(tconv_device_create(context, id, &device, &error), &error);
+    check(tconv_device_layer_create(device, queue, &problem, &options, &weights, &layer, &error),
           &error);
-
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = filter;
-    args.data.memory = buffer(context, data, geometry->data_bytes);
-    args.bias.memory = buffer(context, bias, sizeof bias);
-    args.output.memory = buffer(context, NULL, geometry->output_bytes);
-    const uint64_t workspace = tconv_plan_workspace_bytes(plan);
-    if (workspace > 0) args.workspace.memory = buffer(context, NULL, workspace);
-
+    const tconv_buffer from = buffer(context, sizeof data), to = buffer(context, sizeof output);
     for (int frame = 0; frame < 3; frame++) {
         data[0] = (float)frame; /* a new frame: one bright corner */
-        check_cl(clEnqueueWriteBuffer(queue, args.data.memory, CL_FALSE, 0, sizeof *data, data, 0,
-                                      NULL, NULL),
-                 "upload");
-        cl_event done;
-        check(tconv_plan_enqueue(plan, queue, &args, 0, NULL, &done, &error), &error);
-        check_cl(clEnqueueReadBuffer(queue, args.output.memory, CL_TRUE, 0,
-                                     (size_t)geometry->output_bytes, output, 1, &done, NULL),
-                 "download");
-        clReleaseEvent(done);
+        check_cl(
+            clEnqueueWriteBuffer(queue, from.memory, CL_FALSE, 0, sizeof data, data, 0, NULL, NULL),
+            "upload");
+        check(tconv_device_layer_enqueue(layer, queue, &from, &to, NULL, 0, NULL, NULL, &error),
+              &error);
+        check_cl(
+            clEnqueueReadBuffer(queue, to.memory, CL_TRUE, 0, sizeof output, output, 0, NULL, NULL),
+            "download");
         printf("frame %d: corner of channel 5 is %g\n", frame, (double)output[5 * 80 * 120]);
         if (output[5 * 80 * 120] != (float)frame + 5.0F) return 1; /* the corner, and the bias */
     }
-    printf("%s on %s\n", tconv_plan_algorithm(plan), tconv_device_properties(device)->name);
+    printf("%s on %s\n", tconv_plan_algorithm(tconv_device_layer_plan(layer)),
+           tconv_device_properties(device)->name);
 
-    const cl_mem buffers[] = {device_weights, args.data.memory, args.bias.memory,
-                              args.output.memory};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
-    if (args.workspace.memory != NULL) clReleaseMemObject(args.workspace.memory);
-    free(data);
-    free(weights);
-    free(output);
-    tconv_packed_filter_release(filter);
-    tconv_plan_release(plan);
+    tconv_device_layer_release(layer);
     tconv_device_release(device);
+    clReleaseMemObject(from.memory);
+    clReleaseMemObject(to.memory);
     clReleaseCommandQueue(queue);
     clReleaseContext(context);
     return 0;
