@@ -211,6 +211,20 @@ def test_strided_data_in_a_compiled_function(name):
     torch.library.opcheck(torch.ops.tconv_cl.conv_transpose, (data, weight, None, [2, 2], [0, 0], [0, 0], 1, [1, 1]))
 
 
+def test_equal_shapes_with_other_strides():
+    """With one weight, whose requests are kept."""
+    data, weight, wanted = layer_of(2)
+    for _ in range(2):
+        for channels in (3, 4, 5):
+            out = torch.zeros(2, channels, *wanted.shape[2:])[:, :3]
+            near = torch.zeros(2, 4 * channels, 5, 6)[:, ::channels]
+            near.copy_(data)
+            with Counted(computed=2):
+                conv_transpose2d(data, weight, stride=2, out=out)
+                close(conv_transpose2d(near, weight, stride=2), wanted)
+            close(out, wanted)
+
+
 # ---- modules ----
 
 
