@@ -10,7 +10,7 @@ import mmap
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -162,7 +162,24 @@ class _Asked(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _asked(weights: Weights, weight: Tensor, call: Call, data: Tensor, last: bool, bias: bool, scale: bool) -> _Asked:
+class _Place(NamedTuple):
+    """How data or output lie in memory: extents, and element steps in the same order of axes; none: they are dense."""
+
+    shape: tuple[int, ...]
+    steps: tuple[int, ...] = ()
+
+
+def _asked(
+    weights: Weights,
+    weight: Tensor,
+    call: Call,
+    data: _Place,
+    output_steps: tuple[int, ...],
+    type_: int,
+    last: bool,
+    bias: bool,
+    scale: bool,
+) -> _Asked:
     device = host_device(number_of(None) if call.device is None else call.device)
     attributes = attributes_of(
         "conv_transpose",
@@ -176,12 +193,8 @@ def _asked(weights: Weights, weight: Tensor, call: Call, data: Tensor, last: boo
         search=call.search,
         data_format="NXC" if last else "NCX",
     )
-    shape = tuple(data.shape)
-    if last:
-        shape = (shape[0], *shape[2:], shape[1])
-    type_ = TYPES[data.dtype]
-    tensors = (_request.Tensor(shape, type_), _request.Tensor(tuple(weight.shape), type_))
-    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False))
+    tensors = (_request.Tensor(data.shape, type_, data.steps), _request.Tensor(tuple(weight.shape), type_))
+    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
     shape = resolved.output.shape
     if last:
         shape = (shape[0], shape[-1], *shape[1:-1])
@@ -214,14 +227,30 @@ def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
 
 
 def memory_format(data: Tensor) -> torch.memory_format:
-    """The memory format of the output: that of the data."""
+    """The memory format of the output: that of the data, also if these are a part of a larger tensor."""
     last = CHANNELS_LAST.get(data.dim())
-    if last is None or data.is_contiguous() or not data.is_contiguous(memory_format=last):
+    if last is None or data.is_contiguous():
         return torch.contiguous_format
-    return last
+    if data.is_contiguous(memory_format=last) or (data.shape[1] > 1 and data.stride(1) == 1):
+        return last
+    return torch.contiguous_format
 
 
-def _empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
+def place_of(tensor: Tensor, form: torch.memory_format) -> _Place | None:
+    """Where the library finds the elements; None if it does not take them: some share a place."""
+    last = form != torch.contiguous_format
+
+    def ordered(numbers: Sequence[int]) -> tuple[int, ...]:
+        return (numbers[0], *numbers[2:], numbers[1]) if last else tuple(numbers)
+
+    shape = ordered(tensor.shape)
+    if tensor.is_contiguous(memory_format=form):
+        return _Place(shape)
+    steps = tuple(step if extent > 1 else 1 for step, extent in zip(ordered(tensor.stride()), shape))
+    return _Place(shape, steps) if min(steps) > 0 else None
+
+
+def empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
     """As torch.empty, but with large pages for a large tensor: the first use of new memory takes longer than a
     convolution."""
     tensor = torch.empty(shape, dtype=dtype, memory_format=form)
@@ -233,23 +262,45 @@ def _empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format
     return tensor
 
 
-def run(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
-    """Computes by the library, on its device. Raises if the library refuses."""
+def run(
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    call: Call,
+    scale: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Computes by the library, on its device, into `out` if it can, else into a new tensor. Raises if the library
+    refuses."""
     weight = weight.resolve_neg()
     weights = _weights(weight)
-    form = memory_format(data)
+    output_steps: tuple[int, ...] = ()
+    form = memory_format(data if out is None else out)
+    if out is not None:
+        target = place_of(out, form) if _is_plain(out) else None
+        if target is None:
+            out, form = None, memory_format(data)
+        else:
+            output_steps = target.steps
     last = form != torch.contiguous_format
-    data = data.resolve_neg().contiguous(memory_format=form)
-    key = (call, last, data.shape, bias is not None, scale is not None)
+    data = data.resolve_neg()
+    place = place_of(data, form)
+    if place is None:
+        data = data.contiguous(memory_format=form)
+        place = place_of(data, form)
+    key = (call, last, place, output_steps, bias is not None, scale is not None)
     asked = weights.requests.get(
-        key, lambda: _asked(weights, weight, call, data, last, bias is not None, scale is not None)
+        key,
+        lambda: _asked(
+            weights, weight, call, place, output_steps, TYPES[data.dtype], last, bias is not None, scale is not None
+        ),
     )
     for name, tensor in (("bias", bias), ("scale", scale)):
         if tensor is not None and tensor.shape[0] != asked.resolved.channels:
             raise ValueError(f"{name} has {tensor.shape[0]} elements: {asked.resolved.channels} are needed")
     if bias is not None:
         bias = bias.resolve_neg().contiguous()
-    output = _empty(asked.shape, data.dtype, form)
+    output = empty(asked.shape, data.dtype, form) if out is None else out
     if not asked.resolved.empty:
         filter_ = weights.dense(weight)
         arrays = c.Arrays(
@@ -260,8 +311,15 @@ def run(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
             None if bias is None else bias.data_ptr(),
             None if scale is None else scale.data_ptr(),
         )
+        if out is not None:
+            torch.autograd.graph.increment_version(out)  # so that autograd finds what it saved before changed
         compute(asked.device, asked.layer, asked.resolved, arrays)
     return output
+
+
+def _is_plain(out: Tensor) -> bool:
+    """Whether the elements of `out` are those in its memory."""
+    return type(out) in (Tensor, nn.Parameter) and out.layout == torch.strided and out.is_cpu and not out.is_neg()
 
 
 def compute_or(
@@ -271,12 +329,14 @@ def compute_or(
     bias: Tensor | None,
     call: Call,
     scale: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """The output, by the library or, if it refuses, by `own`, which is torch's operator."""
+    """The output, by the library or, if it refuses, by `own`, which is torch's operator. It is `out` if the library
+    could write into that."""
     reason = refusal(data, weight, bias)
     if reason is None:
         try:
-            output = run(data, weight, bias, call, scale)
+            output = run(data, weight, bias, call, scale, out)
         except (ValueError, RuntimeError, MemoryError) as error:  # tconv_cl.Error is a RuntimeError
             reason = str(error)
     if reason is not None:

@@ -26,6 +26,7 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "conv_transpose_cat",
     "convert",
     "dispatch",
     "refresh",
@@ -178,7 +179,7 @@ def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[i
     return conv_flop_count(list(data), list(weight), list(out_shape), transposed=True)
 
 
-# ---- functions with the signatures of torch.nn.functional ----
+# ---- functions with the signatures of torch.nn.functional, and `out`: a tensor, or a part of one, that is written ----
 
 Axes = int | Sequence[int]
 
@@ -198,9 +199,12 @@ def _function(
     fallback: str = "warn",
     search: str | None = None,
     scale: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     if data.is_quantized:
         raise RuntimeError(QUANTIZED)
+    if out is not None:
+        _refuse_gradients(f"conv_transpose{axes}d", out, data, weight, bias)
     if data.dim() not in (axes + 1, axes + 2) or weight.dim() != axes + 2:
         raise RuntimeError(
             f"conv_transpose{axes}d takes data of {axes + 1} or {axes + 2} axes and a weight of {axes + 2}, "
@@ -215,6 +219,7 @@ def _function(
     batched = data.dim() == axes + 2
     if not batched:
         data = data.unsqueeze(0)
+    target = out if out is None or batched else out.unsqueeze(0)
     call = Call(
         _list(axes, stride),
         _list(axes, padding),
@@ -226,13 +231,15 @@ def _function(
         fallback,
         search,
     )
+    if target is not None:
+        _check_out(target, data, _output_shape(data, weight, call))
     reason = _transform(data)
     if reason is not None:
         if not torch.compiler.is_compiling():
             fell_back(weight, reason, fallback)
         output = _own(data, weight, bias, call, scale)
     elif _unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias)):
-        output = compute_or(lambda: _own(data, weight, bias, call, scale), data, weight, bias, call, scale)
+        output = compute_or(lambda: _own(data, weight, bias, call, scale), data, weight, bias, call, scale, target)
     else:
         name, *numbers = activation
         output = _operator(
@@ -250,7 +257,27 @@ def _function(
             fallback,
             search,
         )
+    if target is not None:
+        if output is not target:
+            target.copy_(output)
+        return out
     return output if batched else output.squeeze(0)
+
+
+def _refuse_gradients(function: str, *tensors: Tensor | None) -> None:
+    """Raises as torch's own functions do."""
+    if torch.is_grad_enabled() and _need_gradients(*tensors):
+        raise RuntimeError(
+            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+
+
+def _check_out(out: Tensor, data: Tensor, shape: Sequence[int]) -> None:
+    if list(out.shape) != list(shape):
+        raise RuntimeError(f"out has the shape {list(out.shape)}: the output has {list(shape)}")
+    if out.dtype != data.dtype:
+        raise RuntimeError(f"out has elements of type {out.dtype}: the output has {data.dtype}")
 
 
 def _unobserved() -> bool:
@@ -304,9 +331,11 @@ def conv_transpose1d(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose1d: input [N, CI, L] or [CI, L], weight [CI, CO/groups, K]."""
-    return _function(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _function(1, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
 
 
 def conv_transpose2d(
@@ -318,9 +347,11 @@ def conv_transpose2d(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose2d: input [N, CI, H, W] or [CI, H, W], weight [CI, CO/groups, KH, KW]."""
-    return _function(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _function(2, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
 
 
 def conv_transpose3d(
@@ -332,9 +363,11 @@ def conv_transpose3d(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose3d: input [N, CI, D, H, W] or [CI, D, H, W], weight [CI, CO/groups, K...]."""
-    return _function(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _function(3, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
 
 
 # ---- modules ----
@@ -347,7 +380,8 @@ QUANTIZED = (
 
 
 class _Layer(nn.Module):
-    """The forward of the three classes below. `norm` and `activation` are modules that a Sequential fuses into it."""
+    """The forward of the three classes below. A Sequential fuses the modules `norm` and `activation` into it. `out` is
+    as that of the functions."""
 
     tconv_cl_device: int | None = None
     tconv_cl_fallback = "warn"
@@ -359,6 +393,8 @@ class _Layer(nn.Module):
         output_size: list[int] | None = None,
         activation: tuple = ("none",),
         norm: nn.Module | None = None,
+        *,
+        out: Tensor | None = None,
     ) -> Tensor:
         if self._is_quantized(input):
             raise RuntimeError(QUANTIZED)
@@ -382,6 +418,7 @@ class _Layer(nn.Module):
             self.tconv_cl_fallback,
             self.tconv_cl_search,
             scale,
+            out,
         )
 
     def _is_quantized(self, input: Any) -> bool:
@@ -415,9 +452,11 @@ class ConvTranspose3d(_Layer, nn.ConvTranspose3d):
 
 class Sequential(nn.Sequential):
     """torch.nn.Sequential; where no gradient is asked for, a layer computes what follows it, too: a batch normalization
-    in inference, and an activation."""
+    in inference, and an activation. `out` is as that of the functions."""
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is not None:
+            _refuse_gradients("Sequential", out, input, *self.parameters())
         modules = list(self)
         while modules:
             module, taken = modules.pop(0), {}
@@ -427,8 +466,13 @@ class Sequential(nn.Sequential):
                 if modules and _is_activation(modules[0]):
                     activation = modules.pop(0)
                     taken["activation"] = MODULES[type(activation)](activation)
+            if isinstance(module, _Layer) and not modules and out is not None:
+                taken["out"] = out
             input = module(input, **taken)
-        return input
+        if out is not None and input is not out:
+            _check_out(out, input, input.shape)
+            out.copy_(input)
+        return input if out is None else out
 
 
 def _takes_others(layer: _Layer, input: Any) -> bool:
@@ -466,7 +510,7 @@ OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backwa
 GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in OWN_HOOKS)
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
 LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
-FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES)}
+FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES, Sequential)}
 CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
@@ -486,6 +530,63 @@ def _is_norm_of(layer: _Layer, norm: nn.Module, input: Tensor) -> bool:
             for tensor in tensors
         )
     )
+
+
+def conv_transpose_cat(parts: Sequence[Tensor | tuple[nn.Module, Tensor]]) -> Tensor:
+    """Concatenates tensors and outputs of modules along the channels: conv_transpose_cat([skip, (up, x)]) is
+    torch.cat([skip, up(x)], 1).
+
+    If no gradients are asked for, a converted ConvTranspose writes its output into its part of the result; so does a
+    converted Sequential of one, a batch normalization and an activation. All else is computed and copied, as by
+    torch.cat: other modules, calls with gradients, and what a compiler or a transformation sees.
+    """
+    shapes: list[tuple[int, ...] | None] = [None]
+    if not torch.is_grad_enabled() and _unobserved():
+        shapes = [tuple(part.shape) if isinstance(part, Tensor) else _written(*part) for part in parts]
+    inputs = [part if isinstance(part, Tensor) else part[1] for part in parts]
+    like = next((input for input, part in zip(inputs, parts) if input is not part), None)
+    if None in shapes or like is None or not _fit(shapes, inputs, like):
+        return torch.cat([part if isinstance(part, Tensor) else part[0](part[1]) for part in parts], 1)
+    channels = [shape[1] for shape in shapes]
+    joined = _tensors.empty((shapes[0][0], sum(channels), *shapes[0][2:]), like.dtype, memory_format(like))
+    for part, place in zip(parts, joined.split(channels, 1)):
+        if isinstance(part, Tensor):
+            place.copy_(part)
+        else:
+            part[0](part[1], out=place)
+    return joined
+
+
+def _fit(shapes: Sequence[tuple[int, ...]], inputs: Sequence[Tensor], like: Tensor) -> bool:
+    """Whether tensors of these shapes can be concatenated, all of the same kind."""
+    if any(len(shape) != like.dim() for shape in shapes):
+        return False
+    batch, _, *extents = shapes[0]
+    return all([shape[0], *shape[2:]] == [batch, *extents] for shape in shapes) and all(
+        (type(input), input.dtype, input.device, input.layout) == (Tensor, like.dtype, like.device, like.layout)
+        for input in inputs
+    )
+
+
+def _written(module: nn.Module, input: Tensor) -> tuple[int, ...] | None:
+    """The shape of the output, if the module writes it into `out` and nothing can observe that."""
+    if type(module) is Sequential and _is_plain(module):
+        layer, *others = module
+    else:
+        layer, others = module, []
+    if (
+        not isinstance(layer, _Layer)
+        or not _takes_others(layer, input)
+        or not all(_is_norm_of(layer, other, input) or _is_activation(other) for other in others)
+        or input.dim() != layer.weight.dim()
+        or not input.is_cpu
+        or input.dtype != layer.weight.dtype
+        or torch.is_autocast_enabled("cpu")
+    ):
+        return None
+    lists = (layer.stride, layer.padding, layer.output_padding, layer.dilation)
+    shape = _output_shape(input, layer.weight, Call(*lists, layer.groups))
+    return tuple(shape) if min(shape) > 0 else None
 
 
 # A torch class with a replaced forward is left alone.

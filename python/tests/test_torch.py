@@ -944,7 +944,7 @@ def test_many_threads():
 def test_the_page():
     text = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     assert "tconv_cl:" not in in_process("\n".join(blocks))
 
 
