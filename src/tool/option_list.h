@@ -151,7 +151,10 @@
       "print the expected time, or the reason of the rejection, for each algorithm")               \
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
-      "draw the layers under the roofline, with Python's matplotlib; - is stdout")
+      "draw the layers under the roofline, with Python's matplotlib; - is stdout")                 \
+    O(ANY, WRITTEN, trace, "trace", 0, "FILE.json",                                                \
+      "write when plans, compilations and launches ran, for chrome://tracing or Perfetto; - is "   \
+      "stdout")
 
 #define TUNE_OPTIONS(O)                                                                            \
     O(LAYERS, TEXT, budget, "budget", 0, "MS",                                                     \
