@@ -131,7 +131,8 @@ static void refused_pieces_leave_results_or_what_was_there(void **state)
             struct pieces pieces = {.number = 0};
             const struct tconv_launch *last =
                 &s.plan->kernel_plan.run[s.plan->kernel_plan.run_count - 1];
-            tconv_device_set_trace(devices[i].device, follow_pieces, &pieces, NULL);
+            tconv_device_set_trace(devices[i].device, TCONV_TRACE_ALL, follow_pieces, &pieces,
+                                   NULL);
             mark_output(&s);
             enqueue(&s);
             assert_int_equal(count_results(&s, results), s.tensors.output_count);
@@ -139,7 +140,7 @@ static void refused_pieces_leave_results_or_what_was_there(void **state)
             assert_true(pieces.of == last->pieces && pieces.number == last->pieces);
             assert_int_equal(pieces.end, last->global[0]);
             refuse_each_command(&s, results);
-            tconv_device_set_trace(devices[i].device, NULL, NULL, NULL);
+            tconv_device_set_trace(devices[i].device, TCONV_TRACE_ALL, NULL, NULL, NULL);
             free(results);
             tear_down(&s);
         }

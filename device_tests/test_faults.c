@@ -92,7 +92,7 @@ static struct outcome plans(void)
     cl_event packed = NULL;
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
-    if (o.status == TCONV_OK) tconv_device_set_trace(device, callback, NULL, NULL);
+    if (o.status == TCONV_OK) tconv_device_set_trace(device, TCONV_TRACE_ALL, callback, NULL, NULL);
     if (o.status == TCONV_OK)
         o.status = tconv_plan_create(device, &p, &plan_options, &plan, &o.error);
     if (o.status == TCONV_OK)
@@ -592,7 +592,7 @@ static void choose_with(const char *call, cl_int code, const char *usual)
     tconv_error error;
     char text[2000], problem[500];
     struct passed_over heard = {.count = 0};
-    tconv_device_set_trace(device, hear_passed_over, &heard, NULL);
+    tconv_device_set_trace(device, TCONV_TRACE_ALL, hear_passed_over, &heard, NULL);
     fault_arm(fault_call_named(call), 1, code);
     const tconv_status status = tconv_plan_create(device, &p, NULL, &plan, &error);
     assert_true(fault_disarm());
@@ -722,7 +722,7 @@ static void a_tile_that_spills_is_left(void **state)
         char *tile;
     } runs[] = {{0, first}, {1, other}, {1000, last}};
     struct passed_over heard = {.count = 0};
-    tconv_device_set_trace(device, hear_passed_over, &heard, NULL);
+    tconv_device_set_trace(device, TCONV_TRACE_ALL, hear_passed_over, &heard, NULL);
     for (int i = 0; i < 3; i++) {
         fault_spill(runs[i].answers);
         if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)

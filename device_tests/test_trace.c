@@ -61,7 +61,7 @@ static void count_only(void *context, const tconv_trace_event *event)
 static void set_trace(tconv_device *device, tconv_trace_callback callback, void *context)
 {
     tconv_error error;
-    expect_ok(tconv_device_set_trace(device, callback, context, &error), &error);
+    expect_ok(tconv_device_set_trace(device, TCONV_TRACE_ALL, callback, context, &error), &error);
 }
 
 /* A device object of its own, in the context of a device under test. */
@@ -229,13 +229,37 @@ static void searches_tell_their_source(void **state)
     release_device(&own);
 }
 
+/* A callback hears what it asked for, and nothing else. */
+static void kinds_are_chosen(void **state)
+{
+    (void)state;
+    const struct device own = traced_device(&devices[0]);
+    const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+    static struct heard h;
+    tconv_error error;
+    struct setup s;
+    char text[TEXT];
+    const uint32_t kinds = TCONV_TRACE_PLAN | TCONV_TRACE_FALLBACK;
+    expect_ok(tconv_device_set_trace(own.device, kinds, hear, &h, &error), &error);
+    set_up(&s, &own, &p, "reference", false, SMALL_INTEGERS);
+    pack(&s);
+    tconv_device_trace_fallback(own.device, "test", "", "");
+    assert_int_equal(h.count[TCONV_TRACE_PLAN], 1);
+    assert_int_equal(h.count[TCONV_TRACE_FALLBACK], 1);
+    assert_int_equal(h.count[TCONV_TRACE_PROGRAM] + h.count[TCONV_TRACE_LAUNCH], 0);
+    tconv_problem_text(&p, text, sizeof text);
+    assert_string_equal(h.problem[TCONV_TRACE_PLAN], text);
+    tear_down(&s);
+    release_device(&own);
+}
+
 static void failures_are_told(void **state)
 {
     (void)state;
     static struct heard h;
     tconv_error error;
-    expect_error(tconv_device_set_trace(NULL, hear, &h, &error), TCONV_ERROR_ARGUMENT, &error,
-                 "device is NULL");
+    expect_error(tconv_device_set_trace(NULL, TCONV_TRACE_ALL, hear, &h, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "device is NULL");
     /* A plan that is not made has no event. */
     const struct device own = traced_device(&devices[0]);
     const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
@@ -306,6 +330,57 @@ static void each_launch_of_each_thread_is_heard_once(void **state)
     release_device(&own);
 }
 
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Prints what docs/api.md says: the host's time of an enqueue, behind an event that holds the queue
+ * back, without and with a callback in turn. */
+static void what_an_enqueue_costs(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 40 };
+    const struct device own = traced_device(&devices[0]);
+    const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+    static struct heard h;
+    static double us[2][ROUNDS];
+    struct setup s;
+    set_up(&s, &own, &p, NULL, false, SMALL_INTEGERS);
+    pack(&s);
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        cl_int code;
+        cl_event hold = clCreateUserEvent(own.context, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        assert_int_equal(clEnqueueBarrierWithWaitList(own.queue, 1, &hold, NULL), CL_SUCCESS);
+        set_trace(own.device, i % 2 == 0 ? NULL : count_only, &h);
+        const double begin = now_us();
+        for (int n = 0; n < RUNS; n++)
+            assert_int_equal(tconv_plan_enqueue(s.plan, own.queue, &s.args, 0, NULL, NULL, NULL),
+                             TCONV_OK);
+        us[i % 2][i / 2] = (now_us() - begin) / RUNS;
+        clSetUserEventStatus(hold, CL_COMPLETE);
+        clFinish(own.queue);
+        clReleaseEvent(hold);
+    }
+    for (int i = 0; i < 2; i++) qsort(us[i], ROUNDS, sizeof *us[i], by_value);
+    print_message("an enqueue takes %.1f us, with a callback %.1f us (medians of %d)\n",
+                  us[0][ROUNDS / 2], us[1][ROUNDS / 2], (int)ROUNDS);
+    assert_int_equal(h.count[TCONV_TRACE_LAUNCH] % (ROUNDS * RUNS), 0);
+    download(&s, 0, NULL);
+    compare_with_oracle(&own, &p, NULL, false, &s.tensors);
+    tear_down(&s);
+    release_device(&own);
+}
+
 /* ---- callbacks that call the library ---- */
 
 struct caller {
@@ -328,7 +403,7 @@ static void call_back(void *context, const tconv_trace_event *event)
     c->failures += tconv_session_layer_run(c->layer, &c->problem, NULL, &c->arrays, NULL) !=
                    TCONV_OK;
     c->failures += tconv_plan_create(device, &c->problem, NULL, &plan, NULL) != TCONV_OK;
-    c->failures += tconv_device_set_trace(device, call_back, c, NULL) != TCONV_OK;
+    c->failures += tconv_device_set_trace(device, TCONV_TRACE_ALL, call_back, c, NULL) != TCONV_OK;
     tconv_device_trace_fallback(device, "test", "", ""); /* not heard */
     tconv_plan_release(plan);
     c->depth--;
@@ -402,7 +477,7 @@ static void remove_oneself(void *context, const tconv_trace_event *event)
 {
     atomic_int *calls = context;
     ++*calls;
-    tconv_device_set_trace(event->device, NULL, NULL, NULL);
+    tconv_device_set_trace(event->device, TCONV_TRACE_ALL, NULL, NULL, NULL);
 }
 
 static void removal_waits_for_running_calls(void **state)
@@ -436,8 +511,10 @@ int main(void)
         cmocka_unit_test(every_kind_says_what_happened),
         cmocka_unit_test(a_callback_may_come_late_and_go),
         cmocka_unit_test(searches_tell_their_source),
+        cmocka_unit_test(kinds_are_chosen),
         cmocka_unit_test(failures_are_told),
         cmocka_unit_test(each_launch_of_each_thread_is_heard_once),
+        cmocka_unit_test(what_an_enqueue_costs),
         cmocka_unit_test(a_callback_may_call_the_library),
         cmocka_unit_test(removal_waits_for_running_calls),
     };

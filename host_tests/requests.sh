@@ -157,6 +157,8 @@ expect 2 "--csv and --suite are both" bench --suite "$work/old.json" --csv "$wor
 expect 2 "--json and --csv are both -: the results need a file of their own" bench --ids B05 --json - --csv -
 expect 2 "--no-ceilings leaves out the roofline" bench --ids B05 --no-ceilings --plot "$work/x.svg"
 expect 1 "--csv" bench --csv "$work/none/x.csv"
+expect 1 "--trace" bench --trace "$work/none/x.json"
+expect 2 "--json and --trace are both" bench --ids B05 --json "$work/x.json" --trace "$work/x.json"
 expect 2 "--model is -: a model needs a name" bench --model -
 [ ! -e "$work/x.svg" ] || fail "a picture that was refused"
 

@@ -235,9 +235,10 @@ class device : public owner<tconv_device, tconv_device_release>
         return take(status, made);
     }
     /* tconv_device_set_trace. The callback must not throw. */
-    tconv_status set_trace(tconv_trace_callback callback, void *context, tconv_error &e) noexcept
+    tconv_status set_trace(uint32_t kinds, tconv_trace_callback callback, void *context,
+                           tconv_error &e) noexcept
     {
-        return tconv_device_set_trace(get(), callback, context, &e);
+        return tconv_device_set_trace(get(), kinds, callback, context, &e);
     }
     /* tconv_device_properties; not of an empty object. */
     const tconv_device_info &properties() const noexcept
@@ -253,10 +254,10 @@ class device : public owner<tconv_device, tconv_device_release>
         check(create(context, id, e), e);
     }
     /* tconv_device_set_trace, with exceptions. The callback must not throw. */
-    void set_trace(tconv_trace_callback callback, void *context)
+    void set_trace(uint32_t kinds, tconv_trace_callback callback, void *context)
     {
         tconv_error e;
-        check(set_trace(callback, context, e), e);
+        check(set_trace(kinds, callback, context, e), e);
     }
 #endif
 };

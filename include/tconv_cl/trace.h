@@ -5,11 +5,10 @@
  *
  *     static void heard(void *context, const tconv_trace_event *event)
  *     {
- *         if (event->kind == TCONV_TRACE_PLAN)
- *             fprintf(stderr, "%s: %s %s (%s)\n", event->problem, event->algorithm, event->tile,
- *                     event->source);
+ *         fprintf(stderr, "%s: %s %s (%s)\n", event->problem, event->algorithm, event->tile,
+ *                 event->source);
  *     }
- *     tconv_device_set_trace(device, heard, NULL, &err);
+ *     tconv_device_set_trace(device, TCONV_TRACE_PLAN, heard, NULL, &err);
  *
  * THREADS. The callback runs in the thread whose call raised the event, inside that call, and in
  * any number of threads at once. No lock that guards a device, a plan or a filter is held
@@ -21,8 +20,9 @@
  * from inside a callback raise no events, in this thread. A callback must return: no longjmp, no
  * exception.
  *
- * COST. Without a callback, one atomic load for each call. With one, each launch returns an event,
- * which may make a driver slower (docs/api.md has figures). */
+ * COST. Without a callback, one atomic load for each call. So, too, with one that hears no
+ * launches. To hear launches, each of them returns an event, which takes a driver time (docs/api.md
+ * has figures). */
 #ifndef TCONV_CL_TRACE_H
 #define TCONV_CL_TRACE_H
 
@@ -32,15 +32,18 @@
 extern "C" {
 #endif
 
-/* What happened. Later versions may add kinds: ignore those that you do not know. */
+/* What happened: bits, so that a sum of them says which kinds a callback hears. */
 typedef enum tconv_trace_kind {
-    TCONV_TRACE_PLAN = 1,        /* tconv_plan_create made a plan */
-    TCONV_TRACE_PASSED_OVER = 2, /* an algorithm, or its tile, was tried for a plan and not taken;
-                                    comes before the plan's event, in the same thread */
-    TCONV_TRACE_PROGRAM = 3,     /* a program was found or compiled, or did not compile */
-    TCONV_TRACE_LAUNCH = 4,      /* a kernel was enqueued, also by searches and tests of units */
-    TCONV_TRACE_FALLBACK = 5     /* an adapter left a layer to its runtime */
+    TCONV_TRACE_PLAN = 1 << 0,        /* tconv_plan_create made a plan */
+    TCONV_TRACE_PASSED_OVER = 1 << 1, /* an algorithm, or its tile, was tried for a plan and not
+                                    taken; comes before the plan's event, in the same thread */
+    TCONV_TRACE_PROGRAM = 1 << 2,     /* a program was found or compiled, or did not compile */
+    TCONV_TRACE_LAUNCH = 1 << 3,  /* a kernel was enqueued, also by searches and tests of units */
+    TCONV_TRACE_FALLBACK = 1 << 4 /* an adapter left a layer to its runtime */
 } tconv_trace_kind;
+
+/* All kinds, also those that later versions add: ignore those that you do not know. */
+#define TCONV_TRACE_ALL UINT32_MAX
 
 /* An event. Pointers are valid during the call of the callback; what a kind does not have is NULL
  * or 0. The brackets say which kinds have a member. */
@@ -80,13 +83,15 @@ typedef struct tconv_trace_event {
 /* Receives an event; `context` is that of tconv_device_set_trace. */
 typedef void (*tconv_trace_callback)(void *context, const tconv_trace_event *event);
 
-/* Sets the callback of a device object, instead of the one before; NULL: none. The events are those
+/* Sets the callback of a device object, instead of the one before; NULL: none. `kinds` is a sum of
+ * tconv_trace_kind: it hears these. The events are those
  * of all plans, filters and sessions of this device object. When the call returns, no other thread
  * runs the earlier callback, and none will: its context may be freed. It waits for that, so do not
  * hold a lock that the earlier callback takes. Inside a callback it does not wait, and then other
  * threads may still run the earlier one. Returns TCONV_ERROR_ARGUMENT, _FORKED. Any thread. */
-TCONV_API tconv_status tconv_device_set_trace(tconv_device *device, tconv_trace_callback callback,
-                                              void *context, tconv_error *error);
+TCONV_API tconv_status tconv_device_set_trace(tconv_device *device, uint32_t kinds,
+                                              tconv_trace_callback callback, void *context,
+                                              tconv_error *error);
 
 /* For adapters: raises a TCONV_TRACE_FALLBACK, if there is a callback. `adapter` names the runtime,
  * `layer` the layer that the runtime computes itself, `why` is one sentence. Any of them may be

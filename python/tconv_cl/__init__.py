@@ -6,6 +6,7 @@ from importlib.metadata import version
 from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
 from ._library import Error, RequestError, RequestTypeError
+from ._trace import TraceEvent, trace
 
 __version__ = version("tconv_cl")
 __all__ = [
@@ -15,11 +16,13 @@ __all__ = [
     "Error",
     "RequestError",
     "RequestTypeError",
+    "TraceEvent",
     "cache_info",
     "clear_cache",
     "conv_transpose",
     "devices",
     "explain",
     "output_shape",
+    "trace",
     "window_input",
 ]

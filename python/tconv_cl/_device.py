@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
 from ._library import RequestError, call, create, library
+from ._trace import follow
 from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
 PLANS = 128  # kept for each device
@@ -208,6 +209,7 @@ class Device:
     def __init__(self, handle: int) -> None:
         self.handle = handle
         self.plans: Kept[Any] = Kept(PLANS)
+        follow(self)
 
     def plan(self, request: Request) -> Plan:
         """The plan for a request, kept or new."""

@@ -228,6 +228,35 @@ class SlabsOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("memory_limit", c_uint64), ("done", c_void_p), ("user", c_void_p)]
 
 
+class TraceEvent(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kind", c_int),
+        ("piece", c_int32),
+        ("pieces", c_int32),
+        ("begin_ns", c_uint64),
+        ("end_ns", c_uint64),
+        ("device", c_void_p),
+        ("plan", c_void_p),
+        ("problem", c_char_p),
+        ("algorithm", c_char_p),
+        ("tile", c_char_p),
+        ("name", c_char_p),
+        ("source", c_char_p),
+        ("options", c_char_p),
+        ("message", c_char_p),
+        ("queue", c_void_p),
+        ("event", c_void_p),
+        ("offset", c_size_t * 3),
+        ("global", c_size_t * 3),
+        ("local", c_size_t * 3),
+    ]
+
+
+# tconv_trace_callback: context, event.
+Trace = ctypes.CFUNCTYPE(None, c_void_p, POINTER(TraceEvent))
+
+
 class DeviceInfo(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -274,6 +303,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_arrays": Arrays,
     "tconv_session_layer_counts": HostLayerCounts,
     "tconv_slabs_options": SlabsOptions,
+    "tconv_trace_event": TraceEvent,
     "tconv_device_info": DeviceInfo,
 }
 
@@ -291,6 +321,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_find": (c_char_p, POINTER(c_int)),
     "tconv_device_describe": (c_void_p, POINTER(DeviceInfo)),
     "tconv_device_create": (c_void_p, c_void_p, _handle),
+    "tconv_device_set_trace": (c_void_p, c_uint32, Trace, c_void_p),
     "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
     "tconv_packed_filter_create": (c_void_p, c_void_p, c_size_t, _handle),
     "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, c_void_p, c_size_t, *_wait),

@@ -39,7 +39,7 @@ struct tconv_verdict {
 
 /* The callback of tconv_device_set_trace. */
 struct tconv_tracing {
-    atomic_bool on; /* whether there is a callback: all that calls read while there is none */
+    atomic_uint_least32_t kinds; /* that the callback hears; 0: there is none */
     pthread_mutex_t lock;
     pthread_cond_t ended; /* a call of a callback has ended */
     tconv_trace_callback callback;

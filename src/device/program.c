@@ -98,7 +98,8 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
                                   cl_program *program, tconv_error *error)
 {
     const char *source = NULL;
-    if (!tconv_traced(device)) return get_program(device, name, options, program, &source, error);
+    if (!tconv_traced(device, TCONV_TRACE_PROGRAM))
+        return get_program(device, name, options, program, &source, error);
     tconv_error own = {TCONV_OK, 0, ""};
     const uint64_t begin = tconv_trace_now();
     const tconv_status status = get_program(device, name, options, program, &source, &own);

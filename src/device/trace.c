@@ -21,7 +21,7 @@ static _Thread_local bool inside;
 
 bool tconv_trace_init(struct tconv_tracing *tracing)
 {
-    atomic_init(&tracing->on, false);
+    atomic_init(&tracing->kinds, 0);
     if (pthread_mutex_init(&tracing->lock, NULL) != 0) return false;
     if (pthread_cond_init(&tracing->ended, NULL) == 0) return true;
     pthread_mutex_destroy(&tracing->lock);
@@ -34,9 +34,10 @@ void tconv_trace_destroy(struct tconv_tracing *tracing)
     pthread_mutex_destroy(&tracing->lock);
 }
 
-bool tconv_traced(const tconv_device *device)
+bool tconv_traced(const tconv_device *device, tconv_trace_kind kind)
 {
-    return atomic_load_explicit(&device->tracing.on, memory_order_relaxed) && !inside;
+    const uint32_t kinds = atomic_load_explicit(&device->tracing.kinds, memory_order_relaxed);
+    return (kinds & (uint32_t)kind) != 0 && !inside;
 }
 
 uint64_t tconv_trace_now(void)
@@ -65,7 +66,8 @@ void tconv_trace(tconv_device *device, tconv_trace_event event)
     struct tconv_tracing *tracing = &device->tracing;
     struct tconv_trace_call call;
     pthread_mutex_lock(&tracing->lock);
-    const tconv_trace_callback callback = tracing->callback;
+    const bool heard = (atomic_load(&tracing->kinds) & (uint32_t)event.kind) != 0;
+    const tconv_trace_callback callback = heard ? tracing->callback : NULL;
     void *context = tracing->context;
     if (callback != NULL) begin_call(tracing, &call);
     pthread_mutex_unlock(&tracing->lock);
@@ -81,8 +83,9 @@ void tconv_trace(tconv_device *device, tconv_trace_event event)
     pthread_mutex_unlock(&tracing->lock);
 }
 
-tconv_status tconv_device_set_trace(tconv_device *device, tconv_trace_callback callback,
-                                    void *context, tconv_error *error)
+tconv_status tconv_device_set_trace(tconv_device *device, uint32_t kinds,
+                                    tconv_trace_callback callback, void *context,
+                                    tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
     if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
@@ -93,7 +96,7 @@ tconv_status tconv_device_set_trace(tconv_device *device, tconv_trace_callback c
     tracing->callback = callback;
     tracing->context = context;
     const uint64_t version = ++tracing->version;
-    atomic_store(&tracing->on, callback != NULL);
+    atomic_store(&tracing->kinds, callback == NULL ? 0 : kinds);
     while (!inside && tracing->first != NULL && tracing->first->version < version)
         pthread_cond_wait(&tracing->ended, &tracing->lock);
     pthread_mutex_unlock(&tracing->lock);
@@ -104,7 +107,8 @@ void tconv_device_trace_fallback(tconv_device *device, const char *adapter, cons
                                  const char *why)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (device == NULL || tconv_process_forked() || !tconv_traced(device)) return;
+    if (device == NULL || tconv_process_forked() || !tconv_traced(device, TCONV_TRACE_FALLBACK))
+        return;
     const uint64_t now = tconv_trace_now();
     tconv_trace(device, (tconv_trace_event){.kind = TCONV_TRACE_FALLBACK,
                                             .begin_ns = now,

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-/* True if an event raised now would be heard: there is a callback, and this thread is not inside
- * one. Without a callback it takes one atomic load. */
-bool tconv_traced(const tconv_device *device);
+/* True if an event of this kind would be heard now: there is a callback for it, and this thread is
+ * not inside one. If there is none, it takes one atomic load. */
+bool tconv_traced(const tconv_device *device, tconv_trace_kind kind);
 
 /* Calls the callback, if there still is one, with the event; its struct_size and device are set
  * here. No lock may be held that the callback could take. */

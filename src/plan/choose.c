@@ -75,7 +75,7 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
         const tconv_status status = make_other_tile(plan, tile, &made, error);
         if (status != TCONV_OK) return status;
         if (made && tconv_plan_private_bytes(plan) == 0) {
-            if (tconv_traced(plan->device))
+            if (tconv_traced(plan->device, TCONV_TRACE_PASSED_OVER))
                 tconv_trace_passed_over(plan, &first, "its kernel spills registers");
             return TCONV_OK;
         }
@@ -138,7 +138,7 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     if (!*found) return TCONV_OK;
     const tconv_status status =
         choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
-    if (status == TCONV_OK && !*found && tconv_traced(plan->device))
+    if (status == TCONV_OK && !*found && tconv_traced(plan->device, TCONV_TRACE_PASSED_OVER))
         tconv_trace_passed_over(plan, &(struct tconv_candidate){.algorithm = pattern.algorithm},
                                 reason.text);
     return status;

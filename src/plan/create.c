@@ -26,7 +26,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
     tconv_plan *plan = NULL;
     tconv_status status;
     if ((status = check_arguments(device, given_problem, out, error)) != TCONV_OK) return status;
-    const bool traced = tconv_traced(device);
+    const bool traced = tconv_traced(device, TCONV_TRACE_PLAN);
     const uint64_t begin = traced ? tconv_trace_now() : 0;
     if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, error)) !=
             TCONV_OK ||

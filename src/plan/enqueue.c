@@ -193,7 +193,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     cl_int code = CL_SUCCESS;
     const char *call = "clEnqueueMarkerWithWaitList", *kernel = "nothing";
     cl_event before = NULL, event = NULL;
-    const bool traced = tconv_traced(plan->device);
+    const bool traced = tconv_traced(plan->device, TCONV_TRACE_LAUNCH);
     if (count == 0 && (done != NULL || wait_count > 0))
         code = clEnqueueMarkerWithWaitList(queue, wait_count, wait, &event);
     pthread_mutex_lock(

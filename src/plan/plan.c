@@ -323,7 +323,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
-    if (tconv_traced(device)) plan->problem = tconv_trace_problem(problem);
+    if (tconv_trace_names_problem(device)) plan->problem = tconv_trace_problem(problem);
     *out = plan;
     return TCONV_OK;
 }
@@ -354,7 +354,8 @@ tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_candidate
     char **kept = &plan->passed_over[tconv_algorithm_index(candidate->algorithm)];
     free(*kept);
     *kept = strdup(why);
-    if (tconv_traced(plan->device)) tconv_trace_passed_over(plan, candidate, why);
+    if (tconv_traced(plan->device, TCONV_TRACE_PASSED_OVER))
+        tconv_trace_passed_over(plan, candidate, why);
     if (*kept != NULL) return TCONV_OK;
     return tconv_fail_memory(error, strlen(why) + 1, "keeping why an algorithm was passed over");
 }

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool tconv_trace_names_problem(const tconv_device *device)
+{
+    return tconv_traced(device, TCONV_TRACE_PLAN) ||
+           tconv_traced(device, TCONV_TRACE_PASSED_OVER) ||
+           tconv_traced(device, TCONV_TRACE_LAUNCH);
+}
+
 char *tconv_trace_problem(const tconv_problem *problem)
 {
     const int length = tconv_problem_text(problem, NULL, 0);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of plans for tracing. Call these functions only if tconv_traced is true. */
+/* The events of plans for tracing. The functions that raise one are called only if tconv_traced
+ * is true for it. */
 #ifndef TCONV_PLAN_PLAN_TRACE_H
 #define TCONV_PLAN_PLAN_TRACE_H
 
 #include "device/trace.h"
 #include "plan/plan_internal.h"
+
+/* True if an event with a problem would be heard now. */
+bool tconv_trace_names_problem(const tconv_device *device);
 
 /* The text of a problem, for plan->problem. From malloc; NULL without memory. */
 char *tconv_trace_problem(const tconv_problem *problem);

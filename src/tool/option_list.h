@@ -152,6 +152,9 @@
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
       "draw the layers under the roofline, with Python's matplotlib; - is stdout")                 \
+    O(ANY, WRITTEN, trace, "trace", 0, "FILE.json",                                                \
+      "write when plans, compilations and launches ran, for chrome://tracing or Perfetto; - is "   \
+      "stdout")                                                                                    \
     O(ANY, FLAG, list, "list", 0, NULL, "time nothing: print the layers")
 
 #define COMPARE_OPTIONS(O)                                                                         \

@@ -6,6 +6,7 @@
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
 #include "tool/bench/roofline.h"
+#include "tool/bench/trace.h"
 #include "tool/bench/trial.h"
 
 #include <math.h>
@@ -159,6 +160,7 @@ static void measure(tconv_session *session, const struct entry *entry, const str
 {
     *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
+    const double begin = now();
     const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
     /* Before the plan is made again by the algorithm's name: that plan has no choice to tell. */
     if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
@@ -180,6 +182,7 @@ static void measure(tconv_session *session, const struct entry *entry, const str
     snprintf(r->error, sizeof r->error, "%s", trial.error);
     r->status = trial.status;
     trial_free(&trial);
+    trace_layer(entry->id, entry->layer, begin);
 }
 
 static json_t *real_or_null(bool known, double value)
@@ -420,6 +423,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
         code = roofline_measure(session, &roofline);
         progress(0, 0, "");
     }
+    if (code == EXIT_DONE) code = trace_begin(session);
     if (code == EXIT_DONE) {
         const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
@@ -439,8 +443,11 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
         const enum exit_code written = write_results(
             with_origin(report_json(work->number, d, timing, &roofline, suite, results)));
         if (code == EXIT_DONE) code = written;
+        const enum exit_code traced = trace_write();
+        if (code == EXIT_DONE) code = traced;
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
+    trace_end();
     free(roofline.layers);
     for (size_t i = 0; i < suite->count; i++) free(results[i].passed_over);
     free(results);

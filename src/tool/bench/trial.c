@@ -3,6 +3,7 @@
 #include "tool/bench/trial.h"
 
 #include "tool/bench/roofline.h"
+#include "tool/bench/trace.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -111,8 +112,8 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
     *buffer = clCreateBuffer(tconv_session_context(t->session), CL_MEM_READ_WRITE, (size_t)bytes,
                              NULL, &code);
     if (code == CL_SUCCESS && source != NULL)
-        code = clEnqueueWriteBuffer(tconv_session_queue(t->session), *buffer, CL_TRUE, 0,
-                                    (size_t)bytes, source, 0, NULL, NULL);
+        code = clEnqueueWriteBuffer(trace_queue(t->session), *buffer, CL_TRUE, 0, (size_t)bytes,
+                                    source, 0, NULL, NULL);
     return code == CL_SUCCESS ||
            give_up(t, TCONV_ERROR_DEVICE_MEMORY,
                    "does not fit: %llu bytes for the %s cannot be had (OpenCL code %d)",
@@ -200,7 +201,7 @@ bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *
 static void free_plan(struct trial *t)
 {
     /* Commands must finish before their buffers are released and the program ends. */
-    if (t->plan != NULL) clFinish(tconv_session_queue(t->session));
+    if (t->plan != NULL) clFinish(trace_queue(t->session));
     tconv_packed_filter_release(t->packed);
     tconv_plan_release(t->plan);
     if (t->args.workspace.memory != NULL) clReleaseMemObject(t->args.workspace.memory);
@@ -214,7 +215,7 @@ static void free_plan(struct trial *t)
 static bool clear_output(struct trial *t)
 {
     const cl_uint nan_bits = 0x7ff87ff8;
-    const cl_command_queue queue = tconv_session_queue(t->session);
+    const cl_command_queue queue = trace_queue(t->session);
     const size_t bytes = (size_t)t->geometry.output_bytes;
     const size_t pattern = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
     cl_int code = t->operands.before != NULL
@@ -245,8 +246,8 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
                      &t->args.workspace.memory))
         return false;
     if (tconv_packed_filter_create(t->plan, NULL, 0, &t->packed, &error) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(t->packed, tconv_session_queue(t->session), t->weights, 0,
-                                         0, NULL, NULL, &error) != TCONV_OK)
+        tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->session), t->weights, 0, 0, NULL,
+                                         NULL, &error) != TCONV_OK)
         return give_up_call(t, &error);
     t->args.filter = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
@@ -277,6 +278,7 @@ bool trial_run_anew(struct trial *t)
                        "the context does not tell its device (OpenCL code %d)", code);
     if (tconv_device_create(context, id, &device, &error) != TCONV_OK)
         return give_up_call(t, &error);
+    trace_device(device);
     const bool done = first_call(t, device, algorithm, &t->warm_call_seconds);
     tconv_device_release(device); /* the plan keeps it */
     return done;
@@ -290,7 +292,7 @@ double trial_repeat(struct trial *t, int times)
     cl_event done = NULL;
     const double start = now();
     for (int i = 0; i < times && status == TCONV_OK; i++)
-        status = tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0, NULL,
+        status = tconv_plan_enqueue(t->plan, trace_queue(t->session), &t->args, 0, NULL,
                                     i + 1 < times ? NULL : &done, &error);
     if (status == TCONV_OK) status = tconv_wait(done, &error);
     const double seconds = now() - start;
@@ -329,8 +331,8 @@ bool trial_verify(struct trial *t, size_t most)
     if (t->output == NULL) t->output = malloc(bytes);
     if (t->output == NULL)
         return give_up(t, TCONV_ERROR_HOST_MEMORY, "no host memory to verify its output");
-    const cl_int code = clEnqueueReadBuffer(tconv_session_queue(t->session), t->args.output.memory,
-                                            CL_TRUE, 0, bytes, t->output, 0, NULL, NULL);
+    const cl_int code = clEnqueueReadBuffer(trace_queue(t->session), t->args.output.memory, CL_TRUE,
+                                            0, bytes, t->output, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         return give_up(t, TCONV_ERROR_OPENCL, "its output cannot be downloaded (OpenCL code %d)",
                        code);

@@ -64,7 +64,9 @@ static bool is_stdout(const char *path)
 
 bool table_wanted(void)
 {
-    if (is_stdout(options.json) || is_stdout(options.csv) || is_stdout(options.plot)) return false;
+    if (is_stdout(options.json) || is_stdout(options.csv) || is_stdout(options.plot) ||
+        is_stdout(options.trace))
+        return false;
     return !options.quiet || (options.json == NULL && options.csv == NULL);
 }
 

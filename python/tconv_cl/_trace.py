@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trace`: what the library does, as Python objects. The rules of the callback are those of tconv_cl/trace.h."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from . import _library as c
+from ._library import call, library
+
+LAUNCH = 8
+KINDS = {1: "plan", 2: "passed over", 4: "program", LAUNCH: "launch", 16: "fallback"}
+
+
+class TraceEvent(NamedTuple):
+    """What the library did; tconv_cl/trace.h explains each member. What a kind does not have is None, 0 or ()."""
+
+    kind: str  # "plan", "passed over", "program", "launch", "fallback"
+    begin_ns: int  # of time.monotonic_ns
+    end_ns: int
+    device: str | None  # its name
+    thread: int  # threading.get_ident of the thread whose call did it
+    problem: str | None
+    algorithm: str | None
+    tile: str | None
+    name: str | None
+    source: str | None
+    options: str | None
+    message: str | None
+    piece: int
+    pieces: int
+    offset: tuple[int, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    event: int | None  # OpenCL's handle, valid during the callable's call; None in a list
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")
+
+
+def _made(event: c.TraceEvent) -> TraceEvent:
+    launch = event.kind == LAUNCH
+    sizes = [tuple(getattr(event, name)) if launch else () for name in ("offset", "global", "local")]
+    texts = {name: _text(getattr(event, name)) for name in ("problem", "algorithm", "tile", "name", "source")}
+    return TraceEvent(
+        kind=KINDS.get(event.kind, str(event.kind)),
+        begin_ns=event.begin_ns,
+        end_ns=event.end_ns,
+        device=_text(library.tconv_device_properties(event.device).contents.name),
+        thread=threading.get_ident(),
+        **texts,
+        options=_text(event.options),
+        message=_text(event.message),
+        piece=event.piece,
+        pieces=event.pieces,
+        offset=sizes[0],
+        global_size=sizes[1],
+        local_size=sizes[2],
+        event=event.event,
+    )
+
+
+_lock = threading.Lock()  # for the two below; never held while the library is called
+_listeners: tuple[Callable[[TraceEvent], Any], ...] = ()
+_followed: weakref.WeakSet[Any] = weakref.WeakSet()  # all devices
+
+
+def _hear(context: int | None, event: Any) -> None:
+    listeners = _listeners
+    made = _made(event.contents)
+    for listener in listeners:
+        listener(made)
+
+
+# The only callback that the library ever gets: it lives as long as the module.
+_callback = c.Trace(_hear)
+
+
+def _set(device: Any) -> None:
+    """Sets or removes the callback of a device. When it returns, calls for earlier listeners have ended."""
+    wanted = None
+    while wanted != bool(_listeners):  # another thread may change them meanwhile
+        wanted = bool(_listeners)
+        call("tconv_device_set_trace", device.handle, 2**32 - 1, _callback if wanted else c.Trace(), None)
+
+
+def follow(device: Any) -> None:
+    """Includes a new device, an object with a `handle`, in traces now and later."""
+    with _lock:
+        _followed.add(device)
+        listeners = _listeners
+    if listeners:
+        _set(device)
+
+
+def _change(add: Callable[[TraceEvent], Any] | None, remove: Callable[[TraceEvent], Any] | None) -> None:
+    global _listeners
+    with _lock:
+        kept = [one for one in _listeners if one is not remove]
+        _listeners = tuple(kept if add is None else [*kept, add])
+        devices = list(_followed)
+    if not library.tconv_process_forked():
+        for device in devices:
+            _set(device)
+
+
+class trace:
+    """A context in which the library tells what it does, on all devices of the package and in all threads.
+
+    >>> with tconv_cl.trace() as events:
+    ...     output = tconv_cl.conv_transpose(data, filter)
+    >>> [event.algorithm for event in events if event.kind == "plan"]
+
+    `receive`, if given, is called for each `TraceEvent` instead of collecting them in a list, in the thread that does
+    the work. It may call this package, which then tells nothing; it must not wait for another thread that does. An
+    exception in it goes to `sys.unraisablehook`.
+    """
+
+    def __init__(self, receive: Callable[[TraceEvent], Any] | None = None) -> None:
+        if receive is not None and not callable(receive):
+            raise c.RequestTypeError(f"receive is {receive!r}: it must be callable")
+        self._receive = receive
+        self._entered: list[Callable[[TraceEvent], Any]] = []
+
+    def __enter__(self) -> list[TraceEvent]:
+        events: list[TraceEvent] = []
+        receive = self._receive
+
+        def listener(event: TraceEvent) -> None:
+            if receive is None:
+                events.append(event._replace(event=None))
+            else:
+                receive(event)
+
+        self._entered.append(listener)
+        _change(add=listener, remove=None)
+        return events
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _change(add=None, remove=self._entered.pop())

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench --trace: what the library and the device did when, in Chrome's trace format, which
+ * chrome://tracing and Perfetto show. Without the option these functions do nothing. */
+#ifndef TCONV_TOOL_TRACE_H
+#define TCONV_TOOL_TRACE_H
+
+#include "tool/tool.h"
+
+/* Begins to follow the session's device object. Call trace_end in any case. */
+enum exit_code trace_begin(tconv_session *session);
+
+/* Follows another device object of the session's context, too. */
+void trace_device(tconv_device *device);
+
+/* The queue for launches: with a trace one that profiles, else the session's own. */
+cl_command_queue trace_queue(const tconv_session *session);
+
+/* Ends the span of a layer that began at `begin` seconds (roofline.h's now). Waits for its launches
+ * and reads their times. */
+void trace_layer(const char *id, const char *layer, double begin);
+
+/* Writes the file. */
+enum exit_code trace_write(void);
+
+/* Stops following, and releases everything. */
+void trace_end(void);
+
+#endif
