@@ -60,7 +60,7 @@ int main(void)
     options.epilogue.bias = true;
     check(tconv_device_create(context, id, &device, &error), &error);
     check(tconv_plan_create(device, &problem, &options, &plan, &error), &error);
-    check(tconv_packed_filter_create(plan, NULL, 0, &filter, &error), &error);
+    check(tconv_packed_filter_create(plan, NULL, &filter, &error), &error);
 
     const tconv_geometry *geometry = tconv_plan_geometry(plan);
     float *data = calloc((size_t)geometry->data_bytes, 1),
@@ -69,7 +69,8 @@ int main(void)
     for (size_t i = 0; i < geometry->filter_bytes / sizeof *weights; i++) weights[i] = 1.0F;
     for (int c = 0; c < 8; c++) bias[c] = (float)c;
     cl_mem device_weights = buffer(context, weights, geometry->filter_bytes);
-    check(tconv_packed_filter_enqueue_pack(filter, queue, device_weights, 0, 0, NULL, NULL, &error),
+    check(tconv_packed_filter_enqueue_pack(filter, queue, &(tconv_buffer){.memory = device_weights},
+                                           0, NULL, NULL, &error),
           &error);
 
     tconv_args args = TCONV_ARGS_INIT;

@@ -5,6 +5,7 @@
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 
 #include "device/device.h"
+#include "device/extensions.h"
 #include "tconv_cl/problem.h"
 
 #include <pthread.h>
@@ -41,6 +42,7 @@ struct tconv_device {
     cl_context context;
     cl_device_id id;
     tconv_device_info info;
+    struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
     char
         *identity; /* everything that programs depend on besides their key; NULL: nothing is kept */
@@ -56,6 +58,9 @@ struct tconv_device {
     bool machine_known; /* false: the folder has not been read yet */
     struct tconv_verdict *verdicts;
 };
+
+/* True if a device's list of extensions has this name. describe.c has it. */
+bool tconv_device_has_extension(cl_device_id device, const char *name);
 
 /* Finds the program with this key in the list, retains it and marks it as used. NULL if there is
  * none. */
