@@ -3,6 +3,9 @@
  * (--wrap). */
 #include "faults.h"
 
+#include "base/os.h"
+#include "device/extensions.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,6 +21,8 @@ enum {
 #define RELEASE CALL
 #define CREATE CALL
 #define MAP CALL
+#define FIND CALL
+#include "device/extension_calls.h"
 #include "device/opencl_calls.h"
 #undef CALL
 #undef RELEASE
@@ -53,6 +58,7 @@ const struct fault_call fault_calls[] = {
 #define RELEASE(name, kind, parameters, arguments, ...) ROW(name, true, __VA_ARGS__)
 #define CREATE(name, kind, type, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define MAP CALL
+#include "device/extension_calls.h"
 #include "device/opencl_calls.h"
     {"malloc", NO_MEMORY, false},
     {"calloc", NO_MEMORY, false},
@@ -190,6 +196,7 @@ static cl_int counted_code(cl_int code, int kind, long change)
 #undef RELEASE
 #undef CREATE
 #undef MAP
+#undef FIND
 #define DECLARE(type, name, parameters)                                                            \
     type __real_##name parameters;                                                                 \
     type __wrap_##name parameters;                                                                 \
@@ -262,7 +269,40 @@ static cl_int counted_code(cl_int code, int kind, long change)
         *code = fault(CALL_##name);                                                                \
         return *code != 0 ? NULL : __real_##name arguments;                                        \
     }
+/* A call of an extension is not linked but looked for: the layer is put in between then. */
+#define FIND(name, parameters, arguments, ...)                                                     \
+    DECLARE(void *, name, parameters)                                                              \
+    {                                                                                              \
+        return fault(CALL_##name) != 0 ? NULL : between(call, __real_##name arguments);            \
+    }
+static void *between(const char *name, void *real);
 #include "device/opencl_calls.h"
+
+#undef CALL
+#define CALL(name, parameters, arguments, ...)                                                     \
+    static cl_int(CL_API_CALL *real_##name) parameters;                                            \
+    static cl_int CL_API_CALL faulty_##name parameters                                             \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        return failure != 0 ? failure : real_##name arguments;                                     \
+    }
+#include "device/extension_calls.h"
+
+/* The function that stands between the library and the call with this name, at `real`. */
+static void *between(const char *name, void *real)
+{
+    void *layer = real;
+#undef CALL
+#define CALL(other, parameters, ...)                                                               \
+    if (strcmp(name, #other) == 0 &&                                                               \
+        (real != NULL || tconv_os_find_function(NULL, name, &real_##other))) {                     \
+        cl_int(CL_API_CALL *faulty) parameters = faulty_##other;                                   \
+        memcpy(&layer, &faulty, sizeof layer);                                                     \
+        if (real != NULL) memcpy(&real_##other, &real, sizeof real);                               \
+    }
+#include "device/extension_calls.h"
+    return layer;
+}
 
 /* Memory: blocks of the library's and the test's own, not of the OpenCL implementation. */
 static void *counted(void *block)

@@ -76,11 +76,12 @@ static void enqueue(tconv_session *session, const tconv_problem *p,
     require(tconv_plan_geometry(plan)->output_bytes == sizeof output &&
                 tconv_plan_geometry(plan)->output_type == TCONV_F32,
             "the plan's geometry");
-    ok(tconv_packed_filter_create(plan, NULL, 0, &packed, &error));
+    ok(tconv_packed_filter_create(plan, NULL, &packed, &error));
     cl_context context = tconv_session_context(session);
     cl_command_queue queue = tconv_session_queue(session);
     cl_mem weights = upload(context, filter, sizeof filter);
-    ok(tconv_packed_filter_enqueue_pack(packed, queue, weights, 0, 0, NULL, NULL, &error));
+    ok(tconv_packed_filter_enqueue_pack(packed, queue, &(tconv_buffer){.memory = weights}, 0, NULL,
+                                        NULL, &error));
     cl_int code;
     const size_t workspace = (size_t)tconv_plan_workspace_bytes(plan);
     tconv_args args = TCONV_ARGS_INIT;

@@ -93,7 +93,7 @@ void set_up(struct setup *s, const struct device *device, const tconv_problem *p
     make_tensors(problem, contents, 17, t);
     const tconv_plan_options options = options_for(algorithm, bias);
     expect_ok(tconv_plan_create(device->device, problem, &options, &s->plan, &error), &error);
-    expect_ok(tconv_packed_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
+    expect_ok(tconv_packed_filter_create(s->plan, NULL, &s->filter, &error), &error);
     t->error_factor = tconv_plan_error_factor(s->plan);
     s->output_bytes = (size_t)t->geometry.output_bytes;
     s->workspace_bytes = (size_t)tconv_plan_workspace_bytes(s->plan);
@@ -121,8 +121,9 @@ void tear_down(struct setup *s)
 void pack(struct setup *s)
 {
     tconv_error error;
-    expect_ok(tconv_packed_filter_enqueue_pack(s->filter, s->device->queue, s->weights, 0, 0, NULL,
-                                               NULL, &error),
+    expect_ok(tconv_packed_filter_enqueue_pack(s->filter, s->device->queue,
+                                               &(tconv_buffer){.memory = s->weights}, 0, NULL, NULL,
+                                               &error),
               &error);
 }
 

@@ -402,10 +402,9 @@ static void pack_and_run(const struct device *device, tconv_plan *plan, const tc
 {
     tconv_error error;
     tconv_packed_filter *filter = NULL;
-    require(tconv_packed_filter_create(plan, packed->memory, packed->offset, &filter, &error),
-            &error, "creating the filter", text, algorithm);
-    require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights->memory,
-                                             weights->offset, 0, NULL, NULL, &error),
+    require(tconv_packed_filter_create(plan, packed, &filter, &error), &error,
+            "creating the filter", text, algorithm);
+    require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights, 0, NULL, NULL, &error),
             &error, "packing", text, algorithm);
     args->filter = filter;
     require(tconv_plan_enqueue(plan, device->queue, args, 0, NULL, NULL, &error), &error,

@@ -27,8 +27,9 @@ static void events_order_the_work(void **state)
         cl_int code;
         cl_event gate = clCreateUserEvent(devices[d].context, &code), packed, done;
         if (code != CL_SUCCESS) failed("no user event: %d", code);
-        expect_ok(tconv_packed_filter_enqueue_pack(s.filter, devices[d].queue, s.weights, 0, 1,
-                                                   &gate, &packed, &error),
+        expect_ok(tconv_packed_filter_enqueue_pack(s.filter, devices[d].queue,
+                                                   &(tconv_buffer){.memory = s.weights}, 1, &gate,
+                                                   &packed, &error),
                   &error);
         expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 1, &packed, &done, &error),
                   &error);
@@ -68,8 +69,9 @@ static void out_of_order_queues_work(void **state)
             tconv_error error;
             set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             cl_event packed, done[8];
-            expect_ok(tconv_packed_filter_enqueue_pack(s.filter, queue, s.weights, 0, 0, NULL,
-                                                       &packed, &error),
+            expect_ok(tconv_packed_filter_enqueue_pack(s.filter, queue,
+                                                       &(tconv_buffer){.memory = s.weights}, 0,
+                                                       NULL, &packed, &error),
                       &error);
             for (int i = 0; i < 8; i++) /* each behind the one before: they share a workspace */
                 expect_ok(tconv_plan_enqueue(s.plan, queue, &s.args, 1,
@@ -213,7 +215,8 @@ static void sub_buffers_work(void **state)
         cl_mem part = clCreateSubBuffer(whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
                                         &region, &code);
         assert_int_equal(code, CL_SUCCESS);
-        s.args.output = (tconv_buffer){part, 2 * sizeof(float)}; /* an offset inside a sub-buffer */
+        s.args.output =
+            (tconv_buffer){part, 2 * sizeof(float), NULL}; /* an offset inside a sub-buffer */
         enqueue(&s);
         assert_int_equal(clEnqueueReadBuffer(devices[d].queue, whole, CL_TRUE,
                                              step + 2 * sizeof(float), bytes, s.tensors.output, 0,
@@ -281,29 +284,33 @@ static void misuse_has_a_sentence(void **state)
                  &error, "workspace");
     assert_null(plan);
 
-    expect_error(tconv_packed_filter_create(s.plan, s.data, 4, &filter, &error), TCONV_ERROR_BUFFER,
-                 &error, "byte 4");
+    expect_error(
+        tconv_packed_filter_create(s.plan, &(tconv_buffer){s.data, 4, NULL}, &filter, &error),
+        TCONV_ERROR_BUFFER, &error, "byte 4");
     cl_mem tiny = buffer_of(d, NULL, 64);
-    expect_error(tconv_packed_filter_create(s.plan, tiny, 0, &filter, &error), TCONV_ERROR_BUFFER,
-                 &error, "too small");
-    expect_error(tconv_packed_filter_create(s.plan, NULL, 64, &filter, &error),
-                 TCONV_ERROR_ARGUMENT, &error, "no storage");
     expect_error(
-        tconv_packed_filter_enqueue_pack(s.filter, d->queue, NULL, 0, 0, NULL, NULL, &error),
-        TCONV_ERROR_BUFFER, &error, "weights is missing");
-    expect_error(
-        tconv_packed_filter_enqueue_pack(s.filter, d->queue, tiny, 0, 0, NULL, NULL, &error),
-        TCONV_ERROR_BUFFER, &error, "weights is too small");
+        tconv_packed_filter_create(s.plan, &(tconv_buffer){.memory = tiny}, &filter, &error),
+        TCONV_ERROR_BUFFER, &error, "too small");
+    expect_error(tconv_packed_filter_create(s.plan, &(tconv_buffer){.offset = 64}, &filter, &error),
+                 TCONV_ERROR_BUFFER, &error, "storage is missing");
+    expect_error(tconv_packed_filter_enqueue_pack(
+                     s.filter, d->queue, &(tconv_buffer){.memory = NULL}, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "weights is missing");
+    expect_error(tconv_packed_filter_enqueue_pack(
+                     s.filter, d->queue, &(tconv_buffer){.memory = tiny}, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "weights is too small");
     cl_mem both = buffer_of(d, NULL, 1 << 20);
-    expect_ok(tconv_packed_filter_create(s.plan, both, 0, &filter, &error), &error);
-    expect_error(tconv_packed_filter_enqueue_pack(filter, d->queue, both, 0, 0, NULL, NULL, &error),
+    expect_ok(tconv_packed_filter_create(s.plan, &(tconv_buffer){.memory = both}, &filter, &error),
+              &error);
+    expect_error(tconv_packed_filter_enqueue_pack(filter, d->queue, &(tconv_buffer){.memory = both},
+                                                  0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "filter overlaps weights");
     tconv_packed_filter_release(filter);
     filter = NULL;
     clReleaseMemObject(both);
-    expect_error(
-        tconv_packed_filter_enqueue_pack(s.filter, NULL, s.weights, 0, 0, NULL, NULL, &error),
-        TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
+    expect_error(tconv_packed_filter_enqueue_pack(
+                     s.filter, NULL, &(tconv_buffer){.memory = s.weights}, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
     assert_null(filter);
 
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 0, NULL, NULL, &error),
@@ -351,7 +358,7 @@ static void misuse_has_a_sentence(void **state)
                  TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
     both = buffer_of(d, NULL, 1 << 20);
     args = s.args;
-    args.data = args.workspace = (tconv_buffer){both, 0};
+    args.data = args.workspace = (tconv_buffer){.memory = both};
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "args.workspace overlaps args.data");
     clReleaseMemObject(both);
@@ -360,7 +367,7 @@ static void misuse_has_a_sentence(void **state)
     cl_mem constant = clCreateBuffer(d->context, CL_MEM_READ_ONLY, 1 << 20, NULL, &code);
     assert_int_equal(code, CL_SUCCESS);
     args = s.args;
-    args.output = (tconv_buffer){constant, 0};
+    args.output = (tconv_buffer){.memory = constant};
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "args.output was made with CL_MEM_READ_ONLY");
     clReleaseMemObject(constant);
@@ -377,7 +384,8 @@ static void misuse_has_a_sentence(void **state)
     args.output.memory = foreign_buffer;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
                  TCONV_ERROR_MISMATCH, &error, "args.output belongs to another context");
-    expect_error(tconv_packed_filter_create(s.plan, foreign_buffer, 0, &filter, &error),
+    expect_error(tconv_packed_filter_create(s.plan, &(tconv_buffer){.memory = foreign_buffer},
+                                            &filter, &error),
                  TCONV_ERROR_MISMATCH, &error, "storage belongs to another context");
     clReleaseMemObject(foreign_buffer);
     clReleaseCommandQueue(foreign_queue);
@@ -853,8 +861,8 @@ static void tensors_with_steps_share_a_buffer(void **state)
         memcpy(whole, s.tensors.data, (size_t)s.tensors.geometry.data_bytes);
         cl_mem shared = buffer_of(&devices[i], whole, POINTS * ALL * sizeof *whole);
         tconv_args args = s.args;
-        args.data = (tconv_buffer){shared, 0};
-        args.output = (tconv_buffer){shared, IN * sizeof *whole};
+        args.data = (tconv_buffer){.memory = shared};
+        args.output = (tconv_buffer){shared, IN * sizeof *whole, NULL};
         expect_ok(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
                   &error);
         float *result = calloc(POINTS * ALL, sizeof *result);

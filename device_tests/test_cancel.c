@@ -79,9 +79,9 @@ static void use_plan(struct work *w)
     cl_event packed = NULL, done = NULL;
     options.algorithm = "reference"; /* without a workspace */
     TRY(tconv_plan_create(w->device->device, &w->problem, &options, &plan, e));
-    TRY(tconv_packed_filter_create(plan, NULL, 0, &filter, e));
-    TRY(tconv_packed_filter_enqueue_pack(filter, w->device->queue, w->weights, 0, 0, NULL, &packed,
-                                         e));
+    TRY(tconv_packed_filter_create(plan, NULL, &filter, e));
+    TRY(tconv_packed_filter_enqueue_pack(
+        filter, w->device->queue, &(tconv_buffer){.memory = w->weights}, 0, NULL, &packed, e));
     args.filter = filter;
     args.data.memory = w->data;
     args.output.memory = w->output;

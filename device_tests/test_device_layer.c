@@ -85,8 +85,9 @@ struct known {
 static void run(const struct device *device, const struct known *k, cl_mem output)
 {
     tconv_error error;
-    expect_ok(tconv_device_layer_enqueue(k->layer, device->queue, &(tconv_buffer){k->data, 0},
-                                         &(tconv_buffer){output, 0}, NULL, 0, NULL, NULL, &error),
+    expect_ok(tconv_device_layer_enqueue(k->layer, device->queue, &(tconv_buffer){k->data, 0, NULL},
+                                         &(tconv_buffer){output, 0, NULL}, NULL, 0, NULL, NULL,
+                                         &error),
               &error);
 }
 
@@ -174,10 +175,10 @@ static void every_algorithm_computes(void **state)
                              CL_SUCCESS);
             tconv_error error;
             cl_event done;
-            expect_ok(tconv_device_layer_enqueue(layer, device->queue, &(tconv_buffer){data, GUARD},
-                                                 &(tconv_buffer){output, GUARD},
-                                                 &(tconv_buffer){residual, GUARD}, 0, NULL, &done,
-                                                 &error),
+            expect_ok(tconv_device_layer_enqueue(
+                          layer, device->queue, &(tconv_buffer){data, GUARD, NULL},
+                          &(tconv_buffer){output, GUARD, NULL},
+                          &(tconv_buffer){residual, GUARD, NULL}, 0, NULL, &done, &error),
                       &error);
             expect_ok(tconv_wait(done, &error), &error);
             clReleaseEvent(done);
@@ -217,8 +218,8 @@ static void weights_may_be_buffers(void **state)
         free(all);
         tconv_plan_options options = options_for("auto", true);
         tconv_weights weights = TCONV_WEIGHTS_INIT;
-        weights.filter_buffer = (tconv_buffer){both, GAP};
-        weights.bias_buffer = (tconv_buffer){both, GAP + filter};
+        weights.filter_buffer = (tconv_buffer){both, GAP, NULL};
+        weights.bias_buffer = (tconv_buffer){both, GAP + filter, NULL};
         tconv_device_layer *layer = make_layer(device, &k.problem, &options, &weights),
                            *array_layer;
         assert_int_equal(tconv_device_layer_bytes(layer),
@@ -266,18 +267,18 @@ static void weights_are_replaced(void **state)
             for (size_t i = 0; i < k.tensors.filter_count; i++)
                 other[i] = 2 * k.tensors.filter[i] + 1;
             weights.filter = other;
-            const tconv_buffer data = {k.data, 0};
+            const tconv_buffer data = {k.data, 0, NULL};
             expect_ok(tconv_device_layer_enqueue(k.layer, queues[0], &data,
-                                                 &(tconv_buffer){outputs[0], 0}, NULL, 1, &gate,
-                                                 &done[0], &error),
+                                                 &(tconv_buffer){outputs[0], 0, NULL}, NULL, 1,
+                                                 &gate, &done[0], &error),
                       &error);
             expect_ok(tconv_device_layer_set_weights(k.layer, queues[0], &weights, 1, &gate,
                                                      &packed, &error),
                       &error);
             memset(other, 0xff, (size_t)k.tensors.geometry.filter_bytes); /* it was copied */
             expect_ok(tconv_device_layer_enqueue(k.layer, queues[1], &data,
-                                                 &(tconv_buffer){outputs[1], 0}, NULL, 0, NULL,
-                                                 &done[1], &error),
+                                                 &(tconv_buffer){outputs[1], 0, NULL}, NULL, 0,
+                                                 NULL, &done[1], &error),
                       &error);
             clFlush(queues[1]);
             assert_false(has_ended(done[1])); /* the packing has not begun */
@@ -412,8 +413,9 @@ static void layers_on_an_in_order_queue_share_a_workspace(void **state)
         cl_event gate = new_gate(device);
         cl_command_queue queue = new_queue(device, true);
         for (int i = 0; i < LAYERS; i++)
-            expect_ok(tconv_device_layer_enqueue(k[i].layer, queue, &(tconv_buffer){k[i].data, 0},
-                                                 &(tconv_buffer){output[i], 0}, NULL, i == 0,
+            expect_ok(tconv_device_layer_enqueue(k[i].layer, queue,
+                                                 &(tconv_buffer){k[i].data, 0, NULL},
+                                                 &(tconv_buffer){output[i], 0, NULL}, NULL, i == 0,
                                                  i == 0 ? &gate : NULL, NULL, &error),
                       &error);
         assert_int_equal(tconv_device_workspace_bytes(device->device), most);
@@ -441,14 +443,15 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
     make_known(device, WITH_WORKSPACE, 10, &k);
     tconv_device_trim_workspaces(device->device);
     const uint64_t bytes = workspace_of(&k);
-    const tconv_buffer data = {k.data, 0};
+    const tconv_buffer data = {k.data, 0, NULL};
     cl_event gate = new_gate(device);
     cl_command_queue first = new_queue(device, false),
                      queues[] = {new_queue(device, false), new_queue(device, true)};
     for (int i = 0; i < MOST_WORKSPACES; i++) {
         output[i] = buffer_of(device, NULL, k.bytes);
-        expect_ok(tconv_device_layer_enqueue(k.layer, first, &data, &(tconv_buffer){output[i], 0},
-                                             NULL, 1, &gate, NULL, &error),
+        expect_ok(tconv_device_layer_enqueue(k.layer, first, &data,
+                                             &(tconv_buffer){output[i], 0, NULL}, NULL, 1, &gate,
+                                             NULL, &error),
                   &error);
         assert_int_equal(tconv_device_workspace_bytes(device->device), (uint64_t)(i + 1) * bytes);
     }
@@ -460,8 +463,8 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
         cl_mem *place = &output[MOST_WORKSPACES + i];
         *place = buffer_of(device, NULL, k.bytes);
         expect_ok(tconv_device_layer_enqueue(k.layer, queues[i % 2], &data,
-                                             &(tconv_buffer){*place, 0}, NULL, 0, NULL, &done[i],
-                                             &error),
+                                             &(tconv_buffer){*place, 0, NULL}, NULL, 0, NULL,
+                                             &done[i], &error),
                   &error);
         clFlush(queues[i % 2]);
         assert_true(trim == has_ended(done[i]));
@@ -518,9 +521,9 @@ static void release_while_commands_are_pending(void **state)
         cl_command_queue queue = new_queue(device, false);
         cl_event gate = new_gate(device), done;
         cl_mem output = buffer_of(device, NULL, k.bytes);
-        expect_ok(tconv_device_layer_enqueue(layer, queue, &(tconv_buffer){k.data, 0},
-                                             &(tconv_buffer){output, 0}, NULL, 1, &gate, &done,
-                                             &error),
+        expect_ok(tconv_device_layer_enqueue(layer, queue, &(tconv_buffer){k.data, 0, NULL},
+                                             &(tconv_buffer){output, 0, NULL}, NULL, 1, &gate,
+                                             &done, &error),
                   &error);
         tconv_device_layer_release(layer);
         tconv_device_release(own.device);
@@ -576,9 +579,10 @@ static void *run_layers(void *argument)
         for (; begun < LAYERS; begun++) {
             const struct known *k = &t->known[(begun + t->number) % LAYERS];
             if (!report(t,
-                        tconv_device_layer_enqueue(k->layer, t->queue, &(tconv_buffer){k->data, 0},
-                                                   &(tconv_buffer){t->output[begun], 0}, NULL, 0,
-                                                   NULL, &done[begun], &error),
+                        tconv_device_layer_enqueue(k->layer, t->queue,
+                                                   &(tconv_buffer){k->data, 0, NULL},
+                                                   &(tconv_buffer){t->output[begun], 0, NULL}, NULL,
+                                                   0, NULL, &done[begun], &error),
                         &error))
                 break;
         }
@@ -685,7 +689,8 @@ static void wrong_calls(void **state)
     assert_null(none);
 
     cl_mem output = buffer_of(device, NULL, k.bytes);
-    const tconv_buffer data = {k.data, 0}, target = {output, 0}, none_given = {NULL, 0};
+    const tconv_buffer data = {k.data, 0, NULL}, target = {output, 0, NULL},
+                       none_given = {NULL, 0, NULL};
 #define ENQUEUE(layer, queue, data, output, residual, count, wait, status, words)                  \
     expect_error(tconv_device_layer_enqueue(layer, queue, data, output, residual, count, wait,     \
                                             NULL, &error),                                         \
@@ -733,8 +738,9 @@ static void an_empty_batch_keeps_the_order(void **state)
     tconv_device_layer *layer = make_layer(device, &p, NULL, &weights);
     tconv_error error;
     cl_event done;
-    expect_ok(tconv_device_layer_enqueue(layer, device->queue, &(tconv_buffer){NULL, 0},
-                                         &(tconv_buffer){NULL, 0}, NULL, 0, NULL, &done, &error),
+    expect_ok(tconv_device_layer_enqueue(layer, device->queue, &(tconv_buffer){NULL, 0, NULL},
+                                         &(tconv_buffer){NULL, 0, NULL}, NULL, 0, NULL, &done,
+                                         &error),
               &error);
     expect_ok(tconv_wait(done, &error), &error);
     clReleaseEvent(done);

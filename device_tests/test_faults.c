@@ -8,6 +8,7 @@
 #include "faults.h"
 #include "percent.h"
 
+#include "base/os.h"
 #include "device/device_internal.h"
 #include "plan/probe.h"
 #include "tool/tool.h"
@@ -32,6 +33,7 @@ static cl_context context;
 static cl_device_id device_id;
 static cl_command_queue queue;
 static cl_mem data, weights, output, workspace; /* the caller's buffers */
+static void *shared_data, *shared_weights;      /* the same in shared memory; NULL: none */
 static int device_number;
 static char folder[200];
 
@@ -76,9 +78,10 @@ static void read_output(void)
                      CL_SUCCESS);
 }
 
-/* Plan, pack and enqueue with one algorithm on the caller's own buffers and queue. */
+/* Plan, pack and enqueue with one algorithm on the caller's own buffers, or pointers, and queue. */
 static const char *algorithm;
 static tconv_trace_callback callback; /* or NULL */
+static bool on_pointers;
 static struct outcome plans(void)
 {
     struct outcome o = {.status = TCONV_OK};
@@ -90,18 +93,22 @@ static struct outcome plans(void)
     tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
     plan_options.algorithm = algorithm;
     cl_event packed = NULL;
+    tconv_buffer from = {.memory = weights};
+    if (on_pointers) from = (tconv_buffer){.pointer = shared_weights};
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
     if (o.status == TCONV_OK) tconv_device_set_trace(device, TCONV_TRACE_ALL, callback, NULL, NULL);
     if (o.status == TCONV_OK)
         o.status = tconv_plan_create(device, &p, &plan_options, &plan, &o.error);
-    if (o.status == TCONV_OK)
-        o.status = tconv_packed_filter_create(plan, NULL, 0, &filter, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_packed_filter_create(plan, NULL, &filter, &o.error);
     if (o.status == TCONV_OK)
         o.status =
-            tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, &packed, &o.error);
+            tconv_packed_filter_enqueue_pack(filter, queue, &from, 0, NULL, &packed, &o.error);
     args.filter = filter;
-    args.data.memory = data;
+    if (on_pointers)
+        args.data.pointer = shared_data;
+    else
+        args.data.memory = data;
     args.output.memory = output;
     args.workspace.memory = workspace;
     if (o.status == TCONV_OK)
@@ -117,6 +124,14 @@ static struct outcome plans_by_name(void)
 {
     algorithm = "gather_group";
     return plans();
+}
+
+static struct outcome plans_on_pointers(void)
+{
+    on_pointers = true;
+    const struct outcome o = plans_by_name();
+    on_pointers = false;
+    return o;
 }
 
 static struct outcome plans_by_choice(void)
@@ -196,7 +211,7 @@ static struct outcome device_layers(void)
     tconv_weights arrays = TCONV_WEIGHTS_INIT, buffers = TCONV_WEIGHTS_INIT;
     arrays.filter = w;
     buffers.filter_buffer.memory = weights;
-    const tconv_buffer from = {data, 0}, to = {output, 0};
+    const tconv_buffer from = {data, 0, NULL}, to = {output, 0, NULL};
     cl_event done = NULL;
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
@@ -341,9 +356,15 @@ static struct outcome broken_sources(void)
  * what it cannot keep, and goes on where giving back failed. */
 static bool may_succeed(const char *call)
 {
-    static const char *const names[] = {
-        "clGetDeviceInfo",  "clGetPlatformInfo", "clGetDeviceIDs", "clGetKernelWorkGroupInfo",
-        "clGetProgramInfo", "clRetainProgram",   "clFlush",        "clCreateProgramWithBinary"};
+    static const char *const names[] = {"clGetDeviceInfo",
+                                        "clGetPlatformInfo",
+                                        "clGetDeviceIDs",
+                                        "clGetKernelWorkGroupInfo",
+                                        "clGetProgramInfo",
+                                        "clRetainProgram",
+                                        "clFlush",
+                                        "clCreateProgramWithBinary",
+                                        "clGetExtensionFunctionAddressForPlatform"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(call, names[i]) == 0) return true;
     return false;
@@ -396,6 +417,10 @@ static void expect_sentence(const char *what, const char *call, cl_int code, boo
         return;
     }
     if (o->status == TCONV_ERROR_NO_DEVICE) return; /* the only platform did not answer */
+    if (o->status == TCONV_ERROR_DEVICE && strstr(o->error.message, "pointer") != NULL)
+        return; /* the device did not say that it has shared memory */
+    if (o->status == TCONV_ERROR_BUFFER && code == CL_INVALID_BUFFER_SIZE)
+        return; /* nor that the bytes are in it */
     if (o->error.opencl_code != code || strstr(o->error.message, call) == NULL)
         fail_msg("%s: the error is %s (%d)", what, o->error.message, o->error.opencl_code);
     const bool session = o->status == TCONV_ERROR_HOST_MEMORY,
@@ -422,7 +447,7 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     const struct outcome o = scenario();
     const bool failed = fault_disarm();
     if (scenario == plans_by_name || scenario == plans_by_choice || scenario == device_layers ||
-        scenario == traced_plans)
+        scenario == traced_plans || scenario == plans_on_pointers)
         read_output();
     expect_nothing_alive(what, before);
     if (!failed) {
@@ -483,6 +508,7 @@ static void plans_that_fail(void **state)
     fail_everywhere("plan, pack, enqueue", plans_by_name, TCONV_OK, true);
     fail_everywhere("the library's choice", plans_by_choice, TCONV_OK, false);
     fail_everywhere("plan, pack, enqueue, traced", traced_plans, TCONV_OK, false);
+    if (shared_data != NULL) fail_everywhere("plan on pointers", plans_on_pointers, TCONV_OK, true);
 }
 
 static void host_runs_that_fail(void **state)
@@ -940,6 +966,16 @@ static int open_device(void **state)
             buffers[i].bytes, buffers[i].contents, &code);
         if (code != CL_SUCCESS) return 1;
     }
+    cl_bitfield svm = 0; /* CL_DEVICE_SVM_CAPABILITIES, and its bit for fine-grained buffers */
+    void *(CL_API_CALL * allocate)(cl_context, cl_bitfield, size_t, cl_uint);
+    if (clGetDeviceInfo(device_id, 0x1053, sizeof svm, &svm, NULL) == CL_SUCCESS &&
+        (svm & 2) != 0 && tconv_os_find_function(NULL, "clSVMAlloc", &allocate)) {
+        shared_data = allocate(context, CL_MEM_READ_WRITE | 1 << 10, sizeof x, 0);
+        shared_weights = allocate(context, CL_MEM_READ_WRITE | 1 << 10, sizeof w, 0);
+        if (shared_data == NULL || shared_weights == NULL) return 1;
+        memcpy(shared_data, x, sizeof x);
+        memcpy(shared_weights, w, sizeof w);
+    }
     snprintf(folder, sizeof folder, "/tmp/tconv-faults-XXXXXX");
     return mkdtemp(folder) == NULL;
 }
@@ -949,6 +985,11 @@ static int close_device(void **state)
     (void)state;
     const cl_mem buffers[] = {data, weights, output, workspace};
     for (int i = 0; i < 4; i++) clReleaseMemObject(buffers[i]);
+    void(CL_API_CALL * release)(cl_context, void *);
+    if (shared_data != NULL && tconv_os_find_function(NULL, "clSVMFree", &release)) {
+        release(context, shared_data);
+        release(context, shared_weights);
+    }
     clReleaseCommandQueue(queue);
     clReleaseContext(context);
     return rmdir(folder);

@@ -89,16 +89,16 @@ static int refused_calls(void)
         return number;
     if (number++, tconv_device_export_programs(object, NULL, &size, &error) != TCONV_ERROR_FORKED)
         return number;
-    if (number++,
-        tconv_packed_filter_create(own.plan, NULL, 0, &filter, &error) != TCONV_ERROR_FORKED)
+    if (number++, tconv_packed_filter_create(own.plan, NULL, &filter, &error) != TCONV_ERROR_FORKED)
         return number;
     const tconv_args args = TCONV_ARGS_INIT;
     cl_command_queue queue = tconv_session_queue(own.session);
     if (number++,
         tconv_plan_enqueue(own.plan, queue, &args, 0, NULL, NULL, &error) != TCONV_ERROR_FORKED)
         return number;
-    if (number++, tconv_packed_filter_enqueue_pack(own.filter, queue, NULL, 0, 0, NULL, NULL,
-                                                   &error) != TCONV_ERROR_FORKED)
+    if (number++,
+        tconv_packed_filter_enqueue_pack(own.filter, queue, &(tconv_buffer){.memory = NULL}, 0,
+                                         NULL, NULL, &error) != TCONV_ERROR_FORKED)
         return number;
     if (number++, tconv_wait(own.event, &error) != TCONV_ERROR_FORKED) return number;
     tconv_packed_filter_release(own.filter);
@@ -153,7 +153,7 @@ static void a_device_was_opened(void **state)
     assert_int_equal(
         tconv_plan_create(tconv_session_device(own.session), &p, NULL, &own.plan, &error),
         TCONV_OK);
-    assert_int_equal(tconv_packed_filter_create(own.plan, NULL, 0, &own.filter, &error), TCONV_OK);
+    assert_int_equal(tconv_packed_filter_create(own.plan, NULL, &own.filter, &error), TCONV_OK);
     assert_int_equal(
         clEnqueueMarkerWithWaitList(tconv_session_queue(own.session), 0, NULL, &own.event),
         CL_SUCCESS);

@@ -177,7 +177,7 @@ static void buffers_beyond_the_device_are_told_in_bytes(void **state)
         expect_ok(tconv_plan_create(devices[d].device, &p, NULL, &plan, &error), &error);
         const unsigned long long bytes = tconv_plan_filter_bytes(plan);
         assert_true(bytes > limit);
-        assert_int_equal(tconv_packed_filter_create(plan, NULL, 0, &filter, &error),
+        assert_int_equal(tconv_packed_filter_create(plan, NULL, &filter, &error),
                          TCONV_ERROR_DEVICE_MEMORY);
         assert_true(bytes_in(&error) == bytes);
         assert_null(filter);
@@ -280,8 +280,9 @@ static void use_plans(struct setup *layers, int count, int begin, int end)
         }
         expect_ok(tconv_plan_create(s->device->device, &s->problem, &options, &plan, &error),
                   &error);
-        expect_ok(tconv_packed_filter_create(plan, NULL, 0, &filter, &error), &error);
-        expect_ok(tconv_packed_filter_enqueue_pack(filter, s->device->queue, s->weights, 0, 0, NULL,
+        expect_ok(tconv_packed_filter_create(plan, NULL, &filter, &error), &error);
+        expect_ok(tconv_packed_filter_enqueue_pack(filter, s->device->queue,
+                                                   &(tconv_buffer){.memory = s->weights}, 0, NULL,
                                                    NULL, &error),
                   &error);
         tconv_args args = s->args;
@@ -367,7 +368,8 @@ static cl_int release_early(const struct device *device, const char *algorithm,
     set_up(&s, &own, problem, algorithm, false, SMALL_INTEGERS);
     cl_event gate = clCreateUserEvent(device->context, &code), packed, run, read;
     assert_int_equal(code, CL_SUCCESS);
-    expect_ok(tconv_packed_filter_enqueue_pack(s.filter, device->queue, s.weights, 0, 1, &gate,
+    expect_ok(tconv_packed_filter_enqueue_pack(s.filter, device->queue,
+                                               &(tconv_buffer){.memory = s.weights}, 1, &gate,
                                                &packed, &error),
               &error);
     expect_ok(tconv_plan_enqueue(s.plan, device->queue, &s.args, 1, &packed, &run, &error), &error);

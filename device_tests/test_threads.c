@@ -116,11 +116,12 @@ static bool start_with_filter(struct thread *t, int layer, tconv_plan *plan,
 {
     const struct setup *s = &t->common->layers[layer];
     tconv_error error;
-    return report(t, "a filter", layer, tconv_packed_filter_create(plan, NULL, 0, filter, &error),
+    return report(t, "a filter", layer, tconv_packed_filter_create(plan, NULL, filter, &error),
                   &error) &&
            report(t, "packing", layer,
-                  tconv_packed_filter_enqueue_pack(*filter, t->queue, s->weights, 0, 0, NULL, NULL,
-                                                   &error),
+                  tconv_packed_filter_enqueue_pack(*filter, t->queue,
+                                                   &(tconv_buffer){.memory = s->weights}, 0, NULL,
+                                                   NULL, &error),
                   &error) &&
            start(t, layer, plan, *filter);
 }

@@ -430,8 +430,9 @@ static void filters_know_their_zero_point(void **state)
         if (tconv_plan_create(devices[0].device, &p, &options, &plans[i], &error) != TCONV_OK)
             failed("%s", error.message);
     }
-    assert_int_equal(tconv_packed_filter_create(plans[0], NULL, 0, &filter, &error), TCONV_OK);
-    assert_int_equal(tconv_packed_filter_enqueue_pack(filter, devices[0].queue, buffer, 0, 0, NULL,
+    assert_int_equal(tconv_packed_filter_create(plans[0], NULL, &filter, &error), TCONV_OK);
+    assert_int_equal(tconv_packed_filter_enqueue_pack(filter, devices[0].queue,
+                                                      &(tconv_buffer){.memory = buffer}, 0, NULL,
                                                       NULL, &error),
                      TCONV_OK);
     tconv_args args = TCONV_ARGS_INIT;

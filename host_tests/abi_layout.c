@@ -124,6 +124,7 @@ const struct abi_entry TABLE[] = {
     FIXED(tconv_shape), MEMBER(tconv_shape, rank), MEMBER(tconv_shape, dim),
     FIXED(tconv_list), MEMBER(tconv_list, count), MEMBER(tconv_list, value),
     FIXED(tconv_buffer), MEMBER(tconv_buffer, memory), MEMBER(tconv_buffer, offset),
+    MEMBER(tconv_buffer, pointer),
     FIXED(tconv_slab), MEMBER(tconv_slab, session), MEMBER(tconv_slab, batch_begin),
     MEMBER(tconv_slab, batch_end), MEMBER(tconv_slab, output_begin), MEMBER(tconv_slab, output_end),
     MEMBER(tconv_slab, input_begin), MEMBER(tconv_slab, input_end),

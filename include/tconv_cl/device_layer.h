@@ -37,7 +37,8 @@ typedef struct tconv_device_layer tconv_device_layer;
 /* The weights of a layer: the filter, and what the epilogue has of bias, scale and slope; types as
  * tconv_epilogue says. Each is given either as a host array, which the call copies, or as a buffer.
  * The filter's buffer is read by the packing. The other buffers are retained and used in place, so
- * their contents must stay as long as executions read them. Its struct_size (see tconv_cl.h)
+ * their contents must stay as long as executions read them; nothing retains memory behind a
+ * pointer. Its struct_size (see tconv_cl.h)
  * reaches at least up to `slope`. */
 typedef struct tconv_weights {
     size_t struct_size;
@@ -53,9 +54,10 @@ typedef struct tconv_weights {
 
 #define TCONV_WEIGHTS_INIT                                                                         \
     {                                                                                              \
-        sizeof(tconv_weights), NULL, NULL, NULL, NULL, {NULL, 0}, {NULL, 0}, {NULL, 0},            \
+        sizeof(tconv_weights), NULL, NULL, NULL, NULL, {NULL, 0, NULL}, {NULL, 0, NULL},           \
+            {NULL, 0, NULL},                                                                       \
         {                                                                                          \
-            NULL, 0                                                                                \
+            NULL, 0, NULL                                                                          \
         }                                                                                          \
     }
 

@@ -326,20 +326,18 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
   public:
     packed_filter() = default;
     /* tconv_packed_filter_create. */
-    tconv_status create(const plan &of, cl_mem storage, size_t offset, tconv_error &e) noexcept
+    tconv_status create(const plan &of, const tconv_buffer *storage, tconv_error &e) noexcept
     {
         tconv_packed_filter *made = nullptr;
-        const tconv_status status =
-            tconv_packed_filter_create(of.get(), storage, offset, &made, &e);
+        const tconv_status status = tconv_packed_filter_create(of.get(), storage, &made, &e);
         return take(status, made);
     }
     /* tconv_packed_filter_enqueue_pack. */
-    tconv_status enqueue_pack(cl_command_queue queue, cl_mem weights, size_t offset,
+    tconv_status enqueue_pack(cl_command_queue queue, const tconv_buffer &weights,
                               cl_uint wait_count, const cl_event *wait, cl_event *done,
                               tconv_error &e) noexcept
     {
-        return tconv_packed_filter_enqueue_pack(get(), queue, weights, offset, wait_count, wait,
-                                                done, &e);
+        return tconv_packed_filter_enqueue_pack(get(), queue, &weights, wait_count, wait, done, &e);
     }
     /* tconv_packed_filter_fits. */
     bool fits(const plan &other) const noexcept
@@ -349,18 +347,17 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     /* tconv_packed_filter_create, with exceptions. */
-    explicit packed_filter(const plan &of, cl_mem storage = nullptr, size_t offset = 0)
+    explicit packed_filter(const plan &of, const tconv_buffer *storage = nullptr)
     {
         tconv_error e;
-        check(create(of, storage, offset, e), e);
+        check(create(of, storage, e), e);
     }
     /* tconv_packed_filter_enqueue_pack, with exceptions. */
-    void enqueue_pack(cl_command_queue queue, cl_mem weights, size_t offset = 0,
-                      cl_uint wait_count = 0, const cl_event *wait = nullptr,
-                      cl_event *done = nullptr)
+    void enqueue_pack(cl_command_queue queue, const tconv_buffer &weights, cl_uint wait_count = 0,
+                      const cl_event *wait = nullptr, cl_event *done = nullptr)
     {
         tconv_error e;
-        check(enqueue_pack(queue, weights, offset, wait_count, wait, done, e), e);
+        check(enqueue_pack(queue, weights, wait_count, wait, done, e), e);
     }
 #endif
 };

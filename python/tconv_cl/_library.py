@@ -180,7 +180,7 @@ class PlanOptions(Sized):
 
 
 class Buffer(Structure):
-    _fields_ = [("memory", c_void_p), ("offset", c_size_t)]
+    _fields_ = [("memory", c_void_p), ("offset", c_size_t), ("pointer", c_void_p)]
 
 
 class Args(Sized):
@@ -323,8 +323,8 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_create": (c_void_p, c_void_p, _handle),
     "tconv_device_set_trace": (c_void_p, c_uint32, Trace, c_void_p),
     "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
-    "tconv_packed_filter_create": (c_void_p, c_void_p, c_size_t, _handle),
-    "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, c_void_p, c_size_t, *_wait),
+    "tconv_packed_filter_create": (c_void_p, POINTER(Buffer), _handle),
+    "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, POINTER(Buffer), *_wait),
     "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),
     "tconv_session_create": (c_int, _handle),
     "tconv_session_layer_create": (c_void_p, c_bool, _handle),

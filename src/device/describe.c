@@ -8,6 +8,7 @@
 #include "base/matrix_units.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "device/device_internal.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
 #include "device/processor.h"
@@ -29,7 +30,7 @@ static void read_text(cl_device_id device, cl_device_info what, char *text, size
     free(whole);
 }
 
-static bool has_extension(cl_device_id device, const char *name)
+bool tconv_device_has_extension(cl_device_id device, const char *name)
 {
     size_t needed = 0;
     if (clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &needed) != CL_SUCCESS ||
@@ -63,7 +64,7 @@ static uint64_t read_number(cl_device_id device, cl_device_info what, size_t siz
 static uint32_t read_subgroup_least(cl_device_id device)
 {
     size_t sizes[16], least = 0, size = 0;
-    if (!has_extension(device, "cl_intel_required_subgroup_size") ||
+    if (!tconv_device_has_extension(device, "cl_intel_required_subgroup_size") ||
         clGetDeviceInfo(device, 0x4108, sizeof sizes, sizes, &size) != CL_SUCCESS)
         return 0;
     for (size_t i = 0; i < size / sizeof *sizes; i++)
@@ -95,7 +96,8 @@ struct unit_row {
 
 static bool has_unit(cl_device_id device, const tconv_device_info *d, const struct unit_row *row)
 {
-    if (row->extension[0] != '\0' && !has_extension(device, row->extension)) return false;
+    if (row->extension[0] != '\0' && !tconv_device_has_extension(device, row->extension))
+        return false;
     /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
      * headers do not name. */
     if (row->capability > 0 && read_number(device, 0x4000, sizeof(cl_uint)) < row->capability)
@@ -133,8 +135,9 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
  * of version 12.50 and later. All that have the matrix unit are among them. */
 static bool is_intel_xe_hp(cl_device_id device)
 {
-    if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate")) return true;
-    if (!has_extension(device, "cl_intel_device_attribute_query")) return false;
+    if (tconv_device_has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate"))
+        return true;
+    if (!tconv_device_has_extension(device, "cl_intel_device_attribute_query")) return false;
     /* CL_DEVICE_IP_VERSION_INTEL, which OpenCL's own headers do not name: the highest 10 bits are
      * the version's first number, the next 8 bits its second one. */
     const uint64_t version = read_number(device, 0x4250, sizeof(cl_uint)), first = version >> 22,
@@ -145,7 +148,8 @@ static bool is_intel_xe_hp(cl_device_id device)
 static tconv_architecture architecture_of(cl_device_id device, const tconv_device_info *d)
 {
     if (d->kind != TCONV_DEVICE_GPU) return TCONV_ARCHITECTURE_OTHER;
-    if (has_extension(device, "cl_nv_device_attribute_query")) return TCONV_ARCHITECTURE_NVIDIA;
+    if (tconv_device_has_extension(device, "cl_nv_device_attribute_query"))
+        return TCONV_ARCHITECTURE_NVIDIA;
     if (is_intel_xe_hp(device)) return TCONV_ARCHITECTURE_INTEL_XE_HP;
     const tconv_architecture amd = tconv_amd_architecture(d->name);
     return amd != TCONV_ARCHITECTURE_OTHER ? amd : tconv_mobile_architecture(d->name, d->vendor);
@@ -210,12 +214,12 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.fma = (single & CL_FP_FMA) != 0;
     clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice, NULL);
     d.double_arithmetic = twice != 0;
-    d.half_arithmetic = has_extension(device, "cl_khr_fp16");
+    d.half_arithmetic = tconv_device_has_extension(device, "cl_khr_fp16");
     cl_uint most_subgroups =
         0; /* CL_DEVICE_MAX_NUM_SUB_GROUPS of OpenCL 2.1, which 1.2 does not name */
     clGetDeviceInfo(device, 0x105C, sizeof most_subgroups, &most_subgroups, NULL);
-    d.subgroups = has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
-    d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
+    d.subgroups = tconv_device_has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
+    d.integer_dot_product = tconv_device_has_extension(device, "cl_khr_integer_dot_product");
     d.subgroup_least = read_subgroup_least(device);
     d.matrix_unit = matrix_unit_of(device, &d, use);
     d.clock_mhz = (uint32_t)read_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));

@@ -77,6 +77,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->context = context;
     device->id = id;
     device->info = info;
+    tconv_extensions_find(id, &device->extensions);
     device->kernel_dir = kernel_dir;
     if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK &&
         (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK && !replaced)
@@ -123,6 +124,11 @@ cl_context tconv_device_context(const tconv_device *device)
 cl_device_id tconv_device_id_of(const tconv_device *device)
 {
     return device->id;
+}
+
+const struct tconv_extensions *tconv_device_extensions(const tconv_device *device)
+{
+    return &device->extensions;
 }
 
 atomic_int *tconv_device_verdict(tconv_device *device, const char *probe)

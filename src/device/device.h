@@ -13,6 +13,10 @@
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
+/* What the device has beyond OpenCL 1.2. */
+struct tconv_extensions;
+const struct tconv_extensions *tconv_device_extensions(const tconv_device *device);
+
 /* What was found out by the probe that is called so (plan/probe.h): above 0 right, below 0 wrong, 0
  * not asked yet. It lives as long as the device. NULL without memory. Any thread. */
 atomic_int *tconv_device_verdict(tconv_device *device, const char *probe);

@@ -5,6 +5,7 @@
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 
 #include "device/device.h"
+#include "device/extensions.h"
 #include "device/trace.h"
 #include "tconv_cl/problem.h"
 
@@ -57,6 +58,7 @@ struct tconv_device {
     cl_context context;
     cl_device_id id;
     tconv_device_info info;
+    struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
     char
         *identity; /* everything that programs depend on besides their key; NULL: nothing is kept */
@@ -76,6 +78,9 @@ struct tconv_device {
     uint64_t workspace_bytes;           /* the same */
     struct tconv_tracing tracing;
 };
+
+/* True if a device's list of extensions has this name. describe.c has it. */
+bool tconv_device_has_extension(cl_device_id device, const char *name);
 
 /* Finds the program with this key in the list, retains it and marks it as used. NULL if there is
  * none. */

@@ -26,9 +26,6 @@ enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
          (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,         \
           size_t offset, size_t size, cl_uint count, const cl_event *wait, cl_event *event),       \
          (queue, buffer, pattern, pattern_size, offset, size, count, wait, event), 0)              \
-    CALL(clGetKernelInfo,                                                                          \
-         (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *needed),        \
-         (kernel, what, size, value, needed), 0)                                                   \
     CALL(clSetUserEventStatus, (cl_event event, cl_int status), (event, status), 0)                \
     CREATE(clCreateUserEvent, EVENTS, cl_event, (cl_context context, cl_int * code),               \
            (context, code), 0)                                                                     \
@@ -47,7 +44,8 @@ enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
 
 static struct {
 #define CALL(name, ...) __typeof__(name) *name;
-#define CREATE(name, ...) __typeof__(name) *name;
+#define CREATE CALL
+#define FIND CALL
 #include "device/opencl_calls.h"
     OTHER_CALLS
 #undef CALL
@@ -55,11 +53,12 @@ static struct {
 } calls;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void *library; /* the loader, or NULL */
 static char missing[300];
 
 /* Finds a call: the program's own if the program links a loader or one was preloaded (as Oclgrind
  * does), else the one in `library`. */
-static bool find(void *library, const char *name, void *call)
+static bool find(const char *name, void *call)
 {
     if (tconv_os_find_function(NULL, name, call)) return true;
     if (library == NULL)
@@ -78,9 +77,9 @@ static bool find(void *library, const char *name, void *call)
 
 static void open_loader(void)
 {
-    void *library = tconv_os_open_library(TCONV_OPENCL_LIBRARY);
+    library = tconv_os_open_library(TCONV_OPENCL_LIBRARY);
     (void)(
-#define CALL(name, ...) find(library, #name, &calls.name) &&
+#define CALL(name, ...) find(#name, &calls.name) &&
 #define CREATE CALL
 #include "device/opencl_calls.h"
         OTHER_CALLS
@@ -95,6 +94,13 @@ const char *tconv_opencl_missing(void)
     return missing[0] == '\0' ? NULL : missing;
 }
 
+bool tconv_opencl_find(const char *name, void *call)
+{
+    pthread_once(&once, open_loader);
+    return tconv_os_find_function(NULL, name, call) ||
+           (library != NULL && tconv_os_find_function(library, name, call));
+}
+
 #define CALL(name, parameters, arguments, ...)                                                     \
     REPLACEABLE cl_int CL_API_CALL name parameters                                                 \
     {                                                                                              \
@@ -106,6 +112,12 @@ const char *tconv_opencl_missing(void)
         if (tconv_opencl_missing() == NULL) return calls.name arguments;                           \
         if (code != NULL) *code = NO_OPENCL;                                                       \
         return NULL;                                                                               \
+    }
+#undef FIND
+#define FIND(name, parameters, arguments, ...)                                                     \
+    REPLACEABLE void *CL_API_CALL name parameters                                                  \
+    {                                                                                              \
+        return tconv_opencl_missing() == NULL ? calls.name arguments : NULL;                       \
     }
 #include "device/opencl_calls.h"
 OTHER_CALLS

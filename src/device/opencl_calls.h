@@ -12,7 +12,9 @@
  *   MAP(...)                                                   whose last parameter returns its
  *                                                              code
  *   ANSWER(...)                                                whose answer fault_limit may lower
- *   BUILD(...)                                                 that fault_refuse may let fail */
+ *   BUILD(...)                                                 that fault_refuse may let fail
+ *   FIND(...)                                                  whose answer is a call of
+ *                                                              extension_calls.h, or NULL */
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), (n, ids, count),
      CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY)
 CALL(clGetPlatformInfo,
@@ -39,6 +41,10 @@ CALL(clGetMemObjectInfo,
      (cl_mem buffer, cl_mem_info what, size_t size, void *value, size_t *needed),
      (buffer, what, size, value, needed), CL_INVALID_MEM_OBJECT, CL_INVALID_VALUE,
      CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+CALL(clGetKernelInfo,
+     (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *needed),
+     (kernel, what, size, value, needed), CL_INVALID_KERNEL, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
+     CL_OUT_OF_HOST_MEMORY)
 ANSWER(clGetKernelWorkGroupInfo,
        (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size,
         void *value, size_t *needed),
@@ -191,3 +197,5 @@ CREATE(clCreateKernel, KERNELS, cl_kernel, (cl_program program, const char *name
        (program, name, code), CL_INVALID_PROGRAM, CL_INVALID_PROGRAM_EXECUTABLE,
        CL_INVALID_KERNEL_NAME, CL_INVALID_KERNEL_DEFINITION, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
        CL_OUT_OF_HOST_MEMORY)
+FIND(clGetExtensionFunctionAddressForPlatform, (cl_platform_id platform, const char *call),
+     (platform, call), CL_INVALID_VALUE)

@@ -24,7 +24,7 @@ enum { BIAS, SCALE, SLOPE, VECTORS };
 struct weights {
     atomic_int owners;
     tconv_packed_filter *filter;
-    tconv_buffer vector[VECTORS]; /* each retained; without memory: absent */
+    tconv_buffer vector[VECTORS]; /* each buffer retained */
     tconv_type type[VECTORS];
     uint64_t bytes;
     cl_event packed;   /* the end of the packing; NULL: known to have ended */
@@ -69,6 +69,11 @@ static bool wants(const tconv_epilogue *epilogue, int vector)
 
 /* ---- weights ---- */
 
+static bool is_given(const tconv_buffer *buffer)
+{
+    return buffer->memory != NULL || buffer->pointer != NULL;
+}
+
 /* One tensor of the caller's structure. */
 struct source {
     const char *name;
@@ -92,8 +97,8 @@ static tconv_status check_sources(const tconv_epilogue *epilogue,
 {
     for (int i = 0; i < SOURCES; i++) {
         const struct source *s = &sources[i];
-        const bool given = s->array != NULL || s->buffer->memory != NULL;
-        if (s->array != NULL && s->buffer->memory != NULL)
+        const bool given = s->array != NULL || is_given(s->buffer);
+        if (s->array != NULL && is_given(s->buffer))
             return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                               "weights.%s and weights.%s_buffer are both given: leave one out",
                               s->name, s->name);
@@ -112,14 +117,15 @@ static tconv_status check_sources(const tconv_epilogue *epilogue,
     return TCONV_OK;
 }
 
-/* Makes a buffer with a copy of a host array, or adds an owner to the caller's buffer. */
+/* Makes a buffer with a copy of a host array, or adds an owner to the caller's buffer. Memory
+ * behind a pointer has no owners. */
 static tconv_status take_source(const tconv_device_layer *layer, const struct source *source,
                                 uint64_t bytes, tconv_buffer *out, tconv_error *error)
 {
-    cl_int code;
+    cl_int code = CL_SUCCESS;
     tconv_buffer taken = *source->buffer;
     if (source->array == NULL) {
-        code = clRetainMemObject(taken.memory);
+        if (taken.memory != NULL) code = clRetainMemObject(taken.memory);
     } else {
         taken.memory = clCreateBuffer(tconv_device_context(layer->device),
                                       CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, (size_t)bytes,
@@ -157,16 +163,16 @@ static tconv_status pack(const tconv_device_layer *layer, cl_command_queue queue
                          const struct source *filter, cl_uint wait_count, const cl_event *wait,
                          struct weights *w, tconv_error *error)
 {
-    tconv_buffer from = {NULL, 0};
-    tconv_status status = tconv_packed_filter_create(layer->plan, NULL, 0, &w->filter, error);
+    tconv_buffer from = {.memory = NULL};
+    tconv_status status = tconv_packed_filter_create(layer->plan, NULL, &w->filter, error);
     if (status != TCONV_OK) return status;
     w->bytes += tconv_plan_filter_bytes(layer->plan);
     status =
         take_source(layer, filter, tconv_plan_geometry(layer->plan)->filter_bytes, &from, error);
     if (status != TCONV_OK) return status;
-    status = tconv_packed_filter_enqueue_pack(w->filter, queue, from.memory, from.offset,
-                                              wait_count, wait, &w->packed, error);
-    clReleaseMemObject(from.memory);
+    status = tconv_packed_filter_enqueue_pack(w->filter, queue, &from, wait_count, wait, &w->packed,
+                                              error);
+    if (from.memory != NULL) clReleaseMemObject(from.memory);
     if (status != TCONV_OK) return status;
     const cl_int code = clFlush(queue);
     return code == CL_SUCCESS ? TCONV_OK
@@ -279,7 +285,7 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
                           "layer with weights of its own",
                           tconv_plan_algorithm(layer->plan));
     for (int i = 0; i < VECTORS; i++) {
-        const bool has = w->vector[i].memory != NULL, wanted = wants(&layer->epilogue, i);
+        const bool has = is_given(&w->vector[i]), wanted = wants(&layer->epilogue, i);
         if (has != wanted)
             return tconv_fail(error, TCONV_ERROR_MISMATCH,
                               "layer has %s %s, but options.epilogue says otherwise",

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
+tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_buffer *storage,
                                         tconv_packed_filter **out, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
@@ -19,25 +19,20 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t
     tconv_status status = tconv_process_enter(error);
     if (status != TCONV_OK) return status;
     const size_t bytes = (size_t)plan->kernel_plan.filter_bytes;
+    struct tconv_place place = {.end = bytes};
     if (storage != NULL) {
-        const tconv_buffer place = {storage, offset};
-        status = tconv_check_buffer(plan, "storage", &place, bytes, "", TCONV_FILTER_ALIGNMENT,
-                                    CL_MEM_READ_WRITE, error);
+        status = tconv_place_find(plan, "storage", storage, bytes, "", TCONV_FILTER_ALIGNMENT,
+                                  CL_MEM_READ_WRITE, &place, error);
         if (status != TCONV_OK) return status;
-    } else if (offset != 0) {
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "offset is %zu, but there is no storage",
-                          offset);
     }
     tconv_packed_filter *filter = calloc(1, sizeof *filter);
     if (filter == NULL) return tconv_fail_memory(error, sizeof *filter, "creating a filter");
-    cl_int code;
-    if (storage != NULL) {
-        code = clRetainMemObject(storage);
-        filter->memory = storage;
-    } else {
-        filter->memory = clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE,
-                                        bytes, NULL, &code);
-    }
+    cl_int code = CL_SUCCESS;
+    if (storage == NULL)
+        place.whole = place.memory = clCreateBuffer(tconv_device_context(plan->device),
+                                                    CL_MEM_READ_WRITE, bytes, NULL, &code);
+    else if (place.memory != NULL)
+        code = clRetainMemObject(place.memory);
     if (code != CL_SUCCESS) {
         free(filter);
         return tconv_fail_opencl(error, code,
@@ -46,7 +41,7 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t
     }
     tconv_plan_retain(plan);
     filter->plan = plan;
-    filter->offset = offset;
+    filter->place = place;
     atomic_init(&filter->packed, false);
     atomic_init(&filter->owners, 1);
     *out = filter;
@@ -54,30 +49,27 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t
 }
 
 tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_command_queue queue,
-                                              cl_mem weights, size_t offset, cl_uint wait_count,
+                                              const tconv_buffer *weights, cl_uint wait_count,
                                               const cl_event *wait, cl_event *done,
                                               tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter is NULL");
+    if (filter == NULL || weights == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          filter == NULL ? "filter" : "weights");
     const tconv_plan *plan = filter->plan;
     struct tconv_bindings bindings = {0};
-    bindings.buffer[TCONV_ARG_WEIGHTS] = (tconv_buffer){weights, offset};
-    bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){filter->memory, filter->offset};
-    bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
-    struct tconv_range from, to;
+    struct tconv_place *from = &bindings.place[TCONV_ARG_WEIGHTS];
+    bindings.place[TCONV_ARG_FLAGS] = bindings.place[TCONV_ARG_FILTER] = filter->place;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
-        (status = tconv_check_buffer(
-             plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes, "",
+        (status = tconv_check_order(plan, queue, wait_count, wait, error)) != TCONV_OK ||
+        (status = tconv_place_find(
+             plan, "weights", weights, plan->geometry.filter_bytes, "",
              tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
-             CL_MEM_READ_ONLY, error)) != TCONV_OK ||
-        (status = tconv_find_range("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
-                                   plan->geometry.filter_bytes, &from, error)) != TCONV_OK ||
-        (status = tconv_find_range("filter", &bindings.buffer[TCONV_ARG_FILTER],
-                                   plan->kernel_plan.filter_bytes, &to, error)) != TCONV_OK ||
-        (status = tconv_check_overlap("filter", &to, "weights", &from, error)) != TCONV_OK ||
+             CL_MEM_READ_ONLY, from, error)) != TCONV_OK ||
+        (status = tconv_place_apart("filter", &filter->place, "weights", from, error)) !=
+            TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,
                                          plan->kernel_plan.pack_count, queue, &bindings, wait_count,
                                          wait, done, error)) != TCONV_OK)
@@ -104,7 +96,7 @@ void tconv_packed_filter_release(tconv_packed_filter *filter)
     TCONV_WITHOUT_CANCELLATION;
     if (filter == NULL || tconv_process_forked() || atomic_fetch_sub(&filter->owners, 1) > 1)
         return;
-    clReleaseMemObject(filter->memory);
+    if (filter->place.memory != NULL) clReleaseMemObject(filter->place.memory);
     tconv_plan_release(filter->plan);
     free(filter);
 }

@@ -197,8 +197,9 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
         return status;
     }
     if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
-        tconv_packed_filter_create(c->plan, NULL, 0, &c->filter, NULL) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(c->filter, bench->queue, bench->weights, 0, 0, NULL, NULL,
+        tconv_packed_filter_create(c->plan, NULL, &c->filter, NULL) != TCONV_OK ||
+        tconv_packed_filter_enqueue_pack(c->filter, bench->queue,
+                                         &(tconv_buffer){.memory = bench->weights}, 0, NULL, NULL,
                                          NULL) != TCONV_OK ||
         run(bench, c, 1) < 0) {
         tconv_plan_release(c->plan);

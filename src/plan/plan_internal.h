@@ -41,18 +41,28 @@ struct tconv_plan {
         lock; /* OpenCL lets only one thread at a time set the arguments of a kernel object */
 };
 
+/* Where a tensor is that kernels use: a buffer, or a pointer into shared memory. The range of its
+ * bytes counts from a buffer's begin, and a sub-buffer's from its parent's. The range of a pointer,
+ * and of a buffer that was made over memory of the host, counts from address 0. */
+struct tconv_place {
+    cl_mem memory;
+    size_t offset;       /* bytes, in the buffer */
+    const void *pointer; /* to the tensor's first byte; NULL: a buffer, or nothing */
+    bool usm;            /* the pointer is one of cl_intel_unified_shared_memory, not of SVM */
+    cl_mem whole;        /* what the range is in; NULL: all addresses */
+    uint64_t begin, end; /* the range */
+};
+
 struct tconv_packed_filter {
     tconv_plan *plan; /* the plan it was made for, with the kernels that pack it */
-    cl_mem memory;
-    size_t offset;
+    struct tconv_place place;
     atomic_bool packed;
     atomic_int owners;
 };
 
-/* The buffers that the launches of a kernel plan are bound to, by enum tconv_arg. Offsets are in
- * bytes. */
+/* What the launches of a kernel plan are bound to, by enum tconv_arg. */
 struct tconv_bindings {
-    tconv_buffer buffer[TCONV_ARG_TABLE];
+    struct tconv_place place[TCONV_ARG_TABLE];
 };
 
 /* Begins a plan: checks and resolves the problem. The caller then makes an algorithm with
@@ -100,34 +110,60 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that a buffer exists in the plan's context, that kernels may use it in this way (`use` is
- * CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that its offset is a multiple of
+/* Checks that an argument exists in the plan's context, that kernels may use it in this way (`use`
+ * is CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that it begins at a multiple of
  * `unit`, and that `bytes` from there on are inside; `why` is the end of the sentence if they are
- * not. */
-tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
-                                const tconv_buffer *buffer, uint64_t bytes, const char *why,
-                                size_t unit, cl_mem_flags use, tconv_error *error);
-
-/* A range of bytes in a buffer. A sub-buffer counts as a range of its parent. */
-struct tconv_range {
-    cl_mem memory;
-    uint64_t begin, end;
-};
-
-tconv_status tconv_find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
-                              struct tconv_range *range, tconv_error *error);
+ * not. place.c says what cannot be checked of a pointer. */
+tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
+                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              size_t unit, cl_mem_flags use, struct tconv_place *place,
+                              tconv_error *error);
 
 /* Refuses an argument whose range overlaps the range of an argument that is written. */
-tconv_status tconv_check_overlap(const char *written, const struct tconv_range *a,
-                                 const char *argument, const struct tconv_range *b,
+tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,
+                               const char *argument, const struct tconv_place *b,
+                               tconv_error *error);
+
+/* Sets it as argument `index` of a kernel; NULL if the place is empty. `*call` becomes the name of
+ * the call whose code is returned. */
+cl_int tconv_place_set(const tconv_plan *plan, const struct tconv_place *place, cl_kernel kernel,
+                       cl_uint index, const char **call);
+
+/* Bytes of the whole buffer; of a pointer, bytes of the tensor. */
+uint64_t tconv_place_bytes(const struct tconv_place *place);
+
+/* Refuses what belongs to another context than the plan. */
+tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, cl_context context,
                                  tconv_error *error);
+
+/* True if a device is the other one, or a part of it. */
+cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
 
 /* Checks an epilogue against the types of a resolved problem. */
 tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
                                   const tconv_epilogue *epilogue, tconv_error *error);
 
+/* Checks that a queue is of the plan's context and device. */
+tconv_status tconv_check_queue(const tconv_plan *plan, const char *argument, cl_command_queue queue,
+                               tconv_error *error);
+
 /* Checks queue and wait list of an enqueueing function. */
-tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
+tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
                                const cl_event *wait, tconv_error *error);
+
+/* Checks the arguments of an execution, and finds the places of its tensors, which stay empty if
+ * the plan's batch is 0. */
+tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_args *given,
+                                  struct tconv_bindings *bindings, tconv_error *error);
+
+/* Sets the arguments of one launch. If `kernel` is the plan's, plan->lock is held. Returns the
+ * first code that is not CL_SUCCESS, and the call that returned it. */
+cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
+                           cl_kernel kernel, const struct tconv_bindings *bindings,
+                           const char **call);
+
+/* The part of a launch that is piece number `piece`. */
+void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],
+                        size_t global[3]);
 
 #endif

@@ -103,7 +103,7 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
         (status = make_named(p->plan, tile, error)) != TCONV_OK ||
-        (status = tconv_packed_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
+        (status = tconv_packed_filter_create(p->plan, NULL, &p->filter, error)) != TCONV_OK ||
         (status = tconv_probe_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = tconv_probe_buffer(device, sizeof data, data, &p->data, error)) != TCONV_OK ||
         (status = tconv_probe_buffer(device, sizeof weights, weights, &p->weights, error)) !=
@@ -118,7 +118,8 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
     args.data.memory = p->data;
     args.output.memory = p->output;
     args.workspace.memory = p->workspace;
-    if ((status = tconv_packed_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL,
+    if ((status = tconv_packed_filter_enqueue_pack(p->filter, p->queue,
+                                                   &(tconv_buffer){.memory = p->weights}, 0, NULL,
                                                    NULL, error)) != TCONV_OK ||
         (status = tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, error)) != TCONV_OK ||
         (status = tconv_probe_read(p, output, sizeof output, error)) != TCONV_OK)

@@ -137,14 +137,16 @@ static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *
                          cl_mem storage, tconv_packed_filter **out, tconv_error *error)
 {
     tconv_packed_filter *filter;
-    tconv_status status = tconv_packed_filter_create(plan, storage, 0, &filter, error);
+    tconv_status status = tconv_packed_filter_create(
+        plan, storage == NULL ? NULL : &(tconv_buffer){.memory = storage}, &filter, error);
     if (status != TCONV_OK) return status;
     cl_mem buffer;
     if ((status = tconv_lane_upload(lane, TCONV_ROLE_FILTER, weights,
                                     tconv_plan_geometry(plan)->filter_bytes, alone, &buffer,
                                     error)) != TCONV_OK ||
-        (status = tconv_packed_filter_enqueue_pack(filter, tconv_lane_queue(lane), buffer, 0, 0,
-                                                   NULL, NULL, error)) != TCONV_OK) {
+        (status = tconv_packed_filter_enqueue_pack(filter, tconv_lane_queue(lane),
+                                                   &(tconv_buffer){.memory = buffer}, 0, NULL, NULL,
+                                                   error)) != TCONV_OK) {
         tconv_packed_filter_release(filter);
         return status;
     }

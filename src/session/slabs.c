@@ -318,10 +318,11 @@ static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kin
     tconv_status status = tconv_plan_create(tconv_session_device(w->session), &problem, &options,
                                             &kind->plan, &error);
     if (status == TCONV_OK)
-        status = tconv_packed_filter_create(kind->plan, NULL, 0, &kind->filter, &error);
+        status = tconv_packed_filter_create(kind->plan, NULL, &kind->filter, &error);
     if (status == TCONV_OK)
-        status = tconv_packed_filter_enqueue_pack(kind->filter, w->set[0].queue, w->weights, 0, 0,
-                                                  NULL, NULL, &error);
+        status = tconv_packed_filter_enqueue_pack(kind->filter, w->set[0].queue,
+                                                  &(tconv_buffer){.memory = w->weights}, 0, NULL,
+                                                  NULL, &error);
     if (status != TCONV_OK) {
         fail(w, &error);
         return false;

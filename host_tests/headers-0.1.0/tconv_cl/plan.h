@@ -5,8 +5,8 @@
  *
  *     tconv_device_create(context, device, &dev, &err);
  *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
- *     tconv_packed_filter_create(plan, NULL, 0, &filter, &err);
- *     tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, NULL, &err);
+ *     tconv_packed_filter_create(plan, NULL, &filter, &err);
+ *     tconv_packed_filter_enqueue_pack(filter, queue, &weights, 0, NULL, NULL, &err);
  *     tconv_plan_enqueue(plan, queue, &args, 0, NULL, &done, &err);
  *
  * THREADS. Every function here may be called from any thread, also on the same device, plan or
@@ -73,18 +73,26 @@ typedef struct tconv_plan_options {
             TCONV_SEARCH_DEFAULT, 0, NULL, NULL                                                    \
     }
 
-/* Where a tensor is: a buffer of the application, and an offset in it, which must be a multiple of
- * the element size. */
+/* Where a tensor is: in a buffer of the application, or behind a pointer into memory that the host
+ * and the device share, from an offset on. The tensor must begin at a multiple of the element size.
+ *
+ * A pointer is one that clSVMAlloc returned (OpenCL 2.0), or one into an allocation of
+ * cl_intel_unified_shared_memory; where kernels may use all memory of the host, as on some CPUs,
+ * any pointer. Other devices, and pointers that are not of the plan's context, are refused.
+ * Coarse-grained memory must not be mapped while the commands run. On devices with memory of their
+ * own, pointers of SVM are not checked: a wrong one makes the command fail or compute nonsense.
+ * docs/api.md has an example. */
 typedef struct tconv_buffer {
-    cl_mem memory; /* NULL: absent */
-    size_t offset; /* bytes */
+    cl_mem memory; /* NULL: there is a pointer, or the tensor is absent */
+    size_t offset; /* bytes, from the begin of `memory`, or from `pointer` on */
+    void *pointer; /* NULL: there is a buffer, or the tensor is absent */
 } tconv_buffer;
 
 /* The buffers of one execution. The tensors have the problem's formats and element steps, and are
  * dense without steps. `output` and `workspace` must not overlap anything else; data, output and
- * residual may be slices of one buffer (docs/semantics.md). The flags of each buffer must allow
- * kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at least up to
- * `output`. */
+ * residual may be slices of one buffer or allocation (docs/semantics.md). The flags of each buffer
+ * must allow kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at
+ * least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */
@@ -101,10 +109,10 @@ typedef struct tconv_args {
 
 #define TCONV_ARGS_INIT                                                                            \
     {                                                                                              \
-        sizeof(tconv_args), NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0},           \
-            {NULL, 0},                                                                             \
+        sizeof(tconv_args), NULL, {NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL},               \
+            {NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL},                                     \
         {                                                                                          \
-            NULL, 0                                                                                \
+            NULL, 0, NULL                                                                          \
         }                                                                                          \
     }
 
@@ -204,25 +212,25 @@ TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t 
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;
  * batch, extents and pads may differ. (If "auto" takes another algorithm for other extents, name
  * the first plan's algorithm. With TCONV_MATH_FAST the layout may depend on the extents.) `storage`
- * receives the packed weights: tconv_plan_filter_bytes from `offset` on (a multiple of 64), in a
- * buffer that kernels may read and write. NULL: the library allocates a buffer in the plan's
- * context. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
- * Ownership: the caller's, until tconv_packed_filter_release; a given `storage` is retained until
- * then. */
-TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
+ * receives the packed weights: tconv_plan_filter_bytes that kernels may read and write, from a
+ * multiple of 64 on. NULL: the library allocates a buffer in the plan's context. Returns
+ * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
+ * Ownership: the caller's, until tconv_packed_filter_release. Until then a given buffer is
+ * retained, and memory behind a given pointer must not be freed. */
+TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_buffer *storage,
                                                   tconv_packed_filter **out, tconv_error *error);
 
-/* Enqueues the packing of `weights` (the problem's filter tensor, from byte `offset` on). Repeat it
- * whenever the weights change. If `done` is not NULL, it receives an event that the caller
- * releases. Executions that read the filter must wait for it, or run later on the same in-order
- * queue. `queue` must be of the plan's device, or of a part of it; `weights` must not overlap the
- * filter's storage. Failed events of the wait list: see tconv_plan_enqueue. Returns
- * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+/* Enqueues the packing of `weights`, the problem's filter tensor. Repeat it whenever the weights
+ * change. If `done` is not NULL, it receives an event that the caller releases. Executions that
+ * read the filter must wait for it, or run later on the same in-order queue. `queue` must be of the
+ * plan's device, or of a part of it; `weights` must not overlap the filter's storage. Failed events
+ * of the wait list: see tconv_plan_enqueue. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH,
+ * _DEVICE, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter,
-                                                        cl_command_queue queue, cl_mem weights,
-                                                        size_t offset, cl_uint wait_count,
-                                                        const cl_event *wait, cl_event *done,
-                                                        tconv_error *error);
+                                                        cl_command_queue queue,
+                                                        const tconv_buffer *weights,
+                                                        cl_uint wait_count, const cl_event *wait,
+                                                        cl_event *done, tconv_error *error);
 
 /* True if executions of `plan` may read the filter: it has their packed layout, and is on the same
  * device. Any thread. */
@@ -249,7 +257,8 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
  * long. If the device refuses a command, the commands before it are enqueued and use the buffers of
  * `args` until they end; each element of the output then has its old value or the result.
  *
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _OPENCL, _DEVICE_MEMORY,
+ * _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                           const tconv_args *args, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);

@@ -245,9 +245,10 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
     if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan),
                      &t->args.workspace.memory))
         return false;
-    if (tconv_packed_filter_create(t->plan, NULL, 0, &t->packed, &error) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->session), t->weights, 0, 0, NULL,
-                                         NULL, &error) != TCONV_OK)
+    if (tconv_packed_filter_create(t->plan, NULL, &t->packed, &error) != TCONV_OK ||
+        tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->session),
+                                         &(tconv_buffer){.memory = t->weights}, 0, NULL, NULL,
+                                         &error) != TCONV_OK)
         return give_up_call(t, &error);
     t->args.filter = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);

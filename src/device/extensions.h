@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a device has beyond OpenCL 1.2, as far as the library uses it when it enqueues: pointers
+ * into shared memory. */
+#ifndef TCONV_DEVICE_EXTENSIONS_H
+#define TCONV_DEVICE_EXTENSIONS_H
+
+#include "tconv_cl/plan.h"
+
+/* Values that headers of OpenCL 1.2 do not name. */
+enum {
+    TCONV_CL_MEM_USES_SVM_POINTER = 0x1109,
+    /* cl_intel_unified_shared_memory */
+    TCONV_CL_MEM_ALLOC_TYPE = 0x419A,
+    TCONV_CL_MEM_ALLOC_BASE = 0x419B,
+    TCONV_CL_MEM_ALLOC_SIZE = 0x419C,
+    TCONV_CL_MEM_ALLOC_DEVICE = 0x419D,
+    TCONV_CL_MEM_TYPE_UNKNOWN = 0x4196,
+    TCONV_CL_MEM_TYPE_DEVICE = 0x4198
+};
+
+struct tconv_extensions {
+    bool svm;             /* shared virtual memory of OpenCL 2.0 */
+    bool svm_system;      /* kernels may use all memory of the host */
+    bool svm_told;        /* a buffer made over a pointer tells cheaply whether it is one of SVM */
+    bool usm;             /* cl_intel_unified_shared_memory */
+    /* NULL if the device does not have what they are for, or the loader not the call */
+#define CALL(name, parameters, ...) cl_int(CL_API_CALL *name) parameters;
+#include "device/extension_calls.h"
+#undef CALL
+};
+
+/* Finds out what a device has. What it does not answer it does not have. */
+void tconv_extensions_find(cl_device_id device, struct tconv_extensions *extensions);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the tensors of an execution are: checks the caller's buffers and pointers, finds the bytes
+ * that they take, and tells whether two overlap.
+ *
+ * A pointer of cl_intel_unified_shared_memory is checked as a buffer is: OpenCL tells its
+ * allocation. A pointer of SVM is checked by a temporary buffer over the bytes, if the device
+ * shares its memory with the host: then that takes less than a microsecond and moves nothing. Such
+ * a buffer cannot be longer than the allocation, and says whether it lies in one of this context.
+ * PoCL knows only an allocation's begin, so no other pointer is accepted there. What is not
+ * checked: pointers of SVM on devices with memory of their own, and the length of memory that is
+ * not OpenCL's, which kernels of some CPUs may use, too. */
+#include "plan/plan_internal.h"
+
+#include "base/error.h"
+#include "device/device.h"
+#include "device/extensions.h"
+
+tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, cl_context context,
+                                 tconv_error *error)
+{
+    if (context == tconv_device_context(plan->device)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another context than the plan",
+                      argument);
+}
+
+cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is)
+{
+    cl_int code = CL_SUCCESS;
+    while (code == CL_SUCCESS && part != whole && part != NULL) {
+        cl_device_id parent = NULL;
+        code = clGetDeviceInfo(part, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL);
+        part = parent;
+    }
+    *is = part == whole;
+    return code;
+}
+
+/* ---- buffers ---- */
+
+/* What clGetMemObjectInfo says of a buffer. */
+struct properties {
+    size_t size;
+    cl_context context;
+    cl_mem_object_type type;
+    cl_mem_flags flags;
+    cl_mem whole;  /* NULL: it is no sub-buffer */
+    size_t offset; /* in `whole` */
+    void *host;    /* where it begins in memory of the host; NULL: it was not made over any */
+};
+
+static cl_int read_properties(cl_mem memory, struct properties *p)
+{
+    *p = (struct properties){0};
+    cl_int code = clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof p->size, &p->size, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof p->context, &p->context, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetMemObjectInfo(memory, CL_MEM_TYPE, sizeof p->type, &p->type, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetMemObjectInfo(memory, CL_MEM_FLAGS, sizeof p->flags, &p->flags, NULL);
+    if (code == CL_SUCCESS && p->type == CL_MEM_OBJECT_BUFFER)
+        code = clGetMemObjectInfo(memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof p->whole, &p->whole,
+                                  NULL);
+    if (code == CL_SUCCESS && p->whole != NULL)
+        code = clGetMemObjectInfo(memory, CL_MEM_OFFSET, sizeof p->offset, &p->offset, NULL);
+    if (code == CL_SUCCESS && (p->flags & CL_MEM_USE_HOST_PTR) != 0)
+        code = clGetMemObjectInfo(memory, CL_MEM_HOST_PTR, sizeof p->host, &p->host, NULL);
+    return code;
+}
+
+static tconv_status find_buffer(const tconv_plan *plan, const char *argument,
+                                const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                                size_t unit, cl_mem_flags use, struct tconv_place *place,
+                                tconv_error *error)
+{
+    if (buffer->offset % unit != 0)
+        return tconv_fail(error, TCONV_ERROR_BUFFER,
+                          "%s begins at byte %zu, which is not a multiple of %zu", argument,
+                          buffer->offset, unit);
+    struct properties p;
+    const cl_int code = read_properties(buffer->memory, &p);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetMemObjectInfo", "reading what %s is", argument);
+    if (p.type != CL_MEM_OBJECT_BUFFER)
+        return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is an image, not a buffer", argument);
+    if ((use != CL_MEM_WRITE_ONLY && (p.flags & CL_MEM_WRITE_ONLY) != 0) ||
+        (use != CL_MEM_READ_ONLY && (p.flags & CL_MEM_READ_ONLY) != 0))
+        return tconv_fail(
+            error, TCONV_ERROR_BUFFER, "%s was made with %s, but kernels %s it", argument,
+            (p.flags & CL_MEM_READ_ONLY) != 0 ? "CL_MEM_READ_ONLY" : "CL_MEM_WRITE_ONLY",
+            use == CL_MEM_READ_ONLY    ? "read"
+            : use == CL_MEM_WRITE_ONLY ? "write"
+                                       : "read and write");
+    if (p.size < buffer->offset || p.size - buffer->offset < bytes)
+        return tconv_fail(
+            error, TCONV_ERROR_BUFFER,
+            "%s is too small: its buffer has %zu bytes, but %llu are needed from byte %zu on%s",
+            argument, p.size, (unsigned long long)bytes, buffer->offset, why);
+    /* Intel's runtime names an object of its own as the parent of a buffer over SVM, so the memory
+     * of the host comes first. */
+    place->memory = buffer->memory;
+    place->offset = buffer->offset;
+    if (p.host == NULL) place->whole = p.whole != NULL ? p.whole : buffer->memory;
+    place->begin = (p.host != NULL ? (uintptr_t)p.host : p.offset) + buffer->offset;
+    place->end = place->begin + bytes;
+    return tconv_check_context(plan, argument, p.context, error);
+}
+
+/* ---- pointers ---- */
+
+/* An allocation of cl_intel_unified_shared_memory. */
+struct allocation {
+    cl_uint type; /* TCONV_CL_MEM_TYPE_UNKNOWN: the pointer is in none of this context */
+    void *base;
+    size_t size;
+    cl_device_id device;
+};
+
+static cl_int read_allocation(const tconv_plan *plan, const void *pointer, struct allocation *a)
+{
+    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const cl_context context = tconv_device_context(plan->device);
+    *a = (struct allocation){.type = TCONV_CL_MEM_TYPE_UNKNOWN};
+    if (!e->usm) return CL_SUCCESS;
+    const struct {
+        cl_uint what;
+        size_t size;
+        void *value;
+    } questions[] = {{TCONV_CL_MEM_ALLOC_TYPE, sizeof a->type, &a->type},
+                     {TCONV_CL_MEM_ALLOC_BASE, sizeof(void *), &a->base},
+                     {TCONV_CL_MEM_ALLOC_SIZE, sizeof a->size, &a->size},
+                     {TCONV_CL_MEM_ALLOC_DEVICE, sizeof(cl_device_id), &a->device}};
+    cl_int code = CL_SUCCESS;
+    for (size_t i = 0; i < sizeof questions / sizeof *questions && code == CL_SUCCESS; i++) {
+        code = e->clGetMemAllocInfoINTEL(context, pointer, questions[i].what, questions[i].size,
+                                         questions[i].value, NULL);
+        if (a->type == TCONV_CL_MEM_TYPE_UNKNOWN) break;
+    }
+    return code;
+}
+
+static tconv_status outside(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+                            const char *why, const char *memory, tconv_error *error)
+{
+    return tconv_fail(error, TCONV_ERROR_BUFFER,
+                      "%s is outside its memory: %llu bytes are needed from byte %zu of pointer "
+                      "%p on, but its %s ends before%s",
+                      argument, (unsigned long long)bytes, buffer->offset, buffer->pointer, memory,
+                      why);
+}
+
+static tconv_status check_usm(const tconv_plan *plan, const char *argument,
+                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              const struct allocation *a, tconv_error *error)
+{
+    const uint64_t first = (uintptr_t)buffer->pointer - (uintptr_t)a->base;
+    if (a->size - first < buffer->offset || a->size - first - buffer->offset < bytes)
+        return outside(argument, buffer, bytes, why, "allocation", error);
+    if (a->type != TCONV_CL_MEM_TYPE_DEVICE) return TCONV_OK;
+    const cl_device_id own = tconv_device_id_of(plan->device);
+    bool part = false, whole = false;
+    cl_int code = tconv_device_is_part(own, a->device, &whole);
+    if (code == CL_SUCCESS) code = tconv_device_is_part(a->device, own, &part);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetDeviceInfo",
+                                 "reading which device the memory of %s belongs to", argument);
+    if (part || whole) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                      "%s is a pointer to memory of another device than the plan's", argument);
+}
+
+/* Checks a pointer of SVM by making a buffer over the bytes. */
+static tconv_status check_svm(const tconv_plan *plan, const char *argument,
+                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              tconv_error *error)
+{
+    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    if (!e->svm_told) return TCONV_OK;
+    cl_int code;
+    cl_bool shared = CL_FALSE;
+    cl_mem over = clCreateBuffer(tconv_device_context(plan->device),
+                                 CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                 buffer->offset + (size_t)bytes, buffer->pointer, &code);
+    if (code == CL_INVALID_BUFFER_SIZE)
+        return outside(argument, buffer, bytes, why, "allocation", error);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clCreateBuffer",
+                                 "reading which memory the pointer of %s is in", argument);
+    code = clGetMemObjectInfo(over, TCONV_CL_MEM_USES_SVM_POINTER, sizeof shared, &shared, NULL);
+    clReleaseMemObject(over);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetMemObjectInfo",
+                                 "reading which memory the pointer of %s is in", argument);
+    if (shared == CL_TRUE || e->svm_system) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                      "%s is pointer %p, at which no shared memory of the plan's context begins: "
+                      "give the pointer that clSVMAlloc returned, and the distance as its offset",
+                      argument, buffer->pointer);
+}
+
+static tconv_status find_pointer(const tconv_plan *plan, const char *argument,
+                                 const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                                 size_t unit, struct tconv_place *place, tconv_error *error)
+{
+    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const uintptr_t address = (uintptr_t)buffer->pointer;
+    if (buffer->memory != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "%s has both a buffer, %p, and a pointer, %p: set one of them to NULL",
+                          argument, (void *)buffer->memory, buffer->pointer);
+    if (!e->svm && !e->usm)
+        return tconv_fail(error, TCONV_ERROR_DEVICE,
+                          "%s is pointer %p, but %s has neither shared virtual memory nor "
+                          "cl_intel_unified_shared_memory: give a buffer",
+                          argument, buffer->pointer, plan->info.name);
+    if (UINTPTR_MAX - address < buffer->offset || UINTPTR_MAX - address - buffer->offset < bytes)
+        return outside(argument, buffer, bytes, why, "address space", error);
+    if ((address + buffer->offset) % unit != 0)
+        return tconv_fail(error, TCONV_ERROR_BUFFER,
+                          "%s begins at byte %zu of pointer %p, whose sum is not a multiple of %zu",
+                          argument, buffer->offset, buffer->pointer, unit);
+    struct allocation a;
+    const cl_int code = read_allocation(plan, buffer->pointer, &a);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetMemAllocInfoINTEL",
+                                 "reading which memory the pointer of %s is in", argument);
+    place->usm = a.type != TCONV_CL_MEM_TYPE_UNKNOWN;
+    if (!place->usm && !e->svm)
+        return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                          "%s is pointer %p, which is in no shared memory of the plan's context",
+                          argument, buffer->pointer);
+    if (!place->usm && e->clSetKernelArgSVMPointer == NULL)
+        return tconv_fail(error, TCONV_ERROR_DEVICE,
+                          "%s is a pointer to shared virtual memory, but the OpenCL loader has no "
+                          "clSetKernelArgSVMPointer: install a loader of OpenCL 2.0",
+                          argument);
+    place->pointer = (const char *)buffer->pointer + buffer->offset;
+    place->begin = address + buffer->offset;
+    place->end = place->begin + bytes;
+    return place->usm ? check_usm(plan, argument, buffer, bytes, why, &a, error)
+                      : check_svm(plan, argument, buffer, bytes, why, error);
+}
+
+/* ---- both ---- */
+
+tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
+                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              size_t unit, cl_mem_flags use, struct tconv_place *place,
+                              tconv_error *error)
+{
+    *place = (struct tconv_place){0};
+    if (buffer->pointer != NULL)
+        return find_pointer(plan, argument, buffer, bytes, why, unit, place, error);
+    if (buffer->memory != NULL)
+        return find_buffer(plan, argument, buffer, bytes, why, unit, use, place, error);
+    return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed", argument,
+                      (unsigned long long)bytes);
+}
+
+tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,
+                               const char *argument, const struct tconv_place *b,
+                               tconv_error *error)
+{
+    if (a->whole != b->whole || a->end <= b->begin || b->end <= a->begin) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_BUFFER,
+                      "%s overlaps %s: they are bytes %llu to %llu and %llu to %llu of one %s",
+                      written, argument, (unsigned long long)a->begin, (unsigned long long)a->end,
+                      (unsigned long long)b->begin, (unsigned long long)b->end,
+                      a->whole != NULL ? "buffer" : "address space");
+}
+
+cl_int tconv_place_set(const tconv_plan *plan, const struct tconv_place *place, cl_kernel kernel,
+                       cl_uint index, const char **call)
+{
+    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    if (place->pointer == NULL) {
+        *call = "clSetKernelArg";
+        return clSetKernelArg(kernel, index, sizeof place->memory, &place->memory);
+    }
+    *call = place->usm ? "clSetKernelArgMemPointerINTEL" : "clSetKernelArgSVMPointer";
+    return place->usm ? e->clSetKernelArgMemPointerINTEL(kernel, index, place->pointer)
+                      : e->clSetKernelArgSVMPointer(kernel, index, place->pointer);
+}
+
+uint64_t tconv_place_bytes(const struct tconv_place *place)
+{
+    size_t size = 0;
+    if (place->memory == NULL) return place->end - place->begin;
+    return clGetMemObjectInfo(place->memory, CL_MEM_SIZE, sizeof size, &size, NULL) == CL_SUCCESS
+               ? size
+               : 0;
+}
