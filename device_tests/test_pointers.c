@@ -180,6 +180,31 @@ static void run_shared(struct setup *s, const struct shared *m, bool packed_too,
     tconv_packed_filter_release(filter);
 }
 
+/* A device layer whose weights and tensors are pointers. */
+static void run_layer(struct setup *s, const struct shared *m)
+{
+    tconv_error error;
+    tconv_device_layer *layer;
+    tconv_plan_options options = options_for(s->algorithm, true);
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    weights.filter_buffer = m->weights;
+    weights.bias_buffer = m->bias;
+    expect_ok(tconv_device_layer_create(s->device->device, s->device->queue, &s->problem, &options,
+                                        &weights, &layer, &error),
+              &error);
+    memset(s->tensors.output, 0xff, s->output_bytes);
+    copy(s->device, m->kind, (char *)m->output.pointer + m->output.offset, s->tensors.output,
+         s->output_bytes);
+    expect_ok(tconv_device_layer_enqueue(layer, s->device->queue, &m->data, &m->output, NULL, 0,
+                                         NULL, NULL, &error),
+              &error);
+    assert_int_equal(clFinish(s->device->queue), CL_SUCCESS);
+    copy(s->device, m->kind, s->tensors.output, (char *)m->output.pointer + m->output.offset,
+         s->output_bytes);
+    compare_with_oracle(s->device, &s->problem, s->algorithm, true, &s->tensors);
+    tconv_device_layer_release(layer);
+}
+
 static void every_algorithm_takes_pointers(void **state)
 {
     (void)state;
@@ -201,6 +226,7 @@ static void every_algorithm_takes_pointers(void **state)
                 share(&s, kind, a % 2 == 0 ? 0 : 12 * sizeof(float), &m);
                 run_shared(&s, &m, a % 2 == 0, false);
                 run_shared(&s, &m, a % 2 != 0, true);
+                run_layer(&s, &m);
                 unshare(d, &m);
                 tear_down(&s);
             }
