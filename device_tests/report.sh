@@ -60,7 +60,8 @@ END
 # ---- what fails is a line, and the report goes on ----
 cp -r "$kernels" "$work/broken"
 echo '#error broken on purpose' >>"$work/broken/common/types.clh"
-report 1 TCONV_CL_KERNEL_DIR="$work/broken"
+HOME=$work report 1 TCONV_CL_KERNEL_DIR="$work/broken"
+grep -q "$work" "$work/out" "$work/err" "$work/r.json" && fail "a folder in the user's is named: $(cat "$work/out" "$work/err")"
 grep -q '^ *C01 .* failed$' "$work/out" && grep -q '^ *tconv-cl check --device [0-9]* --data-shape ' "$work/out" || fail "kernels that do not build: $(cat "$work/out")"
 cp -r "$kernels" "$work/wrong"
 sed -i 's/return \(RESULTS*_OF(sum)\) + bias;/return \1 + bias + (result_t)1000;/' "$work/wrong/common/epilogue.clh"

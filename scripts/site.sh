@@ -45,6 +45,7 @@ mv "$pages/docs/index.md" "$pages/index.md"
 # A source file becomes a page that shows it; a folder of them a page that lists it.
 for file in $(cd "$pages" && find cl examples -type f ! -name '*.md'); do
     case $file in
+    *.png) continue ;;
     *.py) language=python ;;
     *.txt) language=text ;;
     *.sh) language=sh ;;
@@ -79,7 +80,7 @@ done
 find "$pages" -name '*.md' -not -path "$pages/api/*" -exec sed -i -E \
     -e 's#\]\(((\.\./)*)include/tconv_cl/([a-z_]+)\.(h|hpp)\)#](\1api/\3_8\4.html)#g' \
     -e 's#(api/(tconv|device))_([a-z])#\1__\3#g' \
-    -e 's#\]\(((\.\./)*)(cl|examples)/([A-Za-z0-9_/]+\.(cl|clh|h|c|cpp|py))\)#](\1\3/\4.md)#g' \
+    -e 's#\]\(((\.\./)*)(cl|examples)/([A-Za-z0-9_/]+\.(cl|clh|h|c|cpp|hpp|py))\)#](\1\3/\4.md)#g' \
     -e 's#\]\(((\.\./)*)examples/algorithm\)#](\1examples/algorithm/index.md)#g' \
     -e 's#\]\(((\.\./)*)README\.md(\#[a-z-]*)?\)#](\1overview.md\3)#g' \
     -e 's#\]\(((\.\./)*)docs/index\.md\)#](\1index.md)#g' {} +

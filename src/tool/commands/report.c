@@ -51,7 +51,7 @@ static json_t *report_versions(void)
 /* ---- the loader and the platforms ---- */
 
 /* Asks the OpenCL loader for one of its texts; ocl-icd and the Khronos loader answer. */
-typedef cl_int loader_call(cl_int what, size_t size, void *value, size_t *needed);
+typedef cl_int(CL_API_CALL loader_call)(cl_int what, size_t size, void *value, size_t *needed);
 enum { LOADER_OPENCL = 1, LOADER_VERSION, LOADER_NAME };
 
 static loader_call *find_loader_call(void)
@@ -324,6 +324,9 @@ enum exit_code command_report(int argc, const char **argv)
     suite_free(&layers);
     if (code != EXIT_DONE) return code;
     if (interrupted()) return failed_work("interrupted: the report lacks checks");
-    return tally.failed == 0 ? EXIT_DONE
-                             : failed_work("%d failures, the first: %s", tally.failed, tally.first);
+    if (tally.failed == 0) return EXIT_DONE;
+    char *first = without_home(tally.first); /* people paste stderr, too */
+    code = failed_work("%d failures, the first: %s", tally.failed, first == NULL ? "" : first);
+    free(first);
+    return code;
 }
