@@ -3,16 +3,17 @@
 """Times transposed convolutions whose output is concatenated with a skip connection, as in every U-Net: as the runtime computes it, with
 tconv-cl, and with tconv-cl that writes into the concatenated tensor.
 
+    POCL_AFFINITY=1 python bench/concat.py openvino
     POCL_AFFINITY=1 python bench/concat.py onnxruntime
     POCL_AFFINITY=1 python bench/concat.py torch --ids B23,U-Net
 
 A layer of the suite stands behind a 1x1 convolution. Its output is concatenated with a skip of as many channels, an input of the
-graph; a 3x3 convolution with 8 outputs follows. U-Net has four levels of 32 to 512 channels for an image of 192 x 192, two 3x3
-convolutions at each step, and random weights.
+graph (OpenVINO: a 1x1 convolution of it); a 3x3 convolution with 8 outputs follows. U-Net has four levels of 32 to 512 channels for an
+image of 192 x 192, two 3x3 convolutions at each step, and random weights.
 
-Python needs the runtime and the package tconv_cl, as docs/onnxruntime.md and docs/torch.md install them. The three graphs run in turn; the
-median of each counts, with two threads or as many as there are processors. Their results are compared. Prints a table: a ratio above 1 says
-that the fused graph is faster."""
+Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install them. The three
+graphs run in turn; the median of each counts, with two threads or as many as there are processors. Their results are compared. Prints a
+table: a ratio above 1 says that the fused graph is faster."""
 import argparse
 import csv
 import math
@@ -33,7 +34,7 @@ VARIANTS = 'stock', 'apart', 'fused'
 def chain(make, layer):
     """The layer between a 1x1 and a 3x3 convolution."""
     extents = [(x - 1) * s + k for x, s, k in zip(layer.input, layer.strides, layer.kernel)]
-    x, skip = make.input(layer.data.shape), make.input([layer.data.shape[0], layer.outer, *extents])
+    x, skip = make.input(layer.data.shape), make.skip([layer.data.shape[0], layer.outer, *extents])
     joined = make.decode(skip, make.convolution(x, layer.inner, layer.inner, 1), layer.filter, layer.strides)
     return make.convolution(joined, 2 * layer.outer, 8, 3)
 
@@ -55,10 +56,11 @@ def unet(make):
 
 
 class Network:
-    """What chain and unet make their graphs of; `self.arrays` are the inputs. The same weights for each variant."""
+    """What chain and unet make their graphs of; `self.arrays` are the inputs. The same weights for each variant. Without `spin`, idle threads
+    of ONNX Runtime sleep."""
 
-    def __init__(self, variant):
-        self.variant, self.arrays, self.axes = variant, [], 0
+    def __init__(self, variant, spin):
+        self.variant, self.spin, self.arrays, self.axes = variant, spin, [], 0
         self.draw = np.random.default_rng(0)
 
     def weights(self, *shape):
@@ -69,14 +71,66 @@ class Network:
         self.arrays.append(self.draw.standard_normal(shape).astype(np.float32))
         return self.given(len(self.arrays) - 1)
 
+    def skip(self, shape):
+        return self.input(shape)
+
     def convolution(self, node, before, after, extent):
         return self.convolved(node, self.weights(after, before, *[extent] * self.axes))
 
 
+class OpenVINO(Network):
+
+    def __init__(self, variant, spin):
+        super().__init__(variant, spin)
+        self.parameters = []
+
+    def given(self, index):
+        from openvino import opset13 as ops
+        self.parameters.append(ops.parameter(list(self.arrays[index].shape), np.float32))
+        return self.parameters[-1]
+
+    def skip(self, shape):
+        return self.convolution(self.input(shape), shape[1], shape[1], 1)  # channels last, as in networks
+
+    def convolved(self, node, weights):
+        from openvino import opset13 as ops
+        pads, one = [extent // 2 for extent in weights.shape[2:]], [1] * (weights.ndim - 2)
+        return ops.convolution(node, ops.constant(weights), one, pads, pads, one)
+
+    def relu(self, node):
+        from openvino import opset13 as ops
+        return ops.relu(node)
+
+    def pool(self, node):
+        from openvino import opset1 as ops
+        return ops.max_pool(node, [2, 2], [0, 0], [0, 0], [2, 2])
+
+    def decode(self, skip, node, weights, strides):
+        from openvino import opset13 as ops
+        return ops.concat([skip, ops.convolution_backprop_data(node, ops.constant(weights), strides)], 1)
+
+    def finish(self, output):
+        import openvino
+        model = openvino.Model([output], self.parameters)
+        if self.variant != 'stock':
+            import tconv_cl.openvino
+            tconv_cl.openvino.convert(model, fuse_concat=self.variant == 'fused')
+        options = {'INFERENCE_PRECISION_HINT': 'f32', 'PERFORMANCE_HINT': 'LATENCY'}
+        request = openvino.Core().compile_model(model, 'CPU', options).create_infer_request()
+        for i, array in enumerate(self.arrays):
+            request.get_input_tensor(i).data[...] = array
+
+        def run():
+            request.infer()
+            return request.get_output_tensor().data
+
+        return run
+
+
 class ONNXRuntime(Network):
 
-    def __init__(self, variant):
-        super().__init__(variant)
+    def __init__(self, variant, spin):
+        super().__init__(variant, spin)
         self.nodes, self.constants = [], {}
 
     def add(self, operator, *inputs, **attributes):
@@ -117,6 +171,8 @@ class ONNXRuntime(Network):
             import tconv_cl.onnxruntime
             tconv_cl.onnxruntime.session_options(options, fuse_concat=self.variant == 'fused')
         options.log_severity_level = 3
+        if not self.spin:
+            options.add_session_config_entry('session.intra_op.allow_spinning', '0')
         session, feeds = onnxruntime.InferenceSession(model, options), {f'x{i}': array for i, array in enumerate(self.arrays)}
         return lambda: session.run(None, feeds)[0]
 
@@ -124,8 +180,8 @@ class ONNXRuntime(Network):
 class PyTorch(Network):
     """Steps of (result, function, operands); a tensor is freed after its last use."""
 
-    def __init__(self, variant):
-        super().__init__(variant)
+    def __init__(self, variant, spin):
+        super().__init__(variant, spin)
         self.steps = []
 
     def add(self, function, *operands):
@@ -182,19 +238,19 @@ class PyTorch(Network):
         return run
 
 
-RUNTIMES = {'onnxruntime': ONNXRuntime, 'torch': PyTorch}
+RUNTIMES = {'openvino': OpenVINO, 'onnxruntime': ONNXRuntime, 'torch': PyTorch}
 
 
-def measure(graphs, seconds):
+def measure(graphs, seconds, clock):
     """The median milliseconds of each, and the results."""
     results = [graph() for graph in graphs]
     times = [[] for _ in graphs]
     end = time.perf_counter() + seconds * len(graphs)
     while time.perf_counter() < end or len(times[0]) < 5:
         for graph, its in zip(graphs, times):
-            begin = time.perf_counter()
+            begin = clock()
             graph()
-            its.append(1e3 * (time.perf_counter() - begin))
+            its.append(1e3 * (clock() - begin))
     return [statistics.median(its) for its in times], results
 
 
@@ -203,6 +259,7 @@ def main():
     parser.add_argument('runtime', choices=RUNTIMES)
     parser.add_argument('--ids', default=IDS, help='layers of the suite, and U-Net (%(default)s)')
     parser.add_argument('--seconds', type=float, default=5, help='for each graph (%(default)s)')
+    parser.add_argument('--cpu-time', action='store_true', help='of all threads together, which waits of threads add to: for busy machines')
     arguments = parser.parse_args()
     with open(os.path.join(HERE, 'suite.csv'), newline='', encoding='utf-8') as file:
         rows = {row['id']: row for row in csv.DictReader(file)}
@@ -213,9 +270,9 @@ def main():
     print('| layer | stock ms | apart ms | fused ms | stock / fused | apart / fused | difference |\n|---|---|---|---|---|---|---|')
     ratios, wrong = [], False
     for name in names:
-        makers = [RUNTIMES[arguments.runtime](variant) for variant in VARIANTS]
+        makers = [RUNTIMES[arguments.runtime](variant, not arguments.cpu_time) for variant in VARIANTS]
         graphs = [make.finish(unet(make) if name == UNET else chain(make, Layer(rows[name]))) for make in makers]
-        times, results = measure(graphs, arguments.seconds)
+        times, results = measure(graphs, arguments.seconds, time.process_time if arguments.cpu_time else time.perf_counter)
         difference = max(np.abs(result - results[0]).max() for result in results[1:]) / np.abs(results[0]).max()
         wrong |= not difference <= TOLERANCE
         ratios.append((times[0] / times[2], times[1] / times[2]))
