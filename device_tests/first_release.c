@@ -106,6 +106,32 @@ static void enqueue(tconv_session *session, const tconv_problem *p,
     tconv_plan_release(plan);
 }
 
+/* The same as a layer; the bias is in a buffer. */
+static void enqueue_layer(tconv_session *session, const tconv_problem *p,
+                          const tconv_plan_options *options)
+{
+    cl_context context = tconv_session_context(session);
+    cl_command_queue queue = tconv_session_queue(session);
+    tconv_device_layer *layer;
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    weights.filter = filter;
+    weights.bias_buffer.memory = upload(context, bias, sizeof bias);
+    weights.scale = scale;
+    weights.slope = slope;
+    ok(tconv_device_layer_create(tconv_session_device(session), queue, p, options, &weights, &layer,
+                                 &error));
+    const tconv_buffer from = {upload(context, data, sizeof data), 0},
+                       to = {upload(context, output, sizeof output), 0},
+                       more = {upload(context, residual, sizeof residual), 0};
+    ok(tconv_device_layer_enqueue(layer, queue, &from, &to, &more, 0, NULL, NULL, &error));
+    require(clEnqueueReadBuffer(queue, to.memory, CL_TRUE, 0, sizeof output, output, 0, NULL,
+                                NULL) == CL_SUCCESS,
+            "clEnqueueReadBuffer");
+    tconv_device_layer_release(layer);
+    const cl_mem buffers[] = {weights.bias_buffer.memory, from.memory, to.memory, more.memory};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
+}
+
 static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
 {
     require(user == &slabs_seen && slab->session == 0 && slab->batch_end == 1 &&
@@ -173,6 +199,9 @@ int main(void)
     set_before();
     enqueue(session, &p, &options);
     compare("the output of plan, pack, enqueue");
+    set_before();
+    enqueue_layer(session, &p, &options);
+    compare("the output of a device layer");
 
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
     arrays.data = data;

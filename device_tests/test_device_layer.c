@@ -31,9 +31,20 @@ static void open_gate(cl_event gate)
     clReleaseEvent(gate);
 }
 
+static bool has_out_of_order(const struct device *device)
+{
+    cl_command_queue_properties properties = 0;
+    assert_int_equal(clGetDeviceInfo(id_of(device), CL_DEVICE_QUEUE_PROPERTIES, sizeof properties,
+                                     &properties, NULL),
+                     CL_SUCCESS);
+    return (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
+}
+
+/* In order, too, if the device has no others. */
 static cl_command_queue new_queue(const struct device *device, bool in_order)
 {
     cl_int code;
+    in_order = in_order || !has_out_of_order(device);
     cl_command_queue queue =
         clCreateCommandQueue(device->context, id_of(device),
                              in_order ? 0 : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
@@ -430,7 +441,8 @@ static void layers_on_an_in_order_queue_share_a_workspace(void **state)
     }
 }
 
-/* Executions that wait for a gate, in an out-of-order queue: each gets a workspace. Those that come
+/* Executions that wait for a gate, in an out-of-order queue, or each in a queue of its own if the
+ * device has none: each gets a workspace. Those that come
  * when all are in use wait, on whatever queue, although nothing else holds them. `trim`: the pool
  * forgets the workspaces meanwhile, so that later ones need not wait. */
 static void executions_that_may_overlap(const struct device *device, bool trim)
@@ -445,11 +457,12 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
     const uint64_t bytes = workspace_of(&k);
     const tconv_buffer data = {k.data, 0, NULL};
     cl_event gate = new_gate(device);
-    cl_command_queue first = new_queue(device, false),
-                     queues[] = {new_queue(device, false), new_queue(device, true)};
+    cl_command_queue first[MOST_WORKSPACES],
+        queues[] = {new_queue(device, false), new_queue(device, true)};
     for (int i = 0; i < MOST_WORKSPACES; i++) {
+        first[i] = i == 0 || !has_out_of_order(device) ? new_queue(device, false) : first[0];
         output[i] = buffer_of(device, NULL, k.bytes);
-        expect_ok(tconv_device_layer_enqueue(k.layer, first, &data,
+        expect_ok(tconv_device_layer_enqueue(k.layer, first[i], &data,
                                              &(tconv_buffer){output[i], 0, NULL}, NULL, 1, &gate,
                                              NULL, &error),
                   &error);
@@ -471,12 +484,12 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
     }
     if (!trim)
         assert_int_equal(tconv_device_workspace_bytes(device->device), MOST_WORKSPACES * bytes);
-    open_gate(gate); /* the first queue was never flushed by this test */
+    open_gate(gate); /* the first queues were never flushed by this test */
     for (int i = 0; i < MORE; i++) {
         assert_int_equal(clWaitForEvents(1, &done[i]), CL_SUCCESS);
         clReleaseEvent(done[i]);
     }
-    assert_int_equal(clFinish(first), CL_SUCCESS);
+    for (int i = 0; i < MOST_WORKSPACES; i++) assert_int_equal(clFinish(first[i]), CL_SUCCESS);
     for (int i = 0; i < MOST_WORKSPACES + MORE; i++) {
         expect_known(device, &k, output[i]);
         clReleaseMemObject(output[i]);
@@ -488,7 +501,8 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
                 (MOST_WORKSPACES - 1) * bytes + workspace_of(&larger));
     free_known(&larger);
     for (int i = 0; i < 2; i++) clReleaseCommandQueue(queues[i]);
-    clReleaseCommandQueue(first);
+    for (int i = 0; i < MOST_WORKSPACES; i++)
+        if (i == 0 || first[i] != first[0]) clReleaseCommandQueue(first[i]);
     free_known(&k);
 }
 
@@ -504,7 +518,8 @@ static void a_trimmed_pool_serves_later_executions(void **state)
     for (int d = 0; d < device_count; d++) executions_that_may_overlap(&devices[d], true);
 }
 
-/* Everything is released while an execution waits. */
+/* Everything is released while executions wait: first the queues, which later executions of the
+ * pool still have to wait for, then the rest. */
 static void release_while_commands_are_pending(void **state)
 {
     (void)state;
@@ -518,21 +533,28 @@ static void release_while_commands_are_pending(void **state)
         const tconv_plan_options options = options_for(WITH_WORKSPACE, false);
         const tconv_weights weights = weights_of(&k.tensors);
         tconv_device_layer *layer = make_layer(&own, &k.problem, &options, &weights);
-        cl_command_queue queue = new_queue(device, false);
-        cl_event gate = new_gate(device), done;
-        cl_mem output = buffer_of(device, NULL, k.bytes);
-        expect_ok(tconv_device_layer_enqueue(layer, queue, &(tconv_buffer){k.data, 0, NULL},
-                                             &(tconv_buffer){output, 0, NULL}, NULL, 1, &gate,
-                                             &done, &error),
-                  &error);
+        enum { ALL = MOST_WORKSPACES + 2 };
+        cl_event gate = new_gate(device), done[ALL];
+        cl_mem output[ALL];
+        for (int i = 0; i < ALL; i++) {
+            cl_command_queue queue = new_queue(device, false);
+            const bool gated = i < MOST_WORKSPACES;
+            output[i] = buffer_of(device, NULL, k.bytes);
+            expect_ok(tconv_device_layer_enqueue(layer, queue, &(tconv_buffer){k.data, 0, NULL},
+                                                 &(tconv_buffer){output[i], 0, NULL}, NULL, gated,
+                                                 gated ? &gate : NULL, &done[i], &error),
+                      &error);
+            clReleaseCommandQueue(queue);
+        }
         tconv_device_layer_release(layer);
         tconv_device_release(own.device);
-        clReleaseCommandQueue(queue);
         open_gate(gate);
-        assert_int_equal(clWaitForEvents(1, &done), CL_SUCCESS);
-        clReleaseEvent(done);
-        expect_known(device, &k, output);
-        clReleaseMemObject(output);
+        for (int i = 0; i < ALL; i++) {
+            assert_int_equal(clWaitForEvents(1, &done[i]), CL_SUCCESS);
+            clReleaseEvent(done[i]);
+            expect_known(device, &k, output[i]);
+            clReleaseMemObject(output[i]);
+        }
         free_known(&k);
     }
 }

@@ -233,7 +233,8 @@ static struct outcome device_layers(void)
     if (done != NULL) clReleaseEvent(done);
     const uint64_t most =
         layers[0] == NULL ? 0 : tconv_plan_workspace_bytes(tconv_device_layer_plan(layers[0]));
-    assert_true(tconv_device_workspace_bytes(device) <= most);
+    /* If an event does not answer, its workspace counts as busy. */
+    assert_true(tconv_device_workspace_bytes(device) <= 2 * most);
     for (int i = 0; i < 2; i++) tconv_device_layer_release(layers[i]);
     tconv_device_release(device);
     return o;

@@ -147,8 +147,6 @@ EVENT_CALL(clEnqueueReadBufferRect,
            CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainContext, CONTEXTS, (cl_context context), (context), CL_INVALID_CONTEXT,
        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-RETAIN(clRetainCommandQueue, QUEUES, (cl_command_queue queue), (queue), CL_INVALID_COMMAND_QUEUE,
-       CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainEvent, EVENTS, (cl_event event), (event), CL_INVALID_EVENT, CL_OUT_OF_RESOURCES,
        CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainMemObject, BUFFERS, (cl_mem buffer), (buffer), CL_INVALID_MEM_OBJECT,

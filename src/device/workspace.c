@@ -28,18 +28,27 @@ static void discard(tconv_device *device, struct tconv_workspace *first)
         next = w->next;
         if (w->memory != NULL) clReleaseMemObject(w->memory);
         if (w->last != NULL) clReleaseEvent(w->last);
-        if (w->queue != NULL) clReleaseCommandQueue(w->queue);
         count(device, -1, 0, w->bytes);
         free(w);
     }
 }
 
+/* The queue of an event, or NULL. Events keep their queues: while one lives, no other queue has its
+ * address. The pool does not retain queues itself: rusticl (Mesa 22.3) loses commands behind a user
+ * event if one owner of several releases their queue. */
+static cl_command_queue queue_of(cl_event event)
+{
+    cl_command_queue queue = NULL;
+    const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
+    return code == CL_SUCCESS ? queue : NULL;
+}
+
 /* The state of the last execution, for a new one on `queue`: CL_COMPLETE if the new one need not
  * wait for it. */
-static cl_int state_of(const struct tconv_workspace *w, cl_command_queue queue)
+static cl_int state_of(const struct tconv_workspace *w, cl_command_queue queue, bool in_order)
 {
     cl_int state = CL_QUEUED;
-    if (w->in_order && w->queue == queue) return CL_COMPLETE;
+    if (in_order && queue_of(w->last) == queue) return CL_COMPLETE;
     if (clGetEventInfo(w->last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) !=
         CL_SUCCESS)
         return CL_QUEUED;
@@ -52,14 +61,14 @@ static cl_int state_of(const struct tconv_workspace *w, cl_command_queue queue)
  * Workspaces whose execution failed are forgotten: Intel's runtime for CPUs executes it anyway, at
  * an unknown time. */
 static struct tconv_workspace *pick(tconv_device *device, uint64_t bytes, cl_command_queue queue,
-                                    bool grow)
+                                    bool in_order, bool grow)
 {
     struct tconv_workspace *failed = NULL, **fits = NULL, **small = NULL, **busy_fits = NULL,
                            **busy = NULL, **chosen = NULL, *picked = NULL;
     pthread_mutex_lock(&device->lock);
     for (struct tconv_workspace **link = &device->workspaces; *link != NULL;) {
         struct tconv_workspace *w = *link;
-        const cl_int state = state_of(w, queue);
+        const cl_int state = state_of(w, queue, in_order);
         const bool large = w->bytes >= bytes;
         if (state < 0) {
             *link = w->next;
@@ -119,51 +128,38 @@ static tconv_status grow(tconv_device *device, struct tconv_workspace *w, uint64
     return TCONV_OK;
 }
 
-/* Makes `queue` the workspace's queue. What has to be waited for must be on its way: the
- * application need not have flushed the other queue. */
-static tconv_status attach(struct tconv_workspace *w, cl_command_queue queue, tconv_error *error)
+/* What is waited for must be on its way: the application need not have flushed the other queue. */
+static void flush(cl_event event)
 {
-    const char *call = "clGetCommandQueueInfo";
-    cl_command_queue_properties properties = 0;
-    cl_int code =
-        clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
-    if (w->queue != queue && code == CL_SUCCESS && w->last != NULL) {
-        call = "clFlush";
-        code = clFlush(w->queue);
-    }
-    if (w->queue != queue && code == CL_SUCCESS) {
-        call = "clRetainCommandQueue";
-        code = clRetainCommandQueue(queue);
-        if (code == CL_SUCCESS && w->queue != NULL) clReleaseCommandQueue(w->queue);
-        if (code == CL_SUCCESS) w->queue = queue;
-    }
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, call, "taking a workspace for an execution");
-    w->in_order = (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
-    return TCONV_OK;
+    cl_command_queue queue = queue_of(event);
+    if (queue != NULL) clFlush(queue);
 }
 
 tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_command_queue queue,
                                   struct tconv_workspace **out, tconv_error *error)
 {
-    struct tconv_workspace *w = pick(device, bytes, queue, true);
+    cl_command_queue_properties properties = 0;
+    const cl_int code =
+        clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
+                                 "reading the properties of the queue");
+    const bool in_order = (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+    struct tconv_workspace *w = pick(device, bytes, queue, in_order, true);
     if (w == NULL) {
         w = calloc(1, sizeof *w);
         if (w == NULL) return tconv_fail_memory(error, sizeof *w, "making a workspace");
         count(device, 1, 0, 0);
     }
-    tconv_status status = w->bytes < bytes ? grow(device, w, bytes, error) : TCONV_OK;
+    const tconv_status status = w->bytes < bytes ? grow(device, w, bytes, error) : TCONV_OK;
     if (status != TCONV_OK) { /* is there one that can be waited for? */
         discard(device, w);
-        w = pick(device, bytes, queue, false);
+        w = pick(device, bytes, queue, in_order, false);
         if (w == NULL) return status;
     }
-    status = attach(w, queue, error);
-    if (status != TCONV_OK)
-        discard(device, w);
-    else
-        *out = w;
-    return status;
+    if (w->last != NULL) flush(w->last);
+    *out = w;
+    return TCONV_OK;
 }
 
 void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *w, cl_event last)

@@ -13,9 +13,6 @@ struct tconv_workspace {
     struct tconv_workspace *next; /* in the pool: the one used last comes first */
     cl_mem memory;
     uint64_t bytes;
-    cl_command_queue queue; /* of the last execution; retained, so that no other queue is taken
-                               for it */
-    bool in_order;          /* the queue's executions follow one another */
     cl_event last; /* of the last execution, if the next one has to wait for it; else NULL */
 };
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of workspaces of a device whose memory is full. */
+#include "faults.h"
+#include "setup.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* Makes a layer whose executions need a workspace. */
+static tconv_device_layer *make_layer(const struct device *device, const struct setup *s)
+{
+    tconv_device_layer *layer;
+    tconv_error error;
+    const tconv_plan_options options = options_for(s->algorithm, false);
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    weights.filter = s->tensors.filter;
+    expect_ok(tconv_device_layer_create(device->device, device->queue, &s->problem, &options,
+                                        &weights, &layer, &error),
+              &error);
+    return layer;
+}
+
+static void expect_output(struct setup *s, cl_command_queue queue, cl_mem output)
+{
+    assert_int_equal(clEnqueueReadBuffer(queue, output, CL_TRUE, 0, s->output_bytes,
+                                         s->tensors.output, 0, NULL, NULL),
+                     CL_SUCCESS);
+    compare_with_oracle(s->device, &s->problem, s->algorithm, false, &s->tensors);
+}
+
+static void fill_memory(void)
+{
+    fault_arm(fault_call_named("clCreateBuffer"), 1, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+}
+
+/* If there is no memory for another workspace, an execution waits for the one that is in use. If
+ * there is none, it fails; a later one works. */
+static void executions_wait_if_memory_is_full(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const struct device *device = &devices[d];
+        const tconv_problem p = plane(1, 6, 10, 20, 4, 2, 1);
+        struct setup s;
+        tconv_error error;
+        cl_int code, ended = CL_QUEUED;
+        set_up(&s, device, &p, "gather_group", false, SMALL_INTEGERS);
+        tconv_device_layer *layer = make_layer(device, &s);
+        cl_event gate = clCreateUserEvent(device->context, &code), done;
+        assert_int_equal(code, CL_SUCCESS);
+        cl_command_queue other = clCreateCommandQueue(device->context, id_of(device), 0, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        cl_mem own = buffer_of(device, NULL, s.output_bytes);
+        const tconv_buffer from = {s.data, 0}, to = {s.output, 0}, to_own = {own, 0};
+        expect_ok(tconv_device_layer_enqueue(layer, device->queue, &from, &to, NULL, 1, &gate, NULL,
+                                             &error),
+                  &error);
+        fill_memory();
+        const tconv_status status =
+            tconv_device_layer_enqueue(layer, other, &from, &to_own, NULL, 0, NULL, &done, &error);
+        assert_true(fault_disarm());
+        expect_ok(status, &error);
+        assert_int_equal(tconv_device_workspace_bytes(device->device), s.workspace_bytes);
+        assert_int_equal(clFlush(other), CL_SUCCESS);
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+        assert_int_equal(
+            clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof ended, &ended, NULL),
+            CL_SUCCESS);
+        assert_true(ended > CL_COMPLETE);
+        assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+        expect_output(&s, device->queue, s.output);
+        expect_output(&s, other, own);
+
+        tconv_device_trim_workspaces(device->device);
+        fill_memory();
+        const tconv_status refused =
+            tconv_device_layer_enqueue(layer, other, &from, &to_own, NULL, 0, NULL, NULL, &error);
+        assert_true(fault_disarm());
+        expect_error(refused, TCONV_ERROR_DEVICE_MEMORY, &error, "creating a workspace of");
+        assert_int_equal(tconv_device_workspace_bytes(device->device), 0);
+        expect_ok(
+            tconv_device_layer_enqueue(layer, other, &from, &to_own, NULL, 0, NULL, NULL, &error),
+            &error);
+        expect_output(&s, other, own);
+        clReleaseEvent(done);
+        clReleaseEvent(gate);
+        clReleaseMemObject(own);
+        clReleaseCommandQueue(other);
+        tconv_device_layer_release(layer);
+        tear_down(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(executions_wait_if_memory_is_full)};
+    return cmocka_run_group_tests_name("workspaces", tests, open_all_devices, close_all_devices);
+}
