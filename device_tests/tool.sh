@@ -132,7 +132,8 @@ fi
 
 # ---- a trace: spans of the host and of the device by one clock, whole or not at all ----
 "$tool" bench $device --ids S5,B18 --runs 5 --no-ceilings --trace "$work/t.json" >"$work/out" 2>"$work/err" || fail "bench --trace: $(cat "$work/err")"
-python3 - "$work/t.json" <<'EOF' || fail "the trace"
+grep -q 'the device tells no times' "$work/err" && timeless=timeless || timeless= # rusticl of Mesa 22.3
+python3 - "$work/t.json" $timeless <<'EOF' || fail "the trace"
 import json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
 spans = {}
@@ -140,15 +141,17 @@ for event in events:
     if event["ph"] == "X":
         assert event["dur"] >= 0 and event["tid"] == 1, event
         spans.setdefault(event["cat"], []).append((event["ts"], event["ts"] + event["dur"], event))
-assert set(spans) == {"layer", "plan", "program", "enqueue", "launch"}, set(spans)
+timeless = {"launch"} if len(sys.argv) > 2 else set()
+assert set(spans) == {"layer", "plan", "program", "enqueue", "launch"} - timeless, set(spans)
+spans.setdefault("launch", [])
 assert {event["args"]["name"] for event in events if event["ph"] == "M"} > {"host"}
 layers = sorted(spans["layer"], key=lambda span: span[0])
 assert [event["name"].split()[0] for *_, event in layers] == ["B18", "S5"], layers
-assert {event["pid"] for *_, event in spans["launch"]} == {2} and layers[0][2]["pid"] == 1
+assert {event["pid"] for *_, event in spans["launch"]} <= {2} and layers[0][2]["pid"] == 1
 assert {event["args"]["from"] for *_, event in spans["program"]} & {"compiler", "disk"}
 assert [event["args"]["chosen by"] for *_, event in spans["plan"]] in (["model", "name"] * 2, ["record", "name"] * 2)
 enqueues, launches = (sorted(spans[kind], key=lambda span: span[0]) for kind in ("enqueue", "launch"))
-assert len(enqueues) == len(launches) >= 12, (len(enqueues), len(launches))
+assert len(enqueues) >= 12 and (timeless or len(enqueues) == len(launches)), (len(enqueues), len(launches))
 for (asked, told, call), (start, end, launch) in zip(enqueues, launches):
     assert call["name"] == "enqueue " + launch["name"], (call, launch)
     # Another launch's enqueueing aligns the clocks: up to half of it.

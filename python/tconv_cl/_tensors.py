@@ -22,6 +22,7 @@ from . import _request
 from ._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
 from ._host import compute
 from ._request import attributes_of
+from ._trace import tell_fallback
 from ._types import number_of as number_of_name
 
 WEIGHTS = 512  # packed weights kept
@@ -356,6 +357,7 @@ def fell_back(weight: Tensor, reason: str, fallback: str) -> None:
         state.fallbacks += 1
     sentence = f"tconv_cl: PyTorch's own operator computes {layer}: {reason}"
     state.said.get(sentence, lambda: logger.warning(sentence))
+    tell_fallback("torch", layer, reason)
 
 
 def device_number(device: int | str | None) -> int | None:

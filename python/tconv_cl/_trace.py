@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -22,21 +23,21 @@ class TraceEvent(NamedTuple):
     kind: str  # "plan", "passed over", "program", "launch", "fallback"
     begin_ns: int  # of time.monotonic_ns
     end_ns: int
-    device: str | None  # its name
     thread: int  # threading.get_ident of the thread whose call did it
-    problem: str | None
-    algorithm: str | None
-    tile: str | None
-    name: str | None
-    source: str | None
-    options: str | None
-    message: str | None
-    piece: int
-    pieces: int
-    offset: tuple[int, ...]
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
-    event: int | None  # OpenCL's handle, valid during the callable's call; None in a list
+    device: str | None = None  # its name
+    problem: str | None = None
+    algorithm: str | None = None
+    tile: str | None = None
+    name: str | None = None
+    source: str | None = None
+    options: str | None = None
+    message: str | None = None
+    piece: int = 0
+    pieces: int = 0
+    offset: tuple[int, ...] = ()
+    global_size: tuple[int, ...] = ()
+    local_size: tuple[int, ...] = ()
+    event: int | None = None  # OpenCL's handle, valid during the callable's call; None in a list
 
 
 def _text(value: bytes | None) -> str | None:
@@ -70,11 +71,30 @@ _listeners: tuple[Callable[[TraceEvent], Any], ...] = ()
 _followed: weakref.WeakSet[Any] = weakref.WeakSet()  # all devices
 
 
-def _hear(context: int | None, event: Any) -> None:
+_inside = threading.local()  # has `telling` in a thread that runs listeners
+
+
+def _tell(event: TraceEvent) -> None:
     listeners = _listeners
-    made = _made(event.contents)
-    for listener in listeners:
-        listener(made)
+    _inside.telling = True
+    try:
+        for listener in listeners:
+            listener(event)
+    finally:
+        del _inside.telling
+
+
+def _hear(context: int | None, event: Any) -> None:
+    _tell(_made(event.contents))
+
+
+def tell_fallback(adapter: str, layer: str, why: str) -> None:
+    """Tells that a runtime computes a layer itself. The package's adapters do not ask a device for that."""
+    if not _listeners or hasattr(_inside, "telling"):
+        return
+    now = time.monotonic_ns()
+    event = TraceEvent(kind="fallback", begin_ns=now, end_ns=now, thread=threading.get_ident(), name=adapter)
+    _tell(event._replace(problem=layer, message=why))
 
 
 # The only callback that the library ever gets: it lives as long as the module.
@@ -112,9 +132,10 @@ def _change(add: Callable[[TraceEvent], Any] | None, remove: Callable[[TraceEven
 class trace:
     """A context in which the library tells what it does, on all devices of the package and in all threads.
 
-    >>> with tconv_cl.trace() as events:
-    ...     output = tconv_cl.conv_transpose(data, filter)
-    >>> [event.algorithm for event in events if event.kind == "plan"]
+    >>> with trace() as events:
+    ...     output = conv_transpose(np.ones((1, 2, 5)), np.ones((2, 3, 3)))
+    >>> {event.kind for event in events} >= {"launch"}
+    True
 
     `receive`, if given, is called for each `TraceEvent` instead of collecting them in a list, in the thread that does
     the work. It may call this package, which then tells nothing; it must not wait for another thread that does. An

@@ -688,13 +688,15 @@ def test_dispatch_with_gradients():
 def test_fallbacks(caplog):
     """torch's own results and errors, and one line for each reason and layer."""
     data, weight = random(1, 2, 5).mul(9).long(), random(2, 2, 3).mul(9).long()
-    with caplog.at_level(logging.WARNING, "tconv_cl"), Counted(computed=0, fallbacks=4):
+    with tconv_cl.trace() as told, caplog.at_level(logging.WARNING, "tconv_cl"), Counted(computed=0, fallbacks=4):
         for _ in range(2):
             assert torch.equal(tconv_cl.torch.conv_transpose1d(data, weight), functional.conv_transpose1d(data, weight))
         with dispatch():
             functional.conv_transpose1d(data, weight)
         with pytest.raises(RuntimeError, match="to have 1 channels"):
             tconv_cl.torch.conv_transpose1d(data, weight[:1])
+    assert [(event.kind, event.name) for event in told] == [("fallback", "torch")] * 4
+    assert told[0].problem.endswith("int64 weights [2, 2, 3]") and told[0].message.startswith("data has ")
     assert len(caplog.messages) == 2
     assert re.fullmatch(
         r"tconv_cl: PyTorch's own operator computes .* int64 weights \[2, 2, 3\]: data has .*", caplog.messages[0]

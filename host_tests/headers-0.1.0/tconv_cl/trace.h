@@ -48,10 +48,10 @@ typedef enum tconv_trace_kind {
 /* An event. Pointers are valid during the call of the callback; what a kind does not have is NULL
  * or 0. The brackets say which kinds have a member. */
 typedef struct tconv_trace_event {
-    size_t struct_size; /* of the library's version: members behind it do not exist */
-    tconv_trace_kind kind;
-    int32_t piece;  /* [launch] number of the piece, from 0: long launches are divided */
-    int32_t pieces; /* [launch] of how many */
+    size_t struct_size;    /* of the library's version: members behind it do not exist */
+    tconv_trace_kind kind; /* which members it has */
+    int32_t piece;         /* [launch] number of the piece, from 0: long launches are divided */
+    int32_t pieces;        /* [launch] of how many */
     /* When it began and ended on the host, by a clock that never goes back: CLOCK_MONOTONIC, or on
      * Windows the performance counter. Of a launch: the call that enqueued it. Nanoseconds. */
     uint64_t begin_ns;

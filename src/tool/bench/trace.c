@@ -27,6 +27,7 @@ static struct trace {
     json_t *events;
     struct launch *pending;
     bool lacks_memory;
+    long executions; /* launches whose times the device told */
 } trace;
 
 /* Microseconds in the file. */
@@ -210,6 +211,7 @@ static void add_execution(const struct launch *l, double distance)
                             json_real(1e-3 * (start - queued))) != 0)
         trace.lacks_memory = true;
     add(l->span);
+    trace.executions++;
 }
 
 static void settle(void)
@@ -239,6 +241,9 @@ enum exit_code trace_write(void)
 {
     if (trace.session == NULL) return EXIT_DONE;
     settle();
+    if (trace.executions == 0)
+        notice("the device tells no times of launches: --trace %s has spans of the host only",
+               options.trace);
     struct out_file file;
     if (trace.lacks_memory || trace.events == NULL)
         return failed_work("--trace %s needs memory that is not there", options.trace);
