@@ -29,6 +29,8 @@
 extern "C" {
 #endif
 
+struct _cl_command_buffer_khr; /* of CL/cl_ext.h, where it is a provisional extension */
+
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_packed_filter
     tconv_packed_filter; /* packed weights, in the layout of one algorithm */
@@ -262,6 +264,29 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                           const tconv_args *args, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);
+
+/* Appends one execution to a command buffer of cl_khr_command_buffer, which the application then
+ * finalises and enqueues as often as it likes. Executions of several plans in one command buffer
+ * make a chain of layers. `command_buffer` is a cl_command_buffer_khr that was made for
+ * `queue` alone, a queue of the plan's device or of a part of it. The tensors of `args` are checked
+ * as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers stay the
+ * same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr) of the
+ * same command buffer. If `done` is not NULL, it receives the sync point of the execution; a plan
+ * with a batch of 0 has none.
+ *
+ * The application keeps the plan, the filter and the tensors until the command buffer is released,
+ * and packs the filter before the first run. Runs that may overlap in time need command buffers and
+ * workspaces of their own. Two threads must not record into one command buffer at the same time. If
+ * the device refuses a command (TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY), the commands
+ * before it stay recorded: release the command buffer.
+ *
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _UNSUPPORTED, _DEVICE (the device has no
+ * cl_khr_command_buffer), _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+TCONV_API tconv_status tconv_plan_record(const tconv_plan *plan,
+                                         struct _cl_command_buffer_khr *command_buffer,
+                                         cl_command_queue queue, const tconv_args *args,
+                                         uint32_t wait_count, const uint32_t *wait, uint32_t *done,
+                                         tconv_error *error);
 
 /* Waits until the command of `event` has ended, like clWaitForEvents, but does not sleep for the
  * first 200 microseconds: it asks for the event's state and lets other threads run in between.

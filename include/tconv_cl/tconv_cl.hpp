@@ -301,6 +301,13 @@ class plan : public owner<tconv_plan, tconv_plan_release>
     {
         return tconv_plan_filter_bytes(get());
     }
+    /* tconv_plan_record. */
+    tconv_status record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
+                        const tconv_args &args, uint32_t wait_count, const uint32_t *wait,
+                        uint32_t *done, tconv_error &e) const noexcept
+    {
+        return tconv_plan_record(get(), command_buffer, queue, &args, wait_count, wait, done, &e);
+    }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     /* tconv_plan_create, with exceptions. */
@@ -309,6 +316,14 @@ class plan : public owner<tconv_plan, tconv_plan_release>
     {
         tconv_error e;
         check(create(on, problem, options, e), e);
+    }
+    /* tconv_plan_record, with exceptions. */
+    void record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
+                const tconv_args &args, uint32_t wait_count = 0, const uint32_t *wait = nullptr,
+                uint32_t *done = nullptr) const
+    {
+        tconv_error e;
+        check(record(command_buffer, queue, args, wait_count, wait, done, e), e);
     }
     /* tconv_plan_enqueue, with exceptions. */
     void enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count = 0,

@@ -41,4 +41,10 @@ void tconv_extensions_find(cl_device_id device, struct tconv_extensions *e)
         find_call(platform, "clGetMemAllocInfoINTEL", &e->clGetMemAllocInfoINTEL);
         e->usm = e->clSetKernelArgMemPointerINTEL != NULL && e->clGetMemAllocInfoINTEL != NULL;
     }
+    if (tconv_device_has_extension(device, "cl_khr_command_buffer")) {
+        find_call(platform, "clGetCommandBufferInfoKHR", &e->clGetCommandBufferInfoKHR);
+        find_call(platform, "clCommandNDRangeKernelKHR", &e->clCommandNDRangeKernelKHR);
+        e->command_buffers = e->clGetCommandBufferInfoKHR != NULL &&
+                             e->clCommandNDRangeKernelKHR != NULL;
+    }
 }

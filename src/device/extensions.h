@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a device has beyond OpenCL 1.2, as far as the library uses it when it enqueues: pointers
- * into shared memory. */
+ * into shared memory, and command buffers. */
 #ifndef TCONV_DEVICE_EXTENSIONS_H
 #define TCONV_DEVICE_EXTENSIONS_H
 
@@ -15,7 +15,13 @@ enum {
     TCONV_CL_MEM_ALLOC_SIZE = 0x419C,
     TCONV_CL_MEM_ALLOC_DEVICE = 0x419D,
     TCONV_CL_MEM_TYPE_UNKNOWN = 0x4196,
-    TCONV_CL_MEM_TYPE_DEVICE = 0x4198
+    TCONV_CL_MEM_TYPE_DEVICE = 0x4198,
+    /* cl_khr_command_buffer */
+    TCONV_CL_COMMAND_BUFFER_QUEUES = 0x1294,
+    TCONV_CL_COMMAND_BUFFER_NUM_QUEUES = 0x1295,
+    TCONV_CL_COMMAND_BUFFER_STATE = 0x1297,
+    TCONV_CL_COMMAND_BUFFER_RECORDING = 0,
+    TCONV_CL_INVALID_COMMAND_BUFFER = -1138
 };
 
 struct tconv_extensions {
@@ -23,6 +29,7 @@ struct tconv_extensions {
     bool svm_system;      /* kernels may use all memory of the host */
     bool svm_told;        /* a buffer made over a pointer tells cheaply whether it is one of SVM */
     bool usm;             /* cl_intel_unified_shared_memory */
+    bool command_buffers; /* cl_khr_command_buffer */
     /* NULL if the device does not have what they are for, or the loader not the call */
 #define CALL(name, parameters, ...) cl_int(CL_API_CALL *name) parameters;
 #include "device/extension_calls.h"

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions that are recorded into a command buffer of cl_khr_command_buffer: every algorithm
+ * computes in each run what it computes when it is enqueued, chains keep their order, later
+ * executions of the same plan change no recording, and each misuse has a sentence. A device without
+ * the extension refuses to record. */
+#include "recorder.h"
+#include "setup.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct recorder r;
+
+static recording begin(const struct device *d)
+{
+    cl_int code;
+    recording made = r.create(1, &d->queue, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return made;
+}
+
+static void run(const struct device *d, recording made)
+{
+    cl_event done;
+    assert_int_equal(r.enqueue(0, NULL, made, 0, NULL, &done), CL_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &done), CL_SUCCESS);
+    clReleaseEvent(done);
+    assert_int_equal(clFinish(d->queue), CL_SUCCESS);
+}
+
+static void upload(const struct device *d, cl_mem buffer, const void *from, uint64_t bytes)
+{
+    assert_int_equal(
+        clEnqueueWriteBuffer(d->queue, buffer, CL_TRUE, 0, (size_t)bytes, from, 0, NULL, NULL),
+        CL_SUCCESS);
+}
+
+static void wipe(struct setup *s)
+{
+    memset(s->tensors.output, 0xff, s->output_bytes);
+    upload(s->device, s->output, s->tensors.output, s->output_bytes);
+}
+
+/* Two runs of one recording, with other data in the second; in between the plan is enqueued on
+ * other buffers. */
+static void check_algorithm(const struct device *d, const char *name)
+{
+    const tconv_problem p = plane_for(name, 1, 6, 7, 19, 3, 2, 1);
+    struct setup s, other;
+    tconv_error error;
+    set_up(&s, d, &p, name, true, SMALL_INTEGERS);
+    set_up(&other, d, &p, name, true, SMALL_INTEGERS);
+    pack(&s);
+    recording made = begin(d);
+    uint32_t point = 0;
+    expect_ok(tconv_plan_record(s.plan, made, d->queue, &s.args, 0, NULL, &point, &error), &error);
+    assert_int_equal(r.finalize(made), CL_SUCCESS);
+    tconv_args args = other.args;
+    args.filter = s.filter;
+    const size_t bytes = (size_t)s.tensors.geometry.data_bytes;
+    for (int i = 0; i < 3; i++) {
+        wipe(&s);
+        run(d, made);
+        download(&s, 0, NULL);
+        compare_with_oracle(d, &p, name, true, &s.tensors);
+        expect_ok(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error), &error);
+        unsigned char *data = (unsigned char *)s.tensors.data;
+        const size_t size = bytes / s.tensors.data_count;
+        for (size_t e = 0; e + size < bytes; e += size) { /* every element moves by one */
+            unsigned char first[8];
+            memcpy(first, data + e, size);
+            memcpy(data + e, data + e + size, size);
+            memcpy(data + e + size, first, size);
+        }
+        upload(d, s.data, data, bytes);
+    }
+    r.release(made);
+    tear_down(&s);
+    tear_down(&other);
+}
+
+static void every_algorithm_is_recorded(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        if (!recorder_find(id_of(&devices[i]), &r)) {
+            print_message("device %d has no command buffers\n", devices[i].number);
+            continue;
+        }
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
+            if (!never_runs(&devices[i], tconv_algorithm_name(a)))
+                check_algorithm(&devices[i], tconv_algorithm_name(a));
+    }
+}
+
+/* One plan, recorded for several layers, each on the output of the one before. */
+static void layers_make_a_chain(void **state)
+{
+    (void)state;
+    enum { LAYERS = 4, CHANNELS = 3, X = 9 };
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        if (!recorder_find(id_of(d), &r)) continue;
+        const tconv_problem p = plane(1, CHANNELS, CHANNELS, X, 3, 1, 1); /* as large as its data */
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const char *name = tconv_algorithm_name(a);
+            if (strcmp(name, "gather_group") != 0 && strcmp(name, "reference") != 0) continue;
+            struct setup s;
+            tconv_error error;
+            set_up(&s, d, &p, name, false, SMALL_INTEGERS);
+            pack(&s);
+            cl_mem stage[LAYERS + 1];
+            const size_t bytes = s.output_bytes;
+            assert_int_equal(bytes, s.tensors.geometry.data_bytes);
+            for (int l = 0; l <= LAYERS; l++)
+                stage[l] = buffer_of(d, l == 0 ? s.tensors.data : NULL, bytes);
+            recording made = begin(d);
+            uint32_t point = 0;
+            for (int l = 0; l < LAYERS; l++) {
+                const uint32_t before = point;
+                tconv_args args = s.args;
+                args.data.memory = stage[l];
+                args.output.memory = stage[l + 1];
+                expect_ok(tconv_plan_record(s.plan, made, d->queue, &args, l == 0 ? 0 : 1,
+                                            l == 0 ? NULL : &before, &point, &error),
+                          &error);
+            }
+            assert_int_equal(r.finalize(made), CL_SUCCESS);
+            run(d, made);
+            run(d, made);
+            float *recorded = malloc(bytes), *enqueued = malloc(bytes);
+            assert_int_equal(clEnqueueReadBuffer(d->queue, stage[LAYERS], CL_TRUE, 0, bytes,
+                                                 recorded, 0, NULL, NULL),
+                             CL_SUCCESS);
+            for (int l = 0; l < LAYERS; l++) {
+                s.args.data.memory = stage[l];
+                s.args.output.memory = stage[l + 1];
+                memset(enqueued, 0xff, bytes);
+                upload(d, stage[l + 1], enqueued, bytes);
+                enqueue(&s);
+            }
+            assert_int_equal(clEnqueueReadBuffer(d->queue, stage[LAYERS], CL_TRUE, 0, bytes,
+                                                 enqueued, 0, NULL, NULL),
+                             CL_SUCCESS);
+            assert_memory_equal(recorded, enqueued, bytes);
+            r.release(made);
+            free(recorded);
+            free(enqueued);
+            for (int l = 0; l <= LAYERS; l++) clReleaseMemObject(stage[l]);
+            tear_down(&s);
+        }
+    }
+}
+
+static void misuse_has_a_sentence(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1), empty = plane(0, 4, 3, 30, 4, 2, 1);
+        struct setup s, nothing;
+        tconv_error error;
+        uint32_t point = 77;
+        set_up(&s, d, &p, "gather_group", false, SMALL_INTEGERS);
+        pack(&s);
+        expect_error(tconv_plan_record(s.plan, NULL, d->queue, &s.args, 0, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "command_buffer is NULL");
+        if (!recorder_find(id_of(d), &r)) {
+            recording invented = (recording)&error;
+            expect_error(
+                tconv_plan_record(s.plan, invented, d->queue, &s.args, 0, NULL, &point, &error),
+                TCONV_ERROR_DEVICE, &error, "has no cl_khr_command_buffer");
+            tear_down(&s);
+            continue;
+        }
+        recording made = begin(d);
+        expect_error(tconv_plan_record(NULL, made, d->queue, &s.args, 0, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "plan is NULL");
+        expect_error(tconv_plan_record(s.plan, made, d->queue, NULL, 0, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "args is NULL");
+        expect_error(tconv_plan_record(s.plan, made, d->queue, &s.args, 1, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "the wait list is NULL, but its count is 1");
+        tconv_args args = s.args;
+        args.data = args.output;
+        expect_error(tconv_plan_record(s.plan, made, d->queue, &args, 0, NULL, &point, &error),
+                     TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
+        args = s.args;
+        args.filter = NULL;
+        expect_error(tconv_plan_record(s.plan, made, d->queue, &args, 0, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "args.filter is NULL");
+
+        set_up(&nothing, d, &empty, "gather_group", false, SMALL_INTEGERS);
+        pack(&nothing);
+        expect_ok(
+            tconv_plan_record(nothing.plan, made, d->queue, &nothing.args, 0, NULL, NULL, &error),
+            &error);
+        expect_error(
+            tconv_plan_record(nothing.plan, made, d->queue, &nothing.args, 0, NULL, &point, &error),
+            TCONV_ERROR_UNSUPPORTED, &error, "let done be NULL");
+        tear_down(&nothing);
+
+        const cl_device_id id = id_of(d);
+        cl_int code;
+        struct device foreign = *d;
+        foreign.context = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        foreign.queue = clCreateCommandQueue(foreign.context, id, 0, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        recording elsewhere = begin(&foreign);
+        expect_error(
+            tconv_plan_record(s.plan, elsewhere, foreign.queue, &s.args, 0, NULL, &point, &error),
+            TCONV_ERROR_MISMATCH, &error, "queue belongs to another context");
+        cl_command_queue second = clCreateCommandQueue(d->context, id, 0, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        expect_error(tconv_plan_record(s.plan, made, second, &s.args, 0, NULL, &point, &error),
+                     TCONV_ERROR_MISMATCH, &error, "command_buffer belongs to another queue");
+        clReleaseCommandQueue(second);
+        expect_error(tconv_plan_record(s.plan, made, NULL, &s.args, 0, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
+        r.release(elsewhere);
+        clReleaseCommandQueue(foreign.queue);
+        clReleaseContext(foreign.context);
+        assert_int_equal(point, 77);
+
+        expect_ok(tconv_plan_record(s.plan, made, d->queue, &s.args, 0, NULL, &point, &error),
+                  &error);
+        assert_int_equal(r.finalize(made), CL_SUCCESS);
+        const uint32_t before = point;
+        expect_error(tconv_plan_record(s.plan, made, d->queue, &s.args, 0, NULL, &point, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "command_buffer is already finalised");
+        assert_int_equal(point, before);
+        wipe(&s);
+        run(d, made); /* what was refused is not in it */
+        download(&s, 0, NULL);
+        compare_with_oracle(d, &p, "gather_group", false, &s.tensors);
+        r.release(made);
+        tear_down(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_algorithm_is_recorded),
+        cmocka_unit_test(layers_make_a_chain),
+        cmocka_unit_test(misuse_has_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
+}
