@@ -120,9 +120,9 @@ static void enqueue_layer(tconv_session *session, const tconv_problem *p,
     weights.slope = slope;
     ok(tconv_device_layer_create(tconv_session_device(session), queue, p, options, &weights, &layer,
                                  &error));
-    const tconv_buffer from = {upload(context, data, sizeof data), 0},
-                       to = {upload(context, output, sizeof output), 0},
-                       more = {upload(context, residual, sizeof residual), 0};
+    const tconv_buffer from = {upload(context, data, sizeof data), 0, NULL},
+                       to = {upload(context, output, sizeof output), 0, NULL},
+                       more = {upload(context, residual, sizeof residual), 0, NULL};
     ok(tconv_device_layer_enqueue(layer, queue, &from, &to, &more, 0, NULL, NULL, &error));
     require(clEnqueueReadBuffer(queue, to.memory, CL_TRUE, 0, sizeof output, output, 0, NULL,
                                 NULL) == CL_SUCCESS,
