@@ -35,6 +35,15 @@ int main()
         std::printf("tconv-cl %s: %g\n", tconv_version(), output[16 * 8 + 8]);
         if (output[16 * 8 + 8] != 3.0f || output[0] != 0.75f) return 1;
 
+        /* For OpenCL buffers: its executions name a queue, data and output. */
+        tconv_weights weights = TCONV_WEIGHTS_INIT;
+        weights.filter = filter.data();
+        const tconv::device_layer on_device(session.device(), session.queue(), upsampling(),
+                                            weights);
+        if (on_device.bytes() != tconv_plan_filter_bytes(on_device.plan()) ||
+            on_device.geometry().output_bytes != output.size() * sizeof(float))
+            return 1;
+
         tconv::session_layer moved = std::move(layer);
         if (layer || !moved) return 1;
         arrays.filter = nullptr;

@@ -42,14 +42,14 @@ typedef struct tconv_device_layer tconv_device_layer;
  * reaches at least up to `slope`. */
 typedef struct tconv_weights {
     size_t struct_size;
-    const void *filter; /* host arrays; NULL: absent, or a buffer */
-    const void *bias;   /* one number for each output channel */
-    const void *scale;  /* one number for each output channel */
-    const void *slope;  /* one number for each output channel */
-    tconv_buffer filter_buffer;
-    tconv_buffer bias_buffer;
-    tconv_buffer scale_buffer;
-    tconv_buffer slope_buffer;
+    const void *filter;         /* a host array, as the next three; NULL: absent, or a buffer */
+    const void *bias;           /* one number for each output channel */
+    const void *scale;          /* one number for each output channel */
+    const void *slope;          /* one number for each output channel */
+    tconv_buffer filter_buffer; /* instead of `filter`; without memory: absent */
+    tconv_buffer bias_buffer;   /* instead of `bias` */
+    tconv_buffer scale_buffer;  /* instead of `scale` */
+    tconv_buffer slope_buffer;  /* instead of `slope` */
 } tconv_weights;
 
 #define TCONV_WEIGHTS_INIT                                                                         \
