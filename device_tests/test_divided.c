@@ -133,8 +133,12 @@ static void refused_pieces_leave_results_or_what_was_there(void **state)
                 &s.plan->kernel_plan.run[s.plan->kernel_plan.run_count - 1];
             tconv_device_set_trace(devices[i].device, TCONV_TRACE_ALL, follow_pieces, &pieces,
                                    NULL);
+            long before[KINDS], after[KINDS];
+            fault_alive(before);
             mark_output(&s);
             enqueue(&s);
+            fault_alive(after);
+            assert_memory_equal(after, before, sizeof after);
             assert_int_equal(count_results(&s, results), s.tensors.output_count);
             assert_false(pieces.wrong);
             assert_true(pieces.of == last->pieces && pieces.number == last->pieces);
