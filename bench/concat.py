@@ -55,10 +55,11 @@ def unet(make):
 
 
 class Network:
-    """What chain and unet make their graphs of; `self.arrays` are the inputs. The same weights for each variant."""
+    """What chain and unet make their graphs of; `self.arrays` are the inputs. The same weights for each variant. Without `spin`, idle threads
+    of ONNX Runtime sleep."""
 
-    def __init__(self, variant):
-        self.variant, self.arrays, self.axes = variant, [], 0
+    def __init__(self, variant, spin):
+        self.variant, self.spin, self.arrays, self.axes = variant, spin, [], 0
         self.draw = np.random.default_rng(0)
 
     def weights(self, *shape):
@@ -75,8 +76,8 @@ class Network:
 
 class ONNXRuntime(Network):
 
-    def __init__(self, variant):
-        super().__init__(variant)
+    def __init__(self, variant, spin):
+        super().__init__(variant, spin)
         self.nodes, self.constants = [], {}
 
     def add(self, operator, *inputs, **attributes):
@@ -117,6 +118,8 @@ class ONNXRuntime(Network):
             import tconv_cl.onnxruntime
             tconv_cl.onnxruntime.session_options(options, fuse_concat=self.variant == 'fused')
         options.log_severity_level = 3
+        if not self.spin:
+            options.add_session_config_entry('session.intra_op.allow_spinning', '0')
         session, feeds = onnxruntime.InferenceSession(model, options), {f'x{i}': array for i, array in enumerate(self.arrays)}
         return lambda: session.run(None, feeds)[0]
 
@@ -124,8 +127,8 @@ class ONNXRuntime(Network):
 class PyTorch(Network):
     """Steps of (result, function, operands); a tensor is freed after its last use."""
 
-    def __init__(self, variant):
-        super().__init__(variant)
+    def __init__(self, variant, spin):
+        super().__init__(variant, spin)
         self.steps = []
 
     def add(self, function, *operands):
@@ -185,16 +188,16 @@ class PyTorch(Network):
 RUNTIMES = {'onnxruntime': ONNXRuntime, 'torch': PyTorch}
 
 
-def measure(graphs, seconds):
+def measure(graphs, seconds, clock):
     """The median milliseconds of each, and the results."""
     results = [graph() for graph in graphs]
     times = [[] for _ in graphs]
     end = time.perf_counter() + seconds * len(graphs)
     while time.perf_counter() < end or len(times[0]) < 5:
         for graph, its in zip(graphs, times):
-            begin = time.perf_counter()
+            begin = clock()
             graph()
-            its.append(1e3 * (time.perf_counter() - begin))
+            its.append(1e3 * (clock() - begin))
     return [statistics.median(its) for its in times], results
 
 
@@ -203,6 +206,7 @@ def main():
     parser.add_argument('runtime', choices=RUNTIMES)
     parser.add_argument('--ids', default=IDS, help='layers of the suite, and U-Net (%(default)s)')
     parser.add_argument('--seconds', type=float, default=5, help='for each graph (%(default)s)')
+    parser.add_argument('--cpu-time', action='store_true', help='of all threads together, which waits of threads add to: for busy machines')
     arguments = parser.parse_args()
     with open(os.path.join(HERE, 'suite.csv'), newline='', encoding='utf-8') as file:
         rows = {row['id']: row for row in csv.DictReader(file)}
@@ -213,9 +217,9 @@ def main():
     print('| layer | stock ms | apart ms | fused ms | stock / fused | apart / fused | difference |\n|---|---|---|---|---|---|---|')
     ratios, wrong = [], False
     for name in names:
-        makers = [RUNTIMES[arguments.runtime](variant) for variant in VARIANTS]
+        makers = [RUNTIMES[arguments.runtime](variant, not arguments.cpu_time) for variant in VARIANTS]
         graphs = [make.finish(unet(make) if name == UNET else chain(make, Layer(rows[name]))) for make in makers]
-        times, results = measure(graphs, arguments.seconds)
+        times, results = measure(graphs, arguments.seconds, time.process_time if arguments.cpu_time else time.perf_counter)
         difference = max(np.abs(result - results[0]).max() for result in results[1:]) / np.abs(results[0]).max()
         wrong |= not difference <= TOLERANCE
         ratios.append((times[0] / times[2], times[1] / times[2]))
