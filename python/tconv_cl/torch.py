@@ -455,6 +455,7 @@ class Sequential(nn.Sequential):
     in inference, and an activation. `out` is as that of the functions."""
 
     def forward(self, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        out = out if isinstance(out, Tensor) else None  # torch.fx passes a proxy
         if out is not None:
             _refuse_gradients("Sequential", out, input, *self.parameters())
         modules = list(self)
