@@ -36,6 +36,7 @@ typedef cl_int(CL_API_CALL *usm_copy)(cl_command_queue, cl_bool, void *, const v
 
 static struct calls {
     cl_bitfield svm;
+    bool old_loader; /* without the functions of OpenCL 2.0 */
     bool usm;
     svm_alloc svm_alloc;
     svm_free svm_free;
@@ -61,10 +62,10 @@ static void find_calls(const struct device *d)
     c = (struct calls){0};
     clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
     if (clGetDeviceInfo(id, SVM_CAPABILITIES, sizeof c.svm, &c.svm, NULL) != CL_SUCCESS) c.svm = 0;
-    if (c.svm != 0 && (!tconv_opencl_find("clSVMAlloc", &c.svm_alloc) ||
-                       !tconv_opencl_find("clSVMFree", &c.svm_free) ||
-                       !tconv_opencl_find("clEnqueueSVMMemcpy", &c.svm_copy)))
-        failed("this loader has no clSVMAlloc");
+    c.old_loader = c.svm != 0 && (!tconv_opencl_find("clSVMAlloc", &c.svm_alloc) ||
+                                  !tconv_opencl_find("clSVMFree", &c.svm_free) ||
+                                  !tconv_opencl_find("clEnqueueSVMMemcpy", &c.svm_copy));
+    if (c.old_loader) c.svm = 0;
     clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL);
     c.usm = strstr(extensions, "cl_intel_unified_shared_memory") != NULL;
     if (c.usm && (!find_extension(platform, "clHostMemAllocINTEL", &c.host_alloc) ||
@@ -254,7 +255,9 @@ static void devices_without_shared_memory_refuse(const struct device *d)
     pack(&s);
     tconv_args args = s.args;
     args.data = (tconv_buffer){.pointer = s.tensors.data};
-    expect_refused(&s, &args, TCONV_ERROR_DEVICE, "has neither shared virtual memory nor");
+    expect_refused(&s, &args, TCONV_ERROR_DEVICE,
+                   c.old_loader ? "install a loader of OpenCL 2.0"
+                                : "has neither shared virtual memory nor");
     tear_down(&s);
 }
 

@@ -69,6 +69,10 @@ BUILD(clBuildProgram,
 CALL(clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *needed),
      (event, what, size, value, needed), CL_INVALID_EVENT, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
      CL_OUT_OF_HOST_MEMORY)
+CALL(clGetEventProfilingInfo,
+     (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *needed),
+     (event, what, size, value, needed), CL_PROFILING_INFO_NOT_AVAILABLE, CL_INVALID_VALUE,
+     CL_INVALID_EVENT, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value),
      (kernel, index, size, value), CL_INVALID_KERNEL, CL_INVALID_ARG_INDEX, CL_INVALID_ARG_VALUE,
      CL_INVALID_MEM_OBJECT, CL_INVALID_ARG_SIZE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
