@@ -29,7 +29,7 @@ LINUX_NEEDS = {
 }
 WINDOWS_NEEDS = {"KERNEL32.dll", "msvcrt.dll", "ADVAPI32.dll", "SHELL32.dll", "USER32.dll"}
 NEWEST_GLIBC = (2, 17)
-# The extension for OpenVINO is compiled by Debian 12's g++, whose C++ library OpenVINO fits.
+# The extension for OpenVINO is compiled by Debian 12's g++, whose C++ library OpenVINO fits. Its package brings libtbb.
 EXTENSION = "tconv_cl_openvino"
 EXTENSION_NEEDS = LINUX_NEEDS | {"libstdc++.so.6", "libgcc_s.so.1"}
 EXTENSION_GLIBC = (2, 36)
@@ -72,7 +72,7 @@ def check_extension(wheel: Path, folder: Path) -> None:
     check_elf(
         wheel,
         library,
-        EXTENSION_NEEDS | set(re.findall(r"libopenvino\.so\.\d+", str(library.read_bytes()))),
+        EXTENSION_NEEDS | set(re.findall(r"lib(?:openvino|tbb)\.so\.\d+", str(library.read_bytes()))),
         EXTENSION_GLIBC,
     )
     print(f"{wheel.name}: for OpenVINO {release.read_text().strip()}; {wheel.stat().st_size // 1024} KiB")
