@@ -62,7 +62,7 @@ class umat_layer
         options.epilogue.bias = !bias.empty();
         plan_ = tconv::plan(device.get(), problem, &options);
         filter_ = tconv::packed_filter(plan_);
-        filter_.enqueue_pack(opencv_queue(), memory(weights, cv::ACCESS_READ), weights.offset);
+        filter_.enqueue_pack(opencv_queue(), place(weights, cv::ACCESS_READ));
         const uint64_t workspace = plan_.workspace_bytes();
         CV_Assert(workspace <= INT_MAX);
         if (workspace > 0) workspace_.create(1, static_cast<int>(workspace), CV_8U);
@@ -86,14 +86,9 @@ class umat_layer
     }
 
   private:
-    static cl_mem memory(const cv::UMat &umat, cv::AccessFlag access)
-    {
-        return static_cast<cl_mem>(umat.handle(access));
-    }
-
     static tconv_buffer place(const cv::UMat &umat, cv::AccessFlag access)
     {
-        tconv_buffer buffer = {memory(umat, access), umat.offset};
+        tconv_buffer buffer = {static_cast<cl_mem>(umat.handle(access)), umat.offset, nullptr};
         return buffer;
     }
 
