@@ -418,7 +418,7 @@ static void a_callback_may_call_the_library(void **state)
         tconv_error error;
         struct tensors t;
         make_tensors(&c.problem, SMALL_INTEGERS, 4, &t);
-        float *other = malloc(t.geometry.output_bytes);
+        float *other = malloc((size_t)t.geometry.output_bytes);
         assert_non_null(other);
         c.arrays.data = t.data;
         c.arrays.filter = t.filter;
@@ -431,7 +431,7 @@ static void a_callback_may_call_the_library(void **state)
         for (int run = 0; run < 3; run++)
             expect_ok(tconv_session_layer_run(c.layer, &c.problem, NULL, &arrays, &error), &error);
         compare_with_oracle(&devices[i], &c.problem, NULL, false, &t);
-        assert_memory_equal(other, t.output, t.geometry.output_bytes);
+        assert_memory_equal(other, t.output, (size_t)t.geometry.output_bytes);
         assert_int_equal(c.failures, 0);
         assert_int_equal(c.deepest, 1);
         assert_true(c.calls >= 5); /* a program, a plan, three runs */
