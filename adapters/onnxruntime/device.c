@@ -2,9 +2,12 @@
 /* Opens OpenCL devices, each once, for all sessions of the process. */
 #include "device.h"
 
+#include "log.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 tconv_status fail(tconv_error *error, tconv_status status, const char *format, ...)
 {
@@ -17,11 +20,30 @@ tconv_status fail(tconv_error *error, tconv_status status, const char *format, .
     return status;
 }
 
+enum { MOST = 256 };
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static tconv_session *hosts[MOST];                        /* by number */
+static uint32_t traced = LOGGED_EVENTS;
+static tconv_trace_callback trace_callback = log_event;
+static void *trace_context;
+
+/* Under the mutex. A new device has no callback for which tconv_device_set_trace would wait. */
+static tconv_status open_number(int number, tconv_error *error)
+{
+    tconv_session *host;
+    tconv_status status = tconv_session_create(number, &host, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_device_set_trace(tconv_session_device(host), traced, trace_callback,
+                                    trace_context, error);
+    if (status == TCONV_OK)
+        hosts[number] = host;
+    else
+        tconv_session_release(host);
+    return status;
+}
+
 tconv_status device_open(const char *name, tconv_session **out, tconv_error *error)
 {
-    enum { MOST = 256 };
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static tconv_session *hosts[MOST]; /* by number */
     int number;
     /* In a forked child this fails. It comes before the mutex, which a thread of the parent may
      * have held. */
@@ -29,9 +51,28 @@ tconv_status device_open(const char *name, tconv_session **out, tconv_error *err
     if (number >= MOST)
         return fail(error, TCONV_ERROR_NO_DEVICE, "device %d is beyond the first %d", number, MOST);
     pthread_mutex_lock(&mutex);
-    const tconv_status status =
-        hosts[number] != NULL ? TCONV_OK : tconv_session_create(number, &hosts[number], error);
+    const tconv_status status = hosts[number] != NULL ? TCONV_OK : open_number(number, error);
     if (status == TCONV_OK) *out = hosts[number];
     pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+tconv_status device_trace(uint32_t kinds, tconv_trace_callback callback, void *context,
+                          tconv_error *error)
+{
+    if (tconv_process_forked())
+        return fail(error, TCONV_ERROR_FORKED, "a forked child cannot trace its parent's devices");
+    tconv_session *open[MOST];
+    pthread_mutex_lock(&mutex);
+    traced = callback != NULL ? kinds : LOGGED_EVENTS;
+    trace_callback = callback != NULL ? callback : log_event;
+    trace_context = context;
+    memcpy(open, hosts, sizeof open);
+    pthread_mutex_unlock(&mutex); /* earlier callbacks, which are waited for, may open devices */
+    tconv_status status = TCONV_OK;
+    for (int i = 0; i < MOST && status == TCONV_OK; i++)
+        if (open[i] != NULL)
+            status = tconv_device_set_trace(tconv_session_device(open[i]), traced, trace_callback,
+                                            trace_context, error);
     return status;
 }

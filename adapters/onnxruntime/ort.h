@@ -45,7 +45,11 @@ typedef struct OrtEpFactory OrtEpFactory;
 typedef struct OrtNodeComputeInfo OrtNodeComputeInfo;
 
 typedef enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_EP_FAIL = 11 } OrtErrorCode;
-typedef enum { ORT_LOGGING_LEVEL_WARNING = 2 } OrtLoggingLevel;
+typedef enum {
+    ORT_LOGGING_LEVEL_VERBOSE = 0,
+    ORT_LOGGING_LEVEL_INFO = 1,
+    ORT_LOGGING_LEVEL_WARNING = 2
+} OrtLoggingLevel;
 typedef enum { OrtHardwareDeviceType_CPU = 0 } OrtHardwareDeviceType;
 typedef enum {
     ORT_OP_ATTR_INT = 1,
@@ -228,7 +232,10 @@ _Static_assert(sizeof(OrtEp) >= 120, "the members that ONNX Runtime 1.24 reads")
     ORT_CHECK_IN(OrtEpApi, place, result, name, arguments)
 ORT_API_ENTRIES(ORT_CHECK)
 ORT_EP_API_ENTRIES(ORT_EP_CHECK)
-_Static_assert(ORT_EP_FAIL == 11 && ORT_LOGGING_LEVEL_WARNING == 2, "");
+_Static_assert(ORT_EP_FAIL == 11, "");
+_Static_assert(ORT_LOGGING_LEVEL_VERBOSE == 0 && ORT_LOGGING_LEVEL_INFO == 1 &&
+                   ORT_LOGGING_LEVEL_WARNING == 2,
+               "");
 _Static_assert(OrtHardwareDeviceType_CPU == 0, "");
 _Static_assert(ORT_OP_ATTR_INT == 1 && ORT_OP_ATTR_INTS == 2, "");
 _Static_assert(ORT_OP_ATTR_FLOAT == 3 && ORT_OP_ATTR_STRING == 5, "");

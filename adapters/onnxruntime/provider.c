@@ -3,11 +3,11 @@
  * provider for each session, and the layers that a provider computes. */
 #include "concat.h"
 #include "fuse.h"
+#include "log.h"
 #include "quantize.h"
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,21 +47,6 @@ struct kernel {
         *bias; /* constants for each channel, in the type of scales; NULL: the layer has none */
     atomic_flag told;
 };
-
-/* Writes one line to the session's log. */
-__attribute__((format(printf, 2, 3))) static void tell(const OrtLogger *logger, const char *format,
-                                                       ...)
-{
-    char line[1400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (logger == NULL || !succeeded(ort.Logger_LogMessage(logger, ORT_LOGGING_LEVEL_WARNING, line,
-                                                           __FILE__, __LINE__, "tconv_cl"),
-                                     NULL))
-        fprintf(stderr, "%s\n", line);
-}
 
 /* Makes the status of an error. After ORT_EP_FAIL, ONNX Runtime's Python makes the session again
  * without this provider. So ORT_EP_FAIL is not used for a wrong request, which other providers
@@ -157,12 +142,15 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
     arrays.output = (unsigned char *)output + whole.own_begin;
     problem.output_steps = whole.steps;
     tconv_error in_slabs = {TCONV_OK, 0, ""};
+    log_begin(context, NULL);
     status = layer_run(kernel->layer, &problem, &arrays, &in_slabs, error);
+    log_end();
     if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
         !atomic_flag_test_and_set(&kernel->told)) {
         const OrtLogger *logger = NULL;
         succeeded(ort.KernelContext_GetLogger(context, &logger), NULL);
-        tell(logger, "tconv_cl: %s is computed in slabs: %s", kernel->name, in_slabs.message);
+        log_warning(logger, "tconv_cl: %s is computed in slabs: %s", kernel->name,
+                    in_slabs.message);
     }
     return status == TCONV_OK ? copy_parts(&whole, context, output, error) : status;
 }
@@ -319,8 +307,10 @@ static tconv_status try_plan(const struct provider *provider, const struct node_
     options.search = provider->search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL
                                                             : TCONV_SEARCH_RECORDS;
     tconv_plan *plan;
+    log_begin(NULL, provider->logger);
     status =
         tconv_plan_create(tconv_session_device(provider->host), &problem, &options, &plan, error);
+    log_end();
     if (status == TCONV_OK) tconv_plan_release(plan);
     return status;
 }
@@ -363,10 +353,13 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
                                           here it would only be logged */
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, &nodes[i], 1, NULL);
         } else {
-            tell(provider->logger,
-                 "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": "
-                 "%s",
-                 name_of(nodes[i]), error.message);
+            log_warning(
+                provider->logger,
+                "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": "
+                "%s",
+                name_of(nodes[i]), error.message);
+            tconv_device_trace_fallback(tconv_session_device(provider->host), "ONNX Runtime",
+                                        name_of(nodes[i]), error.message);
         }
         node_release(&layer);
     }
@@ -665,8 +658,8 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     if (status == TCONV_OK || provider->strict || device[0] != '\0' ||
         tconv_status_is_request(status))
         return status;
-    tell(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
-         error->message);
+    log_warning(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
+                error->message);
     return TCONV_OK;
 }
 
@@ -728,6 +721,9 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
                                     size_t *count);
 EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory);
 EXPORT tconv_status tconv_cl_onnxruntime_open(const char *device, tconv_error *error);
+EXPORT tconv_status tconv_cl_onnxruntime_trace(uint32_t kinds, tconv_trace_callback callback,
+                                               void *context, tconv_error *error);
+EXPORT const char *tconv_cl_onnxruntime_device_name(const tconv_device *device);
 EXPORT void tconv_cl_onnxruntime_statistics(uint64_t *out, size_t count);
 
 EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
@@ -776,6 +772,21 @@ EXPORT tconv_status tconv_cl_onnxruntime_open(const char *device, tconv_error *e
 {
     tconv_session *host;
     return device_open(device, &host, error);
+}
+
+/* tconv_device_set_trace for all devices that sessions have opened and will open. Meanwhile
+ * ONNX Runtime's log gets no plans; with NULL it does again. One thread at a time, and not from a
+ * callback. */
+EXPORT tconv_status tconv_cl_onnxruntime_trace(uint32_t kinds, tconv_trace_callback callback,
+                                               void *context, tconv_error *error)
+{
+    return device_trace(kinds, callback, context, error);
+}
+
+/* The name of an event's device. */
+EXPORT const char *tconv_cl_onnxruntime_device_name(const tconv_device *device)
+{
+    return tconv_device_properties(device)->name;
 }
 
 /* Writes the first `count` of these counts: layers computed, those of them in slabs, plans made,

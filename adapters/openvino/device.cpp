@@ -13,22 +13,74 @@ void check(tconv_status status, const tconv_error &error)
     if (status != TCONV_OK) throw Failure(status, error.message);
 }
 
+// What all threads share.
+struct Devices {
+    std::mutex mutex;
+    std::map<int, tconv_session *> open;
+    uint32_t traced = 0;
+    tconv_trace_callback callback = nullptr;
+    void *context = nullptr;
+};
+
+static Devices &devices()
+{
+    static auto *all = new Devices; // never released, as the sessions in it
+    return *all;
+}
+
+// A new device has no callback for which tconv_device_set_trace would wait.
+static tconv_status open_number(const Devices &all, int number, tconv_session **out,
+                                tconv_error *error)
+{
+    tconv_session *made;
+    const tconv_status opened = tconv_session_create(number, &made, error);
+    if (opened != TCONV_OK) return opened;
+    const tconv_status traced = tconv_device_set_trace(tconv_session_device(made), all.traced,
+                                                       all.callback, all.context, error);
+    if (traced == TCONV_OK)
+        *out = made;
+    else
+        tconv_session_release(made);
+    return traced;
+}
+
 tconv_status open_device(const char *name, tconv_session **out, tconv_error *error)
 {
-    static std::mutex mutex;
-    static auto *hosts =
-        new std::map<int, tconv_session *>; // never released, as the sessions in it
     int number;
     // In a forked child this fails. It comes before the mutex, which a thread of the parent may
     // have held.
     const tconv_status status = tconv_device_find(name, &number, error);
     if (status != TCONV_OK) return status;
-    const std::lock_guard<std::mutex> lock(mutex);
-    tconv_session *&host = (*hosts)[number];
-    const tconv_status opened = host != nullptr ? TCONV_OK
-                                                : tconv_session_create(number, &host, error);
+    Devices &all = devices();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    tconv_session *&host = all.open[number];
+    const tconv_status opened = host != nullptr ? TCONV_OK : open_number(all, number, &host, error);
     if (opened == TCONV_OK) *out = host;
     return opened;
+}
+
+tconv_status trace_devices(uint32_t kinds, tconv_trace_callback callback, void *context,
+                           tconv_error *error)
+{
+    int count;
+    const tconv_status status = tconv_device_count(&count, error); // fails in a forked child
+    if (status != TCONV_OK) return status;
+    Devices &all = devices();
+    std::map<int, tconv_session *> open;
+    { // without the mutex below: earlier callbacks, which are waited for, may open devices
+        const std::lock_guard<std::mutex> lock(all.mutex);
+        all.traced = kinds;
+        all.callback = callback;
+        all.context = context;
+        open = all.open;
+    }
+    for (const auto &[number, host] : open) {
+        if (host == nullptr) continue;
+        const tconv_status set =
+            tconv_device_set_trace(tconv_session_device(host), kinds, callback, context, error);
+        if (set != TCONV_OK) return set;
+    }
+    return TCONV_OK;
 }
 
 tconv_session *open_device(const std::string &name)

@@ -43,4 +43,9 @@ void check(tconv_status status, const tconv_error &error);
 tconv_session *open_device(const std::string &name);
 tconv_status open_device(const char *name, tconv_session **out, tconv_error *error);
 
+// tconv_device_set_trace for all devices, open ones and those that are opened later. One thread at
+// a time, and not from a callback.
+tconv_status trace_devices(uint32_t kinds, tconv_trace_callback callback, void *context,
+                           tconv_error *error);
+
 } // namespace tconv_openvino

@@ -54,6 +54,22 @@ tconv_cl_openvino_open(const char *device, tconv_error *error)
     return tconv_openvino::open_device(device, &host, error);
 }
 
+// tconv_device_set_trace for all devices that operators have opened and will open: OpenVINO has no
+// log that extensions may write to. One thread at a time, and not from a callback.
+extern "C" __attribute__((visibility("default"))) tconv_status
+tconv_cl_openvino_trace(uint32_t kinds, tconv_trace_callback callback, void *context,
+                        tconv_error *error)
+{
+    return tconv_openvino::trace_devices(kinds, callback, context, error);
+}
+
+// The name of an event's device.
+extern "C" __attribute__((visibility("default"))) const char *
+tconv_cl_openvino_device_name(const tconv_device *device)
+{
+    return tconv_device_properties(device)->name;
+}
+
 // Writes the first `count` of these counts: evaluations by the library, evaluations by OpenVINO's
 // own operators, plans made, filters packed.
 extern "C" __attribute__((visibility("default"))) void tconv_cl_openvino_statistics(uint64_t *out,

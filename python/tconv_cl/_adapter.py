@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks options of the modules for other runtimes: the runtimes themselves would go on without tconv-cl."""
+"""What the modules for other runtimes share: options, which are checked here because the runtimes themselves would go
+on without tconv-cl, and tracing."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from ctypes import byref
 from numbers import Integral
 from typing import Any
 
+from . import _library as c
 from ._library import CError, RequestError, library, raise_error, text
+from ._trace import callback_of, follow
 from ._types import number_of
 
 
@@ -32,3 +36,28 @@ def check_device(open_device: Callable[..., Any], device: int | str | None, *, n
     status = open_device(b"" if device is None else text("device", str(device)), byref(error))
     if status != 0 and (needed or device is not None or library.tconv_status_is_request(status)):
         raise_error(status, error.opencl_code, error.message.decode(errors="replace"))
+
+
+class _Devices:
+    """All devices of an adapter's library, for `trace`."""
+
+    def __init__(self, adapter: ctypes.CDLL, name: str) -> None:
+        self._set = getattr(adapter, f"{name}_trace")
+        self._set.argtypes = (ctypes.c_uint32, c.Trace, ctypes.c_void_p, ctypes.POINTER(CError))
+        name_of = getattr(adapter, f"{name}_device_name")
+        name_of.argtypes, name_of.restype = (ctypes.c_void_p,), ctypes.c_char_p
+        self.callback = callback_of(name_of)
+
+    def set_trace(self, kinds: int, callback: Any, context: None) -> None:
+        error = CError()
+        if self._set(kinds, callback, context, byref(error)) != 0:
+            raise_error(error.status, error.opencl_code, error.message.decode(errors="replace"))
+
+
+_followed: list[_Devices] = []  # an adapter's library stays loaded
+
+
+def follow_devices(adapter: ctypes.CDLL, name: str) -> None:
+    """Includes the devices of an adapter's library in `trace`; `name` begins the names of its functions."""
+    _followed.append(_Devices(adapter, name))
+    follow(_followed[-1])

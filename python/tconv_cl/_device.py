@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
 from ._library import RequestError, call, create, library
-from ._trace import follow
+from ._trace import callback_of, follow
 from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
 PLANS = 128  # kept for each device
@@ -202,13 +202,22 @@ class Filter:
         library.clFlush(queue)
 
 
+_callback = callback_of(lambda device: library.tconv_device_properties(device).contents.name)
+
+
 class Device:
     """A tconv_device with its plans; a host device also keeps resolved requests."""
+
+    callback = _callback
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
         self.plans: Kept[Any] = Kept(PLANS)
         follow(self)
+
+    def set_trace(self, kinds: int, callback: Any, context: None) -> None:
+        """Sets what hears of this device, for `trace`."""
+        call("tconv_device_set_trace", self.handle, kinds, callback, context)
 
     def plan(self, request: Request) -> Plan:
         """The plan for a request, kept or new."""

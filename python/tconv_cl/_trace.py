@@ -8,10 +8,10 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from . import _library as c
-from ._library import call, library
+from ._library import library
 
 LAUNCH = 8
 KINDS = {1: "plan", 2: "passed over", 4: "program", LAUNCH: "launch", 16: "fallback"}
@@ -44,7 +44,7 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
-def _made(event: c.TraceEvent) -> TraceEvent:
+def _made(event: c.TraceEvent, device: bytes | None) -> TraceEvent:
     launch = event.kind == LAUNCH
     sizes = [tuple(getattr(event, name)) if launch else () for name in ("offset", "global", "local")]
     texts = {name: _text(getattr(event, name)) for name in ("problem", "algorithm", "tile", "name", "source")}
@@ -52,7 +52,7 @@ def _made(event: c.TraceEvent) -> TraceEvent:
         kind=KINDS.get(event.kind, str(event.kind)),
         begin_ns=event.begin_ns,
         end_ns=event.end_ns,
-        device=_text(library.tconv_device_properties(event.device).contents.name),
+        device=_text(device),
         thread=threading.get_ident(),
         **texts,
         options=_text(event.options),
@@ -68,7 +68,7 @@ def _made(event: c.TraceEvent) -> TraceEvent:
 
 _lock = threading.Lock()  # for the two below; never held while the library is called
 _listeners: tuple[Callable[[TraceEvent], Any], ...] = ()
-_followed: weakref.WeakSet[Any] = weakref.WeakSet()  # all devices
+_followed: weakref.WeakSet[Source] = weakref.WeakSet()
 
 
 _inside = threading.local()  # has `telling` in a thread that runs listeners
@@ -84,12 +84,8 @@ def _tell(event: TraceEvent) -> None:
         del _inside.telling
 
 
-def _hear(context: int | None, event: Any) -> None:
-    _tell(_made(event.contents))
-
-
 def tell_fallback(adapter: str, layer: str, why: str) -> None:
-    """Tells that a runtime computes a layer itself. The package's adapters do not ask a device for that."""
+    """Tells that a runtime computes a layer itself, where an adapter in Python knows it without a device."""
     if not _listeners or hasattr(_inside, "telling"):
         return
     now = time.monotonic_ns()
@@ -97,25 +93,34 @@ def tell_fallback(adapter: str, layer: str, why: str) -> None:
     _tell(event._replace(problem=layer, message=why))
 
 
-# The only callback that the library ever gets: it lives as long as the module.
-_callback = c.Trace(_hear)
+class Source(Protocol):
+    """What raises events: a device, or all devices of an adapter's library."""
+
+    callback: Any  # the only one that it ever gets; the library may call it as long as it is loaded
+
+    def set_trace(self, kinds: int, callback: Any, context: None) -> None:
+        """Sets the callback. When it returns, calls for earlier listeners have ended."""
 
 
-def _set(device: Any) -> None:
-    """Sets or removes the callback of a device. When it returns, calls for earlier listeners have ended."""
+def callback_of(name_of: Callable[[int], bytes | None]) -> Any:
+    """A callback for tconv_device_set_trace; `name_of` gives the name of an event's device."""
+    return c.Trace(lambda _, event: _tell(_made(event.contents, name_of(event.contents.device))))
+
+
+def _set(source: Source) -> None:
     wanted = None
     while wanted != bool(_listeners):  # another thread may change them meanwhile
         wanted = bool(_listeners)
-        call("tconv_device_set_trace", device.handle, 2**32 - 1, _callback if wanted else c.Trace(), None)
+        source.set_trace(2**32 - 1, source.callback if wanted else c.Trace(), None)
 
 
-def follow(device: Any) -> None:
-    """Includes a new device, an object with a `handle`, in traces now and later."""
+def follow(source: Source) -> None:
+    """Includes a source in traces now and later, as long as it lives."""
     with _lock:
-        _followed.add(device)
+        _followed.add(source)
         listeners = _listeners
     if listeners:
-        _set(device)
+        _set(source)
 
 
 def _change(add: Callable[[TraceEvent], Any] | None, remove: Callable[[TraceEvent], Any] | None) -> None:
@@ -123,14 +128,16 @@ def _change(add: Callable[[TraceEvent], Any] | None, remove: Callable[[TraceEven
     with _lock:
         kept = [one for one in _listeners if one is not remove]
         _listeners = tuple(kept if add is None else [*kept, add])
-        devices = list(_followed)
+        sources = list(_followed)
     if not library.tconv_process_forked():
-        for device in devices:
-            _set(device)
+        for source in sources:
+            _set(source)
 
 
 class trace:
     """A context in which the library tells what it does, on all devices of the package and in all threads.
+
+    Those of the adapters for OpenVINO and ONNX Runtime are included, from their first use on.
 
     >>> with trace() as events:
     ...     output = conv_transpose(np.ones((1, 2, 5)), np.ones((2, 3, 3)))

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import onnxruntime
 
-from ._adapter import check_device, check_options
+from ._adapter import check_device, check_options, follow_devices
 from ._library import RequestError
 
 ADDED = "tconv_cl.added"  # an entry of session options with the provider
@@ -42,9 +42,11 @@ def library() -> str:
 @cache
 def _load() -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(library())
+        loaded = ctypes.CDLL(library())
     except OSError as error:
         raise ImportError(f"tconv_cl cannot load its provider for ONNX Runtime ({error}): install it again") from error
+    follow_devices(loaded, "tconv_cl_onnxruntime")
+    return loaded
 
 
 def _is_registered(name: str) -> bool:

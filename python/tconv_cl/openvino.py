@@ -17,7 +17,7 @@ from openvino import opset13 as ops
 from openvino.passes import AnyInput, Manager, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
 
-from ._adapter import check_device, check_options
+from ._adapter import check_device, check_options, follow_devices
 
 __all__ = ["Statistics", "add_extension", "convert", "library", "statistics"]
 
@@ -50,6 +50,7 @@ def _load() -> ctypes.CDLL:
 
 
 _library = _load()
+follow_devices(_library, "tconv_cl_openvino")
 
 
 class Statistics(NamedTuple):

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines for ONNX Runtime's log: warnings, and what the library's tracing tells. */
+#include "log.h"
+
+#include "node.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Where this thread's events go. */
+static _Thread_local struct {
+    const OrtKernelContext *context;
+    const OrtLogger *logger;
+} place;
+
+__attribute__((format(printf, 3, 0))) static bool
+write_line(const OrtLogger *logger, OrtLoggingLevel level, const char *format, va_list arguments)
+{
+    char line[1400];
+    vsnprintf(line, sizeof line, format, arguments);
+    const bool written =
+        logger != NULL &&
+        succeeded(ort.Logger_LogMessage(logger, level, line, __FILE__, __LINE__, "tconv_cl"), NULL);
+    if (!written && level == ORT_LOGGING_LEVEL_WARNING) fprintf(stderr, "%s\n", line);
+    return written;
+}
+
+void log_warning(const OrtLogger *logger, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(logger, ORT_LOGGING_LEVEL_WARNING, format, arguments);
+    va_end(arguments);
+}
+
+/* Writes to this thread's log, if it has one. */
+__attribute__((format(printf, 2, 3))) static void tell(OrtLoggingLevel level, const char *format,
+                                                       ...)
+{
+    const OrtLogger *logger = place.logger;
+    if (place.context != NULL) succeeded(ort.KernelContext_GetLogger(place.context, &logger), NULL);
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(logger, level, format, arguments);
+    va_end(arguments);
+}
+
+void log_begin(const OrtKernelContext *context, const OrtLogger *logger)
+{
+    place.context = context;
+    place.logger = logger;
+}
+
+void log_end(void)
+{
+    log_begin(NULL, NULL);
+}
+
+void log_event(void *unused, const tconv_trace_event *event)
+{
+    (void)unused;
+    const double ms = 1e-6 * (double)(event->end_ns - event->begin_ns);
+    const char *problem = event->problem == NULL ? "" : event->problem;
+    switch (event->kind) {
+    case TCONV_TRACE_PLAN:
+        tell(ORT_LOGGING_LEVEL_INFO, "tconv_cl: %s %s, chosen by %s, planned in %.1f ms: %s",
+             event->algorithm, event->tile, event->source, ms, problem);
+        break;
+    case TCONV_TRACE_PASSED_OVER:
+        tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s %s is passed over, %s: %s", event->algorithm,
+             event->tile, event->message, problem);
+        break;
+    case TCONV_TRACE_PROGRAM:
+        if (event->message != NULL)
+            tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s does not compile: %s", event->name,
+                 event->message);
+        else
+            tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s from %s in %.1f ms", event->name,
+                 event->source, ms);
+        break;
+    default: break;
+    }
+}
