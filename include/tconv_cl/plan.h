@@ -6,8 +6,15 @@
  *     tconv_device_create(context, device, &dev, &err);
  *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
  *     tconv_packed_filter_create(plan, NULL, &filter, &err);
+ *     tconv_buffer weights = {w, 0, NULL};      // w, in and out are buffers (cl_mem)
  *     tconv_packed_filter_enqueue_pack(filter, queue, &weights, 0, NULL, NULL, &err);
+ *     tconv_args args = TCONV_ARGS_INIT;
+ *     args.filter = filter;
+ *     args.data.memory = in;
+ *     args.output.memory = out;                 // and args.workspace, if the plan needs one
  *     tconv_plan_enqueue(plan, queue, &args, 0, NULL, &done, &err);
+ *
+ * This is for an in-order queue. On others, give the event of the packing to the execution.
  *
  * THREADS. Every function here may be called from any thread, also on the same device, plan or
  * filter at the same time, with two exceptions. The last release must not run beside another use of
@@ -77,6 +84,7 @@ typedef struct tconv_plan_options {
 
 /* Where a tensor is: in a buffer of the application, or behind a pointer into memory that the host
  * and the device share, from an offset on. The tensor must begin at a multiple of the element size.
+ * Start from {NULL, 0, NULL}: a member with a random value is an error, or is used.
  *
  * A pointer is one that clSVMAlloc returned (OpenCL 2.0), or one into an allocation of
  * cl_intel_unified_shared_memory; where kernels may use all memory of the host, as on some CPUs,
@@ -200,8 +208,9 @@ TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
 /* Writes one line for each algorithm: its expected milliseconds and its best tile (for the plan's
- * algorithm the plan's tile), or the reason why it was rejected. Writes at most `size` bytes with
- * the terminating zero, and returns the length of the whole text. */
+ * algorithm the plan's tile), or the reason why it was rejected. No newline follows the last line.
+ * Writes at most `size` bytes with the terminating zero, and returns the length of the whole text,
+ * often more than 1000 bytes. */
 TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* Writes one line, with name and error, for each algorithm that was expected to be faster than the
@@ -271,8 +280,9 @@ TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_que
  * `queue` alone, a queue of the plan's device or of a part of it. The tensors of `args` are checked
  * as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers stay the
  * same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr) of the
- * same command buffer. If `done` is not NULL, it receives the sync point of the execution; a plan
- * with a batch of 0 has none.
+ * same command buffer: the library cannot check them, and PoCL 3.1 crashes on others. If `done` is
+ * not NULL, it receives the sync point of the execution. A plan with a batch of 0 records nothing;
+ * `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
  *
  * The application keeps the plan, the filter and the tensors until the command buffer is released,
  * and packs the filter before the first run. Runs that may overlap in time need command buffers and

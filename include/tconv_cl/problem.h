@@ -146,8 +146,8 @@ typedef struct tconv_problem {
     tconv_list output_padding;         /* default 0 */
     tconv_list output_shape;           /* spatial extents only; absent: computed */
     int64_t groups;                    /* only for the oneAPI form; 0 means 1 */
-    tconv_data_format data_format;     /* of data and output */
-    tconv_filter_format filter_format; /* of the filter */
+    tconv_data_format data_format;     /* of data and output; NXC only for the oneAPI form */
+    tconv_filter_format filter_format; /* of the filter; XIO only for the oneAPI form */
     tconv_steps data_steps;            /* at least 1 */
     tconv_steps output_steps;          /* at least 1; no two elements may share a place */
     tconv_steps residual_steps; /* of the epilogue's residual, whose axes are the output's; at least
@@ -215,8 +215,9 @@ typedef struct tconv_geometry {
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
- *   i8, u8        i8           i32, i8, u8 (output_type must be given)
  *   i8, u8        as data      i32
+ *   i8            i8           u8
+ *   u8            i8           i32, i8, u8: there is no default
  *
  * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op; see docs/semantics.md. With
  * output_shape, given pads may have no effect; tconv_problem_notes then says so. Returns

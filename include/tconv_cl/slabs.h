@@ -46,11 +46,10 @@ typedef struct tconv_slabs_options {
  * slab when it is ready, so that faster devices compute more. A session must not be given twice.
  * Transfers to and from a device run beside its kernels. Elements of data and output must not
  * overlap, because a slab may read data after another slab stored its output; both may be slices of
- * one tensor (docs/semantics.md). With a window in `options` the arrays
- * hold its rows, and the slabs count rows from the window's first ones. Returns also
- * TCONV_ERROR_DEVICE_MEMORY if not even one row fits, and TCONV_ERROR_CANCELLED. The sentence of an
- * error names the device. After an error the slabs for which `done` was called are complete; other
- * outputs may be partly written. */
+ * one tensor (docs/semantics.md). With a window in `options` the arrays hold its rows, and the
+ * slabs count rows from the window's first ones. Returns also TCONV_ERROR_DEVICE_MEMORY if not even
+ * one row fits, and TCONV_ERROR_CANCELLED. The sentence of an error names the device. After an
+ * error the slabs for which `done` was called are complete; other outputs may be partly written. */
 TCONV_API tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
                                        const tconv_problem *problem,
                                        const tconv_plan_options *options,

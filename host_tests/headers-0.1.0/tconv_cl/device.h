@@ -8,8 +8,8 @@
 #include "status.h"
 
 #ifndef CL_TARGET_OPENCL_VERSION
-/* OpenCL 1.2 is enough for the library; a program may define a later version before it includes
- * this. */
+/* OpenCL 1.2 is enough for the library. A program that calls later functions itself, such as
+ * clSVMAlloc, defines a later version before it includes this. */
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>
@@ -48,9 +48,9 @@ TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_er
 
 /* Reads the properties of a device that the library uses. Start from TCONV_DEVICE_INFO_INIT, which
  * sets struct_size. The environment variable TCONV_CL_MATRIX says which matrix units are used. If
- * it is not set or empty: NVIDIA's and the dot products of x86 CPUs. "off": none. "try": AMD's and
- * Intel's, too, and on other CPUs the same products in plain OpenCL C. Other values are an error.
- * Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
+ * it is not set or empty: those of NVIDIA, AMD and Intel, and on PoCL the CPU's dot products.
+ * "off": none. "try": also, on CPUs without such instructions, the same products in plain OpenCL
+ * C. Other values are an error. Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 

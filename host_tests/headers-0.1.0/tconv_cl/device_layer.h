@@ -4,6 +4,7 @@
  *
  *     tconv_weights weights = TCONV_WEIGHTS_INIT;
  *     weights.filter = filter;                                   // a host array
+ *     tconv_buffer data = {in, 0, NULL}, output = {out, 0, NULL}; // cl_mem in, out
  *     tconv_device_layer_create(dev, queue, &problem, NULL, &weights, &layer, &err);
  *     tconv_device_layer_enqueue(layer, queue, &data, &output, NULL, 0, NULL, &done, &err);
  *
@@ -15,10 +16,11 @@
  *
  * THE POOL. A workspace is used again when the last execution in it has ended, or by a later
  * execution on the same in-order queue. Otherwise the device gets another one, up to 4. If all are
- * in use, an execution waits, on the device, for the least recently used one. So an execution may
- * wait for any execution of a layer that was enqueued before it on the same tconv_device: none of
- * these may wait for an event that the application sets only later, after this one. If the other
- * one fails, so may the one that waits. Layers whose algorithm needs no workspace are unaffected.
+ * in use, an execution waits, on the device, for the least recently used one. So it may wait for
+ * any execution that was enqueued before it on the same tconv_device. Do not let an earlier
+ * execution wait for a user event that you set only after a later one has ended: neither would end.
+ * If the earlier one fails, so may the one that waits. Layers whose algorithm needs no workspace
+ * are unaffected.
  *
  * SENTENCES of errors call the arguments of an execution as tconv_args does: args.data,
  * args.output, args.residual. */
@@ -38,8 +40,7 @@ typedef struct tconv_device_layer tconv_device_layer;
  * tconv_epilogue says. Each is given either as a host array, which the call copies, or as a buffer.
  * The filter's buffer is read by the packing. The other buffers are retained and used in place, so
  * their contents must stay as long as executions read them; nothing retains memory behind a
- * pointer. Its struct_size (see tconv_cl.h)
- * reaches at least up to `slope`. */
+ * pointer. Its struct_size (see tconv_cl.h) reaches at least up to `slope`. */
 typedef struct tconv_weights {
     size_t struct_size;
     const void *filter;         /* a host array, as the next three; NULL: absent, or a buffer */

@@ -20,9 +20,8 @@
  * from inside a callback raise no events, in this thread. A callback must return: no longjmp, no
  * exception.
  *
- * COST. Without a callback, one atomic load for each call. So, too, with one that hears no
- * launches. To hear launches, each of them returns an event, which takes a driver time (docs/api.md
- * has figures). */
+ * COST. One atomic load for each call, if there is no callback or if it hears no launches. If it
+ * hears launches, the driver makes an event for each: docs/api.md has figures. */
 #ifndef TCONV_CL_TRACE_H
 #define TCONV_CL_TRACE_H
 
@@ -84,11 +83,11 @@ typedef struct tconv_trace_event {
 typedef void (*tconv_trace_callback)(void *context, const tconv_trace_event *event);
 
 /* Sets the callback of a device object, instead of the one before; NULL: none. `kinds` is a sum of
- * tconv_trace_kind: it hears these. The events are those
- * of all plans, filters and sessions of this device object. When the call returns, no other thread
- * runs the earlier callback, and none will: its context may be freed. It waits for that, so do not
- * hold a lock that the earlier callback takes. Inside a callback it does not wait, and then other
- * threads may still run the earlier one. Returns TCONV_ERROR_ARGUMENT, _FORKED. Any thread. */
+ * tconv_trace_kind: it hears these; other bits have no effect. The events are those of all plans,
+ * filters and sessions of this device object. When the call returns, no other thread runs the
+ * earlier callback, and none will: its context may be freed. It waits for that, so do not hold a
+ * lock that the earlier callback takes. Inside a callback it does not wait, and then other threads
+ * may still run the earlier one. Returns TCONV_ERROR_ARGUMENT, _FORKED. Any thread. */
 TCONV_API tconv_status tconv_device_set_trace(tconv_device *device, uint32_t kinds,
                                               tconv_trace_callback callback, void *context,
                                               tconv_error *error);
