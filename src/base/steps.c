@@ -105,7 +105,7 @@ tconv_status tconv_steps_check_residual(const tconv_problem *p, bool residual, t
     if (residual || p->residual_steps.count == 0) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                       "residual_steps has %d values, but epilogue.residual is not set: leave the "
-                      "steps out, or add a residual",
+                      "steps out, or set epilogue.residual (tconv-cl: --with-residual)",
                       p->residual_steps.count);
 }
 

@@ -92,7 +92,8 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "groups, data_format and filter_format belong to the oneAPI form: %s "
                           "takes groups from its filter and "
-                          "its layouts are fixed",
+                          "its layouts are fixed; for those of the problem, operation must be "
+                          "TCONV_ONEAPI_CONV_BACKPROP",
                           tconv_operation_name(p->operation));
     return TCONV_OK;
 }

@@ -263,10 +263,13 @@ tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,
 {
     if (a->whole != b->whole || a->end <= b->begin || b->end <= a->begin) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_BUFFER,
-                      "%s overlaps %s: they are bytes %llu to %llu and %llu to %llu of one %s",
+                      a->whole != NULL
+                          ? "%s overlaps %s: they are bytes %llu to %llu and %llu to %llu of one "
+                            "buffer"
+                          : "%s overlaps %s: they are at addresses 0x%llx to 0x%llx and 0x%llx to "
+                            "0x%llx",
                       written, argument, (unsigned long long)a->begin, (unsigned long long)a->end,
-                      (unsigned long long)b->begin, (unsigned long long)b->end,
-                      a->whole != NULL ? "buffer" : "address space");
+                      (unsigned long long)b->begin, (unsigned long long)b->end);
 }
 
 cl_int tconv_place_set(const tconv_plan *plan, const struct tconv_place *place, cl_kernel kernel,

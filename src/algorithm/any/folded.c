@@ -158,9 +158,8 @@ bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded_la
 {
     if (!tconv_fold_any_format(request, folded, reason)) return false;
     if (folded->x.data_step != 1 || folded->x.output_step != 1)
-        return tconv_refuse(
-            reason,
-            "its vectors run along the last axis, which is not contiguous in this data format");
+        return tconv_refuse(reason, "its vectors run along the last axis, which is not contiguous "
+                                    "in this format or by these steps");
     return true;
 }
 

@@ -163,8 +163,8 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
             (long long)layer->groups, (long long)layer->in_channels,
             (long long)layer->out_channels);
     if (layer->data_channel_step != 1 || layer->output_channel_step != 1)
-        return tconv_refuse(
-            reason, "its vectors run along channels, which are not contiguous in this data format");
+        return tconv_refuse(reason, "its vectors run along channels, which are not contiguous in "
+                                    "this format or by these steps");
     fold_groups(&g->folded.layer);
     const struct tconv_axis *axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     int64_t taps = 1;

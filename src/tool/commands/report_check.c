@@ -110,7 +110,7 @@ static json_t *check_row(int number, tconv_session *session, const struct row *r
 {
     struct trial trial = {.session = NULL};
     struct entry own = *layer;
-    struct verdict v = {"skipped", "no time left"};
+    struct verdict v = {"skipped", "no time left; run it again, then programs are compiled"};
     const char *wanted = algorithm_of(row->by);
     char problem[600];
     own.problem.data_type = own.problem.filter_type = row->type;
