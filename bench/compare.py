@@ -21,7 +21,6 @@ import contextlib
 import csv
 import ctypes
 import gc
-import importlib.metadata
 import json
 import math
 import multiprocessing
@@ -37,10 +36,12 @@ import time
 import numpy as np
 
 import compare_report
-from compare_peers import ELEMENTS, LAST, LISTS, PEERS, aligned
+from compare_opencl import OPENCL_PEERS
+from compare_peers import CPU_PEERS, ELEMENTS, LAST, LISTS, aligned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BYTES_SHARE = 0.02  # of weights that are not 0, so that sums of bytes stay in their type
+PEERS = {**CPU_PEERS, **OPENCL_PEERS}
 CEILINGS_EVERY = 4  # layers; they take four seconds, and the highest of all count
 SLOW = 3  # times the time of the best peer: not timed in further rounds
 
@@ -311,9 +312,9 @@ def begin(arguments):
         if arguments.type not in PEERS[name].types:
             continue
         try:
-            versions[name] = importlib.metadata.version(PEERS[name].package)
-        except importlib.metadata.PackageNotFoundError:
-            print(f'{name} is not installed and is left out: pip install -r {os.path.join(HERE, "peers.txt")}', file=sys.stderr)
+            versions[name] = PEERS[name].version()
+        except (ImportError, OSError):  # that of a missing package is an ImportError
+            print(f'{name} is not installed and is left out: {os.path.join(HERE, "peers.txt")} says how', file=sys.stderr)
     run = {'how': {'peers': versions, 'threads': arguments.threads, 'rounds': arguments.rounds, 'seconds': arguments.seconds,
                    'math': arguments.math, 'type': arguments.type}, 'layers': []}
     if not arguments.resume or not os.path.exists(arguments.json):
@@ -334,7 +335,8 @@ def main():
     parser.add_argument('--type', choices=list(ELEMENTS), default='f32', help='element type; u8: with a filter of i8; default: %(default)s')
     parser.add_argument('--least-channels', type=int, default=1, metavar='N',
                         help='only layers with so many input and output channels in a group; default: %(default)s')
-    parser.add_argument('--peers', default=','.join(PEERS), help='default: %(default)s')
+    parser.add_argument('--peers', default=','.join(CPU_PEERS),
+                        help=f'default: %(default)s; there are also {", ".join(OPENCL_PEERS)}, which compute by OpenCL')
     parser.add_argument('--threads', type=int, default=os.cpu_count(), help='of every peer; default: %(default)s')
     parser.add_argument('--rounds', type=int, default=3, help='interleaved rounds of each layer; default: %(default)s')
     parser.add_argument('--seconds', type=float, default=0.1, help='for each variant of a peer and round; default: %(default)s')

@@ -160,7 +160,7 @@ class OneDnn:
         _fields_ = [('index', ctypes.c_int), ('memory', ctypes.c_void_p)]
 
     def __init__(self):
-        wheel = importlib.metadata.files(PEERS['onednn'].package)
+        wheel = importlib.metadata.files('onednn-cpu-gomp')
         self.library = ctypes.CDLL(str(next(file.locate() for file in wheel if file.name == 'libdnnl.so.3')))
         self.library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self.library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
@@ -305,18 +305,22 @@ def ncnn(_, layer, x, w, y, threads):
 
 
 class Peer(NamedTuple):
-    package: str  # on PyPI
+    version: Callable  # raises if it is not installed
     compute: Callable
     variants: tuple  # those that begin with "plain" read and write NC[D]HW
     types: tuple = ('f32',)  # of more than one, `compute` is told which
 
 
-PEERS = {
-    'openvino': Peer('openvino', openvino, ('plain', 'channels last'), ('f32', 'i8', 'u8')),
-    'onnxruntime': Peer('onnxruntime', onnxruntime, ('plain',)),
-    'pytorch': Peer('torch', pytorch, ('plain', 'plain, without oneDNN', 'channels last'),
+def wheel(name):
+    return functools.partial(importlib.metadata.version, name)
+
+
+CPU_PEERS = {
+    'openvino': Peer(wheel('openvino'), openvino, ('plain', 'channels last'), ('f32', 'i8', 'u8')),
+    'onnxruntime': Peer(wheel('onnxruntime'), onnxruntime, ('plain',)),
+    'pytorch': Peer(wheel('torch'), pytorch, ('plain', 'plain, without oneDNN', 'channels last'),
                     ('f32', 'bf16')),
-    'onednn': Peer('onednn-cpu-gomp', onednn, ('plain', 'plain, reordered', 'channels last', 'own format'),
+    'onednn': Peer(wheel('onednn-cpu-gomp'), onednn, ('plain', 'plain, reordered', 'channels last', 'own format'),
                    tuple(ELEMENTS)),
-    'ncnn': Peer('ncnn', ncnn, ('plain',)),
+    'ncnn': Peer(wheel('ncnn'), ncnn, ('plain',)),
 }
