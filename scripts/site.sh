@@ -87,9 +87,16 @@ find "$pages" -name '*.md' -not -path "$pages/api/*" -exec sed -i -E \
 sed -i -E -e 's#\]\(([a-z0-9_/-]+\.md)#](docs/\1#g' -e 's#\]\(\.\./#](#g' "$pages/index.md"
 rm -r "$pages/include"
 
-# ---- the site ----
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --requirement site/requirements.txt
+
+# Tutorials in Python as notebooks, too. Tests of the package run their code (python/tests/test_readme.py).
+for name in python torch; do
+    "$venv/bin/jupytext" --quiet --to ipynb --output "$pages/docs/tutorials/$name.ipynb" "docs/tutorials/$name.md"
+    sed -i "1s/\$/\n\n[This page as a notebook]($name.ipynb)/" "$pages/docs/tutorials/$name.md"
+done
+
+# ---- the site ----
 NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --config-file site/mkdocs.yml >"$log" 2>&1 || { cat "$log"; exit 1; }
 python3 site/check.py build/site
 echo "built: build/site/index.html, $(find build/site -name '*.html' | wc -l) pages"
