@@ -921,6 +921,27 @@ static void impossible_sizes_are_refused(void **state)
             }
 }
 
+/* An extent times its step may overflow although no element is so far away. Only a build with
+ * sanitizers notices that. */
+static void products_of_large_steps_do_not_overflow(void **state)
+{
+    (void)state;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    struct tconv_kernel_plan kernel_plan;
+    p.data_type = p.filter_type = TCONV_I8;
+    p.data = (tconv_shape){6, {1, 2, 1, 4, 3, 3}};
+    p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
+    p.data_steps = (tconv_steps){6, {1, 9, 1, (INT64_C(1) << 61) + 1, 3, 1}};
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
+            const struct tconv_algorithm *algorithm = tconv_algorithm_at(i);
+            if (write_kernel_plan(algorithm, &p, &d->info, TCONV_MATH_EXACT, &kernel_plan))
+                tconv_kernel_plan_clear(&kernel_plan);
+            else
+                assert_ptr_not_equal(algorithm, &tconv_reference);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -949,6 +970,7 @@ int main(void)
         cmocka_unit_test(hostile_extents_are_refused_quickly),
         cmocka_unit_test(long_loops_are_refused_where_they_end),
         cmocka_unit_test(large_strides_are_sparse),
+        cmocka_unit_test(products_of_large_steps_do_not_overflow),
     };
     return cmocka_run_group_tests_name("select", tests, NULL, NULL);
 }

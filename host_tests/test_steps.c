@@ -267,6 +267,31 @@ static void copies_touch_only_elements(void **state)
     }
 }
 
+/* An extent times its step may overflow although no element is so far away. Only a build with
+ * sanitizers notices that. */
+static void products_of_large_steps_do_not_overflow(void **state)
+{
+    (void)state;
+    const int64_t far = INT64_C(1) << 62;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    struct tconv_layer layer;
+    p.data_type = p.filter_type = TCONV_I8;
+    p.data = (tconv_shape){4, {1, 2, 2, 2}};
+    p.filter = (tconv_shape){4, {2, 2, 1, 1}};
+    p.output_steps = (tconv_steps){4, {1, 1, 2, far}};
+    tconv_geometry g = resolved(&p);
+    tconv_layer_init(&layer, &p, &g);
+    tconv_layer_fold(&layer);
+    assert_int_equal(layer.axes, 2);
+
+    p.output_steps.count = 0;
+    p.residual_steps = (tconv_steps){4, {1, 1, 1, far}};
+    g = resolved(&p);
+    tconv_layer_init(&layer, &p, &g);
+    assert_int_equal(layer.residual_axes, 3);
+    assert_int_equal(layer.residual_step[2][1], far);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +303,7 @@ int main(void)
         cmocka_unit_test(only_even_axes_are_merged),
         cmocka_unit_test(residuals_follow_from_the_outputs_place),
         cmocka_unit_test(copies_touch_only_elements),
+        cmocka_unit_test(products_of_large_steps_do_not_overflow),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
 }

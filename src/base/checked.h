@@ -22,6 +22,13 @@ static inline bool tconv_mul(int64_t a, int64_t b, int64_t *result)
     return !__builtin_mul_overflow(a, b, result);
 }
 
+/* True if a * b is the product, which cannot be so if it overflows. */
+static inline bool tconv_is_product(int64_t product, int64_t a, int64_t b)
+{
+    int64_t result;
+    return tconv_mul(a, b, &result) && result == product;
+}
+
 /* Floor and ceiling of a / b for b > 0; C's own division rounds toward zero. */
 static inline int64_t tconv_floor_div(int64_t a, int64_t b)
 {

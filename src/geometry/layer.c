@@ -2,6 +2,7 @@
 /* Makes a layer of a problem: turns operators and formats into element steps, and folds axes. */
 #include "geometry/layer.h"
 
+#include "base/checked.h"
 #include "base/view.h"
 
 #include <string.h>
@@ -49,8 +50,8 @@ static void relate_residual(struct tconv_layer *layer, const struct tconv_view *
     if (equal) count = 0;
     int kept = 0;
     for (int i = 0; i < count; i++) {
-        if (kept > 0 && step[kept - 1][0] == extent[i] * step[i][0] &&
-            step[kept - 1][1] == extent[i] * step[i][1]) {
+        if (kept > 0 && tconv_is_product(step[kept - 1][0], extent[i], step[i][0]) &&
+            tconv_is_product(step[kept - 1][1], extent[i], step[i][1])) {
             extent[i] *= extent[kept - 1];
             kept--;
         }
@@ -123,8 +124,8 @@ static bool copies(const struct tconv_axis *axis)
  * and output. */
 static bool continues(const struct tconv_axis *outer, const struct tconv_axis *inner)
 {
-    return outer->data_step == inner->input * inner->data_step &&
-           outer->output_step == inner->output * inner->output_step;
+    return tconv_is_product(outer->data_step, inner->input, inner->data_step) &&
+           tconv_is_product(outer->output_step, inner->output, inner->output_step);
 }
 
 static bool does_nothing(const struct tconv_axis *axis)
@@ -136,8 +137,9 @@ static bool does_nothing(const struct tconv_axis *axis)
  * merged. */
 static bool continues_batch(const struct tconv_layer *layer, const struct tconv_axis *axis)
 {
-    return layer->batch == 1 || (layer->data_batch_step == axis->input * axis->data_step &&
-                                 layer->output_batch_step == axis->output * axis->output_step);
+    return layer->batch == 1 ||
+           (tconv_is_product(layer->data_batch_step, axis->input, axis->data_step) &&
+            tconv_is_product(layer->output_batch_step, axis->output, axis->output_step));
 }
 
 static void remove_axis(struct tconv_layer *layer, int a)

@@ -96,9 +96,9 @@ static bool stack(struct tconv_folded_layer *folded)
     };
     for (int a = last; a >= 0; a--) {
         if (!fits(z) || !fits(&axis[a]) || !spans(&axis[a]) ||
-            axis[a].data_step != z->input * z->data_step ||
-            axis[a].filter_step != z->kernel * z->filter_step ||
-            axis[a].output_step != z->output * z->output_step)
+            !tconv_is_product(axis[a].data_step, z->input, z->data_step) ||
+            !tconv_is_product(axis[a].filter_step, z->kernel, z->filter_step) ||
+            !tconv_is_product(axis[a].output_step, z->output, z->output_step))
             return false;
         z->input *= axis[a].input;
         z->kernel *= axis[a].kernel;

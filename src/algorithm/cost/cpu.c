@@ -104,7 +104,7 @@ bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t 
                   bytes = run * (int64_t)tconv_type_size(folded->layer.output_type);
     const struct tconv_axis *y = &folded->y, *x = &folded->x;
     const bool gaps = folded->layer.spaced && y->output > 1 &&
-                      y->output_step != x->output * x->output_step;
+                      !tconv_is_product(y->output_step, x->output, x->output_step);
     return streams(folded) && ((bytes % line == 0 && !gaps) || (long_run > 0 && bytes >= long_run));
 }
 
