@@ -17,6 +17,11 @@
 
 enum { KIND_COUNT = TCONV_TRACE_FALLBACK + 1, TEXT = 1200, RUNS = 50, THREADS = 4 };
 
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){0, ms * 1000000}, NULL);
+}
+
 /* What a callback heard: how many events of each kind, and the last one of each. */
 struct heard {
     atomic_int count[KIND_COUNT];
@@ -446,17 +451,126 @@ static void a_callback_may_call_the_library(void **state)
     }
 }
 
+/* ---- locks that callbacks meet ---- */
+
+enum { LAYERS = 2 };
+
+/* Two layers, each made by a thread of its own, whose callback runs the other one. */
+static struct crossing {
+    tconv_session_layer *layer[LAYERS];
+    tconv_problem problem[LAYERS];
+    tconv_arrays arrays;
+    size_t output_bytes;
+    atomic_int inside, failures, done;
+} crossing;
+static _Thread_local int own_layer = -1;
+
+static void run_one(int layer, int problem)
+{
+    tconv_arrays arrays = crossing.arrays;
+    arrays.output = malloc(crossing.output_bytes);
+    if (arrays.output == NULL ||
+        tconv_session_layer_run(crossing.layer[layer], &crossing.problem[problem], NULL, &arrays,
+                                NULL) != TCONV_OK)
+        atomic_fetch_add(&crossing.failures, 1);
+    free(arrays.output);
+}
+
+/* Both threads are here before one goes on. */
+static void run_the_other_layer(void *context, const tconv_trace_event *event)
+{
+    (void)context;
+    if (own_layer < 0 || event->kind != TCONV_TRACE_PLAN) return;
+    atomic_fetch_add(&crossing.inside, 1);
+    for (int ms = 0; ms < 10000 && atomic_load(&crossing.inside) < LAYERS; ms++) sleep_ms(1);
+    run_one(1 - own_layer, own_layer);
+}
+
+static void *run_own_layer(void *argument)
+{
+    own_layer = *(const int *)argument;
+    run_one(own_layer, own_layer);
+    atomic_fetch_add(&crossing.done, 1);
+    return NULL;
+}
+
+static void callbacks_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    static const int numbers[LAYERS] = {0, 1};
+    pthread_t threads[LAYERS];
+    tconv_session *session;
+    tconv_error error;
+    struct tensors t;
+    if (threads_left_out()) return;
+    for (int i = 0; i < LAYERS; i++) crossing.problem[i] = plane(1, 5, 7, 8 + i, 3, 2, 1);
+    make_tensors(&crossing.problem[LAYERS - 1], SMALL_INTEGERS, 4, &t);
+    crossing.arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
+    crossing.arrays.data = t.data;
+    crossing.arrays.filter = t.filter;
+    crossing.output_bytes = (size_t)t.geometry.output_bytes;
+    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
+    for (int i = 0; i < LAYERS; i++)
+        expect_ok(tconv_session_layer_create(session, true, &crossing.layer[i], &error), &error);
+    set_trace(tconv_session_device(session), run_the_other_layer, NULL);
+    for (int i = 0; i < LAYERS; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, run_own_layer, (void *)(uintptr_t)&numbers[i]), 0);
+    for (int ms = 0; ms < 60000 && atomic_load(&crossing.done) < LAYERS; ms++) sleep_ms(1);
+    if (atomic_load(&crossing.done) < LAYERS) failed("two callbacks wait for each other");
+    for (int i = 0; i < LAYERS; i++) pthread_join(threads[i], NULL);
+    set_trace(tconv_session_device(session), NULL, NULL);
+    assert_int_equal(crossing.inside, LAYERS);
+    assert_int_equal(crossing.failures, 0);
+    for (int i = 0; i < LAYERS; i++) tconv_session_layer_release(crossing.layer[i]);
+    tconv_session_release(session);
+    free_tensors(&t);
+}
+
+static void refresh_once(void *context, const tconv_trace_event *event)
+{
+    tconv_session_layer **layer = context;
+    if (event->kind != TCONV_TRACE_LAUNCH) return;
+    tconv_session_layer_refresh(*layer);
+    *layer = NULL;
+}
+
+/* The filter that is being packed does not survive the refresh. */
+static void a_callback_may_refresh_the_layer(void **state)
+{
+    (void)state;
+    tconv_session *session;
+    tconv_session_layer *layer, *refreshed;
+    tconv_error error;
+    struct tensors t;
+    const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+    make_tensors(&p, SMALL_INTEGERS, 4, &t);
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = t.data;
+    arrays.filter = t.filter;
+    arrays.output = t.output;
+    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
+    expect_ok(tconv_session_layer_create(session, true, &layer, &error), &error);
+    refreshed = layer;
+    set_trace(tconv_session_device(session), refresh_once, &refreshed);
+    for (int run = 0; run < 3; run++)
+        expect_ok(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), &error);
+    set_trace(tconv_session_device(session), NULL, NULL);
+    tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
+    expect_ok(tconv_session_layer_count(layer, &counts, &error), &error);
+    assert_int_equal(counts.filters_packed, 2);
+    compare_with_oracle(&devices[0], &p, NULL, false, &t);
+    tconv_session_layer_release(layer);
+    tconv_session_release(session);
+    free_tensors(&t);
+}
+
 /* ---- removal ---- */
 
 struct slow {
     tconv_device *device;
     atomic_int state; /* 1: in the callback, 2: it returns */
 };
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){0, ms * 1000000}, NULL);
-}
 
 static void be_slow(void *context, const tconv_trace_event *event)
 {
@@ -517,6 +631,8 @@ int main(void)
         cmocka_unit_test(each_launch_of_each_thread_is_heard_once),
         cmocka_unit_test(what_an_enqueue_costs),
         cmocka_unit_test(a_callback_may_call_the_library),
+        cmocka_unit_test(callbacks_do_not_wait_for_each_other),
+        cmocka_unit_test(a_callback_may_refresh_the_layer),
         cmocka_unit_test(removal_waits_for_running_calls),
     };
     return cmocka_run_group_tests_name("trace", tests, open_all_devices, close_all_devices);

@@ -12,8 +12,9 @@
  *
  * THREADS. The callback runs in the thread whose call raised the event, inside that call, and in
  * any number of threads at once. No lock that guards a device, a plan or a filter is held
- * meanwhile. If the call is tconv_session_layer_run and makes a plan or packs a filter, other calls
- * of the same layer wait until it is done.
+ * meanwhile. If the call is tconv_session_layer_run and makes a plan or packs a filter, other
+ * threads that would do so for the same layer wait until it is done, unless they are inside a
+ * callback.
  *
  * WHAT A CALLBACK MAY DO. Everything, also call this library on the same objects, except release an
  * object that the interrupted call uses, or wait for another thread that calls this library. Calls

@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "device/device_internal.h"
@@ -14,10 +15,6 @@ struct tconv_trace_call {
     struct tconv_trace_call *previous, *next;
     uint64_t version; /* of the callback */
 };
-
-/* Whether this thread is inside a callback, of whatever device: calls of the library from there
- * raise no events, so that they cannot go on for ever. */
-static _Thread_local bool inside;
 
 bool tconv_trace_init(struct tconv_tracing *tracing)
 {
@@ -37,7 +34,7 @@ void tconv_trace_destroy(struct tconv_tracing *tracing)
 bool tconv_traced(const tconv_device *device, tconv_trace_kind kind)
 {
     const uint32_t kinds = atomic_load_explicit(&device->tracing.kinds, memory_order_relaxed);
-    return (kinds & (uint32_t)kind) != 0 && !inside;
+    return (kinds & (uint32_t)kind) != 0 && !tconv_is_inside();
 }
 
 uint64_t tconv_trace_now(void)
@@ -74,9 +71,9 @@ void tconv_trace(tconv_device *device, tconv_trace_event event)
     if (callback == NULL) return;
     event.struct_size = sizeof event;
     event.device = device;
-    inside = true;
+    tconv_set_inside(true);
     callback(context, &event);
-    inside = false;
+    tconv_set_inside(false);
     pthread_mutex_lock(&tracing->lock);
     end_call(tracing, &call);
     pthread_cond_broadcast(&tracing->ended);
@@ -97,7 +94,7 @@ tconv_status tconv_device_set_trace(tconv_device *device, uint32_t kinds,
     tracing->context = context;
     const uint64_t version = ++tracing->version;
     atomic_store(&tracing->kinds, callback == NULL ? 0 : kinds);
-    while (!inside && tracing->first != NULL && tracing->first->version < version)
+    while (!tconv_is_inside() && tracing->first != NULL && tracing->first->version < version)
         pthread_cond_wait(&tracing->ended, &tracing->lock);
     pthread_mutex_unlock(&tracing->lock);
     return TCONV_OK;

@@ -3,6 +3,7 @@
  * calls. */
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "session/key.h"
@@ -34,14 +35,29 @@ struct kept_filter {
 struct tconv_session_layer {
     tconv_session *session;
     bool constant_filter, watch;
-    pthread_mutex_t mutex; /* guards all members below except the counts of runs; recursive, because
-                              a trace callback may use the layer again while it makes a plan or
-                              packs a filter */
+    pthread_mutex_t making; /* held while a plan is made or a filter packed: see begin_making */
+    pthread_mutex_t mutex;  /* guards all members below except the counts of runs */
     struct kept_plan *plan[MOST_PLANS];       /* the most recently used first */
     struct kept_filter *filter[MOST_FILTERS]; /* the most recently packed first */
-    uint64_t plans_made;
+    uint64_t plans_made, refreshes;
     atomic_uint_least64_t runs, filters_packed;
 };
+
+/* Waits until no other thread makes a plan or packs a filter, because it may be the same one. A
+ * thread inside a trace callback does not wait, and may then make another one of the same: the
+ * thread that it would wait for may be inside a callback, too, and wait for this one. Returns
+ * whether end_making must be called. */
+static bool begin_making(tconv_session_layer *layer)
+{
+    if (tconv_is_inside()) return false;
+    pthread_mutex_lock(&layer->making);
+    return true;
+}
+
+static void end_making(tconv_session_layer *layer, bool begun)
+{
+    if (begun) pthread_mutex_unlock(&layer->making);
+}
 
 static void drop_plan(struct kept_plan *plan)
 {
@@ -85,36 +101,63 @@ static int plan_place(const tconv_session_layer *layer, const struct tconv_key *
     return place;
 }
 
-/* Finds or makes the plan of a call, which counts as used until drop_plan. The lock is held while
- * kernels compile, because other threads would compile the same kernels. */
+/* Under the lock: puts a plan first, before those in front of `place`. */
+static void put_first(tconv_session_layer *layer, struct kept_plan *plan, int place)
+{
+    memmove(&layer->plan[1], layer->plan, (size_t)place * sizeof *layer->plan);
+    layer->plan[0] = plan;
+}
+
+/* The kept plan with this key, which counts as used until drop_plan; NULL if there is none. */
+static struct kept_plan *find_plan(tconv_session_layer *layer, const struct tconv_key *key)
+{
+    pthread_mutex_lock(&layer->mutex);
+    const int place = plan_place(layer, key);
+    struct kept_plan *found = place < MOST_PLANS ? layer->plan[place] : NULL;
+    if (found != NULL) {
+        put_first(layer, found, place);
+        found->users++;
+    }
+    pthread_mutex_unlock(&layer->mutex);
+    return found;
+}
+
+/* Keeps a new plan, unless a trace callback made the same one meanwhile. The one that is kept
+ * counts as used. */
+static struct kept_plan *keep_plan(tconv_session_layer *layer, struct kept_plan *made)
+{
+    pthread_mutex_lock(&layer->mutex);
+    layer->plans_made++;
+    int place = plan_place(layer, &made->key);
+    if (place < MOST_PLANS && layer->plan[place] != NULL) {
+        struct kept_plan *first = layer->plan[place];
+        drop_plan(made);
+        made = first;
+    } else if (place == MOST_PLANS)
+        drop_plan(layer->plan[--place]);
+    put_first(layer, made, place);
+    made->users++;
+    pthread_mutex_unlock(&layer->mutex);
+    return made;
+}
+
+/* Finds or makes the plan of a call, which counts as used until drop_plan. */
 static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_session_call *call,
                               struct kept_plan **out, tconv_error *error)
 {
     struct tconv_key key;
-    struct kept_plan *found = NULL;
     const bool known = tconv_key_make(&call->problem, &call->options, &key);
     if (!known) return make_plan(layer->session, call, &key, out, error); /* the error */
+    struct kept_plan *found = find_plan(layer, &key), *made = NULL;
     tconv_status status = TCONV_OK;
-    pthread_mutex_lock(&layer->mutex);
-    int place = plan_place(layer, &key);
-    if (place < MOST_PLANS) found = layer->plan[place];
     if (found == NULL) {
-        status = make_plan(layer->session, call, &key, &found, error);
-        layer->plans_made += status == TCONV_OK;
-        place = plan_place(layer, &key);
-        if (status == TCONV_OK && place < MOST_PLANS && layer->plan[place] != NULL) {
-            drop_plan(found); /* a trace callback made the same one meanwhile */
-            found = layer->plan[place];
-        }
+        const bool begun = begin_making(layer);
+        found = find_plan(layer, &key); /* the thread that was waited for may have made it */
+        if (found == NULL) status = make_plan(layer->session, call, &key, &made, error);
+        if (found == NULL && status == TCONV_OK) found = keep_plan(layer, made);
+        end_making(layer, begun);
     }
-    if (status == TCONV_OK) {
-        if (place == MOST_PLANS) drop_plan(layer->plan[--place]);
-        memmove(&layer->plan[1], layer->plan, (size_t)place * sizeof *layer->plan);
-        layer->plan[0] = found;
-        found->users++;
-        *out = found;
-    }
-    pthread_mutex_unlock(&layer->mutex);
+    if (status == TCONV_OK) *out = found;
     return status;
 }
 
@@ -178,6 +221,63 @@ static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan
     return place;
 }
 
+/* The kept filter that fits the plan, which counts as used until drop_filter; NULL if there is
+ * none. Also tells how often the layer has been refreshed. */
+static struct kept_filter *find_filter(tconv_session_layer *layer, const tconv_plan *plan,
+                                       XXH128_hash_t hash, uint64_t *refreshes)
+{
+    pthread_mutex_lock(&layer->mutex);
+    if (layer->watch) drop_other_filters(layer, hash);
+    const int place = filter_place(layer, plan);
+    struct kept_filter *found = place < MOST_FILTERS ? layer->filter[place] : NULL;
+    if (found != NULL) found->users++;
+    *refreshes = layer->refreshes;
+    pthread_mutex_unlock(&layer->mutex);
+    return found;
+}
+
+/* Keeps a new filter, unless the layer was refreshed meanwhile. */
+static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
+                        struct kept_filter *made, uint64_t refreshes)
+{
+    pthread_mutex_lock(&layer->mutex);
+    if (layer->refreshes == refreshes) {
+        int place = filter_place(layer, plan);
+        if (place < MOST_FILTERS && layer->filter[place] != NULL)
+            drop_filter(layer->filter[place]); /* a trace callback packed it meanwhile */
+        else if (place == MOST_FILTERS)
+            drop_filter(layer->filter[--place]);
+        memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);
+        layer->filter[0] = made;
+        made->users++;
+    }
+    pthread_mutex_unlock(&layer->mutex);
+}
+
+/* Packs a filter for the plan, which counts as used, and keeps it. */
+static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
+                                struct tconv_lane *lane, const void *weights, XXH128_hash_t hash,
+                                uint64_t refreshes, struct kept_filter **out, tconv_error *error)
+{
+    struct kept_filter *made = calloc(1, sizeof *made);
+    if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a filter");
+    tconv_status status = pack(plan, lane, weights, true, NULL, &made->filter, error);
+    if (status == TCONV_OK) status = tconv_lane_finish(lane, error); /* other lanes read it */
+    if (status != TCONV_OK) {
+        tconv_packed_filter_release(made->filter);
+        free(made);
+        return status;
+    }
+    atomic_fetch_add(&layer->filters_packed, 1);
+    made->hash = hash;
+    made->users = 1;
+    const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
+    if (!layer->watch || XXH128_isEqual(hash, XXH3_128bits(weights, (size_t)bytes)))
+        keep_filter(layer, plan, made, refreshes); /* not if the weights changed meanwhile */
+    *out = made;
+    return TCONV_OK;
+}
+
 /* Finds or packs the constant filter for the plan. The packed filter counts as used until
  * drop_filter. */
 static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
@@ -185,42 +285,18 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
                                 struct kept_filter **out, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
-    struct kept_filter *found = NULL;
     XXH128_hash_t hash = {0, 0};
+    uint64_t refreshes;
     if (layer->watch) hash = XXH3_128bits(weights, (size_t)tconv_plan_geometry(plan)->filter_bytes);
-    pthread_mutex_lock(&layer->mutex);
-    if (layer->watch) drop_other_filters(layer, hash);
-    int place = filter_place(layer, plan);
-    if (place < MOST_FILTERS) found = layer->filter[place];
+    struct kept_filter *found = find_filter(layer, plan, hash, &refreshes);
     if (found == NULL) {
-        found = calloc(1, sizeof *found);
-        status = found == NULL ? tconv_fail_memory(error, sizeof *found, "keeping a filter")
-                               : pack(plan, lane, weights, true, NULL, &found->filter, error);
-        if (status == TCONV_OK) status = tconv_lane_finish(lane, error); /* other lanes read it */
-        const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
-        const bool same = !layer->watch ||
-                          XXH128_isEqual(hash, XXH3_128bits(weights, (size_t)bytes));
-        if (status == TCONV_OK && same) { /* not if the weights changed meanwhile */
-            found->hash = hash;
-            found->users = 1;
-            place = filter_place(layer, plan);
-            if (place < MOST_FILTERS && layer->filter[place] != NULL)
-                drop_filter(layer->filter[place]); /* a trace callback packed it meanwhile */
-            else if (place == MOST_FILTERS)
-                drop_filter(layer->filter[--place]);
-            memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);
-            layer->filter[0] = found;
-            atomic_fetch_add(&layer->filters_packed, 1);
-        } else if (status != TCONV_OK && found != NULL) {
-            tconv_packed_filter_release(found->filter);
-            free(found);
-        }
+        const bool begun = begin_making(layer);
+        found = find_filter(layer, plan, hash, &refreshes);
+        if (found == NULL)
+            status = make_filter(layer, plan, lane, weights, hash, refreshes, &found, error);
+        end_making(layer, begun);
     }
-    if (status == TCONV_OK) {
-        found->users++;
-        *out = found;
-    }
-    pthread_mutex_unlock(&layer->mutex);
+    if (status == TCONV_OK) *out = found;
     return status;
 }
 
@@ -324,14 +400,12 @@ tconv_status tconv_session_run(tconv_session *session, const tconv_problem *prob
     return status;
 }
 
-static bool make_recursive(pthread_mutex_t *mutex)
+static bool make_locks(tconv_session_layer *layer)
 {
-    pthread_mutexattr_t attributes;
-    if (pthread_mutexattr_init(&attributes) != 0) return false;
-    const bool made = pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) == 0 &&
-                      pthread_mutex_init(mutex, &attributes) == 0;
-    pthread_mutexattr_destroy(&attributes);
-    return made;
+    if (pthread_mutex_init(&layer->making, NULL) != 0) return false;
+    if (pthread_mutex_init(&layer->mutex, NULL) == 0) return true;
+    pthread_mutex_destroy(&layer->making);
+    return false;
 }
 
 tconv_status tconv_session_layer_create(tconv_session *session, bool constant_filter,
@@ -341,7 +415,7 @@ tconv_status tconv_session_layer_create(tconv_session *session, bool constant_fi
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           session == NULL ? "session" : "out");
     tconv_session_layer *layer = calloc(1, sizeof *layer);
-    if (layer == NULL || !make_recursive(&layer->mutex)) {
+    if (layer == NULL || !make_locks(layer)) {
         free(layer);
         return tconv_fail_memory(error, sizeof *layer, "making a layer");
     }
@@ -360,6 +434,7 @@ void tconv_session_layer_release(tconv_session_layer *layer)
     tconv_session_layer_refresh(layer);
     for (int i = 0; i < MOST_PLANS && layer->plan[i] != NULL; i++) drop_plan(layer->plan[i]);
     pthread_mutex_destroy(&layer->mutex);
+    pthread_mutex_destroy(&layer->making);
     free(layer);
 }
 
@@ -395,6 +470,7 @@ void tconv_session_layer_refresh(tconv_session_layer *layer)
         drop_filter(layer->filter[i]);
         layer->filter[i] = NULL;
     }
+    layer->refreshes++;
     pthread_mutex_unlock(&layer->mutex);
 }
 
