@@ -700,6 +700,39 @@ static void wrong_calls(void **state)
     weights.filter_buffer.offset = 4;
     CREATE(device->device, device->queue, &k.problem, &options, &weights, TCONV_ERROR_BUFFER,
            "weights is too small");
+    /* What no execution could read. */
+    const size_t channels = 4 * k.tensors.channels;
+    cl_mem small = buffer_of(device, NULL, channels - 4), written = NULL;
+    cl_int code;
+    written = clCreateBuffer(device->context, CL_MEM_WRITE_ONLY, channels, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    weights = weights_of(&k.tensors);
+    weights.bias_buffer.memory = small;
+    CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_BUFFER,
+           "weights.bias_buffer is too small: its buffer has ");
+    weights.bias_buffer.memory = k.data;
+    weights.bias_buffer.offset = 2;
+    CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_BUFFER,
+           "weights.bias_buffer begins at byte 2, which is not a multiple of 4");
+    weights.bias_buffer = (tconv_buffer){written, 0, NULL};
+    CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_BUFFER,
+           "weights.bias_buffer was made with CL_MEM_WRITE_ONLY");
+    weights.bias_buffer.pointer = &weights;
+    CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_ARGUMENT,
+           "weights.bias_buffer has both a buffer");
+    tconv_device_layer *with_bias;
+    weights.bias_buffer = (tconv_buffer){NULL, 0, NULL};
+    weights.bias = k.tensors.filter;
+    expect_ok(tconv_device_layer_create(device->device, device->queue, &k.problem, &biased,
+                                        &weights, &with_bias, &error),
+              &error);
+    weights.bias = NULL;
+    weights.bias_buffer.memory = small;
+    expect_error(
+        tconv_device_layer_set_weights(with_bias, device->queue, &weights, 0, NULL, NULL, &error),
+        TCONV_ERROR_BUFFER, &error, "weights.bias_buffer is too small");
+    clReleaseMemObject(small);
+    clReleaseMemObject(written);
     weights = weights_of(&k.tensors);
     weights.struct_size = 8;
     CREATE(device->device, device->queue, &k.problem, NULL, &weights, TCONV_ERROR_ARGUMENT,
@@ -737,6 +770,11 @@ static void wrong_calls(void **state)
     expect_error(
         tconv_device_layer_set_weights(k.layer, device->queue, NULL, 0, NULL, NULL, &error),
         TCONV_ERROR_ARGUMENT, &error, "weights is NULL");
+    /* The old weights, which the wrong ones did not replace. */
+    expect_ok(tconv_device_layer_enqueue(with_bias, device->queue, &data, &target, NULL, 0, NULL,
+                                         NULL, &error),
+              &error);
+    tconv_device_layer_release(with_bias);
     /* The pool still works. */
     run(device, &k, output);
     expect_known(device, &k, output);

@@ -16,7 +16,7 @@ allowed() {
     cache) echo base cache ;;
     device) echo base cache device ;;
     plan) echo base geometry algorithm algorithm/cost device plan common ;;
-    device_layer) echo base device device_layer ;;
+    device_layer) echo base device plan device_layer ;;
     session) echo base session ;;
     oracle) echo base oracle common ;;
     tool | tool/io | tool/system) echo base oracle tool tool/io tool/system common ;;

@@ -10,6 +10,7 @@
 #include "base/struct_size.h"
 #include "device/device.h"
 #include "device/workspace.h"
+#include "plan/place.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -140,6 +141,17 @@ static tconv_status take_source(const tconv_device_layer *layer, const struct so
     return TCONV_OK;
 }
 
+/* Refuses a buffer that no execution could read: later, the weights that it replaced are gone. */
+static tconv_status check_vector(const tconv_device_layer *layer, const struct source *source,
+                                 uint64_t bytes, tconv_type type, tconv_error *error)
+{
+    char name[40];
+    if (source->array != NULL) return TCONV_OK;
+    snprintf(name, sizeof name, "weights.%s_buffer", source->name);
+    return tconv_place_check(layer->plan, name, source->buffer, bytes, tconv_type_size(type),
+                             error);
+}
+
 static tconv_status take_vectors(const tconv_device_layer *layer,
                                  const struct source sources[SOURCES], struct weights *w,
                                  tconv_error *error)
@@ -151,7 +163,8 @@ static tconv_status take_vectors(const tconv_device_layer *layer,
         const uint64_t bytes = channels * tconv_type_size(layer->type[i]);
         w->type[i] = layer->type[i];
         if (!wants(&layer->epilogue, i)) continue;
-        status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
+        if ((status = check_vector(layer, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
+            status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
         if (status == TCONV_OK && sources[i].array != NULL) w->bytes += bytes;
     }
     return status;

@@ -9,6 +9,7 @@
  * PoCL knows only an allocation's begin, so no other pointer is accepted there. What is not
  * checked: pointers of SVM on devices with memory of their own, and the length of memory that is
  * not OpenCL's, which kernels of some CPUs may use, too. */
+#include "plan/place.h"
 #include "plan/plan_internal.h"
 
 #include "base/error.h"
@@ -255,6 +256,15 @@ tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
         return find_buffer(plan, argument, buffer, bytes, why, unit, use, place, error);
     return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed", argument,
                       (unsigned long long)bytes);
+}
+
+tconv_status tconv_place_check(const tconv_plan *plan, const char *argument,
+                               const tconv_buffer *buffer, uint64_t bytes, size_t unit,
+                               tconv_error *error)
+{
+    struct tconv_place place;
+    return tconv_place_find(plan, argument, buffer, bytes, "", unit, CL_MEM_READ_ONLY, &place,
+                            error);
 }
 
 tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks buffers before there is an execution that reads them, for src/device_layer. */
+#ifndef TCONV_PLAN_PLACE_H
+#define TCONV_PLAN_PLACE_H
+
+#include "tconv_cl/plan.h"
+
+/* Checks, as tconv_plan_enqueue does, that kernels of the plan may read `bytes` of an argument,
+ * which begins at a multiple of `unit`. */
+tconv_status tconv_place_check(const tconv_plan *plan, const char *argument,
+                               const tconv_buffer *buffer, uint64_t bytes, size_t unit,
+                               tconv_error *error);
+
+#endif
