@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 import weakref
@@ -73,20 +74,24 @@ _followed: weakref.WeakSet[Source] = weakref.WeakSet()
 
 _inside = threading.local()  # has `telling` in a thread that runs listeners
 
+# Calls a listener. An exception goes to sys.unraisablehook, so that other listeners and the caller go on.
+_call = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.py_object)(lambda listener, event: listener(event))
+
 
 def _tell(event: TraceEvent) -> None:
-    listeners = _listeners
+    if hasattr(_inside, "telling"):  # a listener uses a runtime: each adapter's library only knows its own callbacks
+        return
     _inside.telling = True
     try:
-        for listener in listeners:
-            listener(event)
+        for listener in _listeners:
+            _call(listener, event)
     finally:
         del _inside.telling
 
 
 def tell_fallback(adapter: str, layer: str, why: str) -> None:
     """Tells that a runtime computes a layer itself, where an adapter in Python knows it without a device."""
-    if not _listeners or hasattr(_inside, "telling"):
+    if not _listeners:
         return
     now = time.monotonic_ns()
     event = TraceEvent(kind="fallback", begin_ns=now, end_ns=now, thread=threading.get_ident(), name=adapter)

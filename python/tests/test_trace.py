@@ -5,12 +5,15 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from ctypes import byref
 
 import numpy as np
 import pyopencl.array
 import pytest
 
 import tconv_cl
+from tconv_cl import _library
+from tconv_cl._trace import callback_of, tell_fallback
 
 DATA = np.arange(2 * 9, dtype=np.float32).reshape(1, 2, 9)
 FILTER = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
@@ -134,6 +137,32 @@ def test_a_callable_that_calls_and_one_that_fails(monkeypatch):
     with tconv_cl.trace(lambda event: 1 / 0):
         compute()
     assert reported and all(isinstance(error, ZeroDivisionError) for error in reported)
+
+
+def test_one_that_fails_beside_others(monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: reported.append(error.exc_value))
+    with tconv_cl.trace(lambda event: 1 / 0), tconv_cl.trace() as events:
+        compute()
+        tell_fallback("torch", "a layer", "a reason")
+    assert {event.kind for event in events} >= {"launch", "fallback"}
+    assert len(reported) == len(events)
+
+
+def test_a_callable_that_uses_an_adapter():
+    """An adapter has a library of its own, which does not know that it is called from inside a callable."""
+    told = []
+
+    def receive(event):
+        told.append(event.kind)
+        callback(None, byref(_library.TraceEvent(kind=16)))
+
+    callback = callback_of(lambda device: None)
+    with tconv_cl.trace(receive):
+        tell_fallback("torch", "a layer", "a reason")
+        callback(None, byref(_library.TraceEvent(kind=16)))
+        tell_fallback("torch", "a layer", "a reason")
+    assert told == ["fallback"] * 3
 
 
 def test_something_that_is_not_callable():
