@@ -63,16 +63,18 @@ tconv_status device_trace(uint32_t kinds, tconv_trace_callback callback, void *c
     if (tconv_process_forked())
         return fail(error, TCONV_ERROR_FORKED, "a forked child cannot trace its parent's devices");
     tconv_session *open[MOST];
+    if (callback == NULL) kinds = LOGGED_EVENTS;
+    if (callback == NULL) callback = log_event;
     pthread_mutex_lock(&mutex);
-    traced = callback != NULL ? kinds : LOGGED_EVENTS;
-    trace_callback = callback != NULL ? callback : log_event;
+    traced = kinds;
+    trace_callback = callback;
     trace_context = context;
     memcpy(open, hosts, sizeof open);
     pthread_mutex_unlock(&mutex); /* earlier callbacks, which are waited for, may open devices */
     tconv_status status = TCONV_OK;
     for (int i = 0; i < MOST && status == TCONV_OK; i++)
         if (open[i] != NULL)
-            status = tconv_device_set_trace(tconv_session_device(open[i]), traced, trace_callback,
-                                            trace_context, error);
+            status = tconv_device_set_trace(tconv_session_device(open[i]), kinds, callback, context,
+                                            error);
     return status;
 }
