@@ -31,6 +31,7 @@ REQUESTS = {
     "strides has 7 entries": dict(strides=[1] * 7),
     "data has 2 channels": dict(groups=3),
     "groups is 0: it must be at least 1": dict(groups=0),
+    "they fit with data_format NXC and filter_format XIO": dict(groups=2, filter=np.ones((3, 5, 4), np.float32)),
     "auto_pad is 'some'": dict(auto_pad="some"),
     "rules is None": dict(rules=None),
     'no algorithm is named "magic"|magic': dict(algorithm="magic"),
