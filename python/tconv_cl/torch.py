@@ -512,6 +512,7 @@ GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in OWN_HOOKS)
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
 LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES, Sequential)}
+        and input.is_floating_point()  # activations of integers are other types
 CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
