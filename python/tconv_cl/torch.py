@@ -17,6 +17,7 @@ from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 from . import _tensors
 from ._tensors import Call, Statistics, compute_or, fell_back, memory_format, statistics
 
+from ._vmap import batched
 __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
@@ -174,6 +175,12 @@ _operator.register_autograd(_backward, setup_context=_setup_context)
 
 
 @register_flop_formula(torch.ops.tconv_cl.conv_transpose)
+@_operator.register_vmap
+def _(info, in_dims, data, weight, bias, stride, padding, output_padding, groups, *rest) -> tuple[Tensor, int]:
+    lists = (stride, padding, output_padding)
+    return batched(_operator, info.batch_size, in_dims[:3], (data, weight, bias), lists, groups, rest), 0
+
+
 def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
     """Counts floating-point operations as torch does for its own operator."""
     return conv_flop_count(list(data), list(weight), list(out_shape), transposed=True)
@@ -282,12 +289,13 @@ def _check_out(out: Tensor, data: Tensor, shape: Sequence[int]) -> None:
 
 def _unobserved() -> bool:
     """Whether nothing follows single operators, so that ours need not go through torch's dispatcher, which takes longer
-    than a small convolution: no compiler, tracer, mode or profiler."""
+    than a small convolution: no compiler, tracer, mode, profiler or transform."""
     return not (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or torch._C._len_torch_dispatch_stack()
         or torch._C._is_torch_function_mode_enabled()
+        or torch._C._are_functorch_transforms_active()
         or torch.autograd._profiler_enabled()
     )
 
@@ -301,7 +309,7 @@ def _transform(data: Tensor) -> str | None:
     torch composes complex convolutions of real ones, before it looks for an operator."""
     if data.is_complex():
         return f"data has elements of type {data.dtype}"
-    if torch._C._are_functorch_transforms_active():
+    if torch._C._are_functorch_transforms_active() and not _only_vmap():
         return "it is transformed by torch.func"
     if forward_ad._current_level >= 0:
         return "forward-mode derivatives are on"
@@ -309,6 +317,14 @@ def _transform(data: Tensor) -> str | None:
 
 
 torch.fx.wrap("_function")  # torch.fx records it whole, as it does with torch's own modules
+
+
+def _only_vmap() -> bool:
+    """Whether torch.vmap, for which the operator has a rule, is all of torch.func that is active."""
+    if torch.compiler.is_compiling():
+        return False
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return all(transform.key() == torch._C._functorch.TransformType.Vmap for transform in stack)
 
 
 def _is_cast(tensor: Tensor) -> bool:
