@@ -41,6 +41,7 @@ expect 2 "rank 3" shape --data-shape 1,20,8,9 --filter-shape 20,10,3
 expect 2 "20 channels (axis 1)" shape --data-shape 1,20,8,9 --filter-shape 16,10,3,3
 expect 2 "3 groups (axis 0) of 7" shape --data-shape 1,20,8,9 --filter-shape 3,7,2,3,3
 expect 2 "3 groups do not divide" $shape --groups 3 --data-format NCX --filter-format OIX
+expect 2 "; they fit with data_format NCX and filter_format OIX" $shape --groups 2
 expect 2 "strides has 3 values" $shape --strides 1,2,3
 expect 2 "dilations has 3 values" $shape --dilations 1,2,3
 expect 2 "pads_begin has 3 values" $shape --pads-begin 1,2,3
@@ -274,6 +275,14 @@ done
 line="--data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad same_upper"
 for request in "bench $line" "run --data $d.data.npy --filter $d.filter.npy --output $work/y.npy --auto-pad same_lower"; do
     "$tool" $request 2>&1 >/dev/null | grep -q 'has no effect' || fail "no notice: $request"
+done
+# Formats that were left out, where the tensors also fit the other ones.
+for formats in "" "--data-format NCX" "--data-format NCX --filter-format OIX"; do
+    "$tool" shape --data-shape 1,4,4 --filter-shape 4,2,4 --groups 2 $formats >"$work/out" 2>"$work/err" || fail "shape $formats"
+    case $formats in
+    *OIX) [ ! -s "$work/err" ] || fail "a notice about $formats: $(cat "$work/err")" ;;
+    *) grep -q '^tconv-cl: data_format N.* the tensors also fit NCX and OIX: give the formats$' "$work/err" || fail "no notice about $formats" ;;
+    esac
 done
 for command in bench run shape devices check; do
     "$tool" $command --help | grep -q -- '--json' || fail "$command --help"

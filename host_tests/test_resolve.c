@@ -219,6 +219,23 @@ static void oneapi_channels(tconv_problem *p)
 {
     p->operation = TCONV_ONEAPI_CONV_BACKPROP;
 }
+static void formats_left_out(tconv_problem *p)
+{
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p->groups = 2;
+}
+static void filter_format_wrong(tconv_problem *p)
+{
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p->data_format = TCONV_NCX;
+    p->filter_format = TCONV_XIO;
+}
+static void data_format_wrong(tconv_problem *p)
+{
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p->data_format = TCONV_NXC;
+    p->filter_format = TCONV_OIX;
+}
 static void group_channels(tconv_problem *p)
 {
     p->operation = TCONV_GROUP_CONV_BACKPROP;
@@ -355,6 +372,16 @@ static const struct refusal refusals[] = {
     {oneapi_channels,
      TCONV_ERROR_SHAPE,
      {"axis 3 of data_format NXC", "axis 3", "filter_format XIO"}},
+    {formats_left_out,
+     TCONV_ERROR_SHAPE,
+     {"8 channels (axis 3 of data_format NXC)", "3 input channels (axis 3 of filter_format XIO",
+      "; they fit with data_format NCX and filter_format OIX"}},
+    {filter_format_wrong,
+     TCONV_ERROR_SHAPE,
+     {"20 channels", "3 input", "; they fit with data_format NCX and filter_format OIX"}},
+    {data_format_wrong,
+     TCONV_ERROR_SHAPE,
+     {"8 channels", "20 input", "; they fit with data_format NCX and filter_format OIX"}},
     {group_channels, TCONV_ERROR_SHAPE, {"20 channels (axis 1)", "3 groups", "7"}},
     {oneapi_groups, TCONV_ERROR_SHAPE, {"20 channels", "3 groups", "axis 1"}},
     {negative_groups, TCONV_ERROR_ATTRIBUTE, {"groups", "-2", "1"}},
@@ -611,6 +638,25 @@ static void expect_notes(const tconv_problem *p, const char *expected)
     assert_memory_equal(part, text, strlen(part));
 }
 
+static void formats_that_were_not_given_are_noted(void **state)
+{
+    (void)state;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.data = (tconv_shape){3, {1, 4, 4}};
+    p.filter = (tconv_shape){3, {4, 2, 4}};
+    expect_notes(&p, "data_format NXC and filter_format XIO are taken, the oneAPI form's defaults; "
+                     "the tensors also fit NCX and OIX: give the formats\n");
+    p.data_format = TCONV_NCX;
+    expect_notes(&p, "data_format NCX and filter_format XIO are taken, the oneAPI form's defaults; "
+                     "the tensors also fit NCX and OIX: give the formats\n");
+    p.filter_format = TCONV_OIX;
+    expect_notes(&p, "");
+    p.data_format = TCONV_DATA_DEFAULT;
+    p.data.dim[1] = 5; /* the channels are the last axis */
+    expect_notes(&p, "");
+}
+
 static void what_has_no_effect_is_noted(void **state)
 {
     (void)state;
@@ -651,6 +697,7 @@ int main(void)
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(what_no_process_can_address_is_refused),
         cmocka_unit_test(what_has_no_effect_is_noted),
+        cmocka_unit_test(formats_that_were_not_given_are_noted),
     };
     return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);
 }

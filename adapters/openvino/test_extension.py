@@ -7,6 +7,7 @@ TCONV_CL_TEST_GRAPHS: how many graphs are generated."""
 import csv
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -1036,6 +1037,29 @@ def test_between_convolutions_nothing_is_reordered(axes, options):
     ours = [i for i, kind in enumerate(ran) if kind == "Reference"]
     assert len(ours) == count and "Transpose" not in ran
     assert not any("Reorder" in ran[max(0, i - 1):i + 2] for i in ours), ran
+
+
+@pytest.mark.parametrize("options", [{}, {"twice": True}, {"between": ops.sigmoid, "twice": True}, {"skip": True}])
+def test_profiles_have_the_operators_names(options):
+    model = chain(2, **options)
+    assert convert(model) == (2 if options.get("twice") else 1)
+    names = [node.get_friendly_name() for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution"]
+    request = STOCK.compile_model(model, "CPU", {**EXACT, "PERF_COUNT": True}).create_infer_request()
+    request.infer([random(list(input_.shape), 9) for input_ in model.inputs])
+    lines = request.get_profiling_info()
+    assert [line.node_name for line in lines if line.node_type == "Reference" and line.real_time] == names
+    assert [line.node_type for line in lines if line.node_name in names] == ["Reference"] * len(names)
+
+
+def test_the_page():
+    page = (ROOT / "docs" / "openvino.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 4
+    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[:2] == ["Statistics(evaluations=1, fallbacks=0, plans=1, packs=1)", "1 operators changed"]
+    assert len(said) == 3 and " Reference 0:00:" in said[2]
 
 
 def test_alone_it_stays_plain():

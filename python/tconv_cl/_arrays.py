@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._device import Resolved
 from ._library import RequestError, RequestTypeError
-from ._types import dtype_of, type_of
+from ._types import BF16, dtype_of, type_of
 
 
 class Arrays(NamedTuple):
@@ -64,6 +65,18 @@ def of_type(value: Any, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return array
 
 
+def _from_dlpack(value: Any) -> np.ndarray:
+    """np.from_dlpack, also for PyTorch's bf16, which NumPy does not know. PyTorch does not tell NumPy that a tensor's
+    numbers are the negative of what lies in memory."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.is_neg():
+            raise BufferError("its numbers are stored with the opposite sign, use tensor.resolve_neg()")
+        if value.dtype == torch.bfloat16 and not value.requires_grad:
+            return np.from_dlpack(value.view(torch.int16)).view(dtype_of(BF16))
+    return np.from_dlpack(value)
+
+
 def numpy_array(name: str, value: Any) -> np.ndarray:
     """The NumPy array of an object: over the object's memory if it tells its address; of a list a copy."""
     if type(value) is np.ndarray:
@@ -75,7 +88,7 @@ def numpy_array(name: str, value: Any) -> np.ndarray:
         if isinstance(value, (np.ndarray, list, tuple)) or hasattr(value, "__array_interface__"):
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
+            return _from_dlpack(value)
         if hasattr(value, "__array__") and not isinstance(value, type):
             return np.asarray(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

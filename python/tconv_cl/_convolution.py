@@ -137,7 +137,8 @@ def conv_transpose(
         auto_pad: "explicit" (or "notset"), "valid", "same_upper" or "same_lower".
         output_shape: spatial extents of the output; how pads follow from them is up to `rules`.
         groups: the oneAPI form's; None: decided by the filter's rank.
-        data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO".
+        data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO". Here the defaults do not depend on groups; the
+            tool's and the C library's are "NXC" and "XIO" in the oneAPI form.
         rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
         algorithm: the name of an algorithm; one that does not take the problem is an error.
         device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or

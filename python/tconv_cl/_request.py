@@ -249,9 +249,11 @@ def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     number = _number_of("activation", name)
     wanted = library.tconv_activation_parameter_count(number)
     if len(numbers) != wanted:
+        example = (name, *((), (0.1,), (-1, 1))[wanted]) if wanted else name
+        by_channel = '; "prelu" takes a slope for each output channel' if name == "leaky_relu" else ""
         raise RequestError(
             f"activation is {value!r}: {name} takes {wanted} number{'s' if wanted != 1 else ''}, for example "
-            '"relu", ("leaky_relu", 0.1) or ("clamp", -1, 1)'
+            f"{example!r}{by_channel}"
         )
     a, b = (*(_real("activation", one) for one in numbers), 0.0, 0.0)[:2]
     return number, a, b

@@ -29,8 +29,9 @@ WEIGHTS = 512  # packed weights kept
 REQUESTS = 64  # requests kept for each weight: its sets of attributes times shapes of data
 SENTENCES = 256  # sentences remembered, so that each is logged only once
 LARGE = 4 << 20  # least bytes of an output for which large pages pay
-BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
-TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}  # tconv_type of problem.h
+# tconv_type of problem.h. Of the integers torch's own operator takes only these.
+TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 8}
+BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # by the size of an element
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 FALLBACKS = ("warn", "error")
 
@@ -112,7 +113,7 @@ class Weights:
         if weight.is_contiguous():
             return weight
         span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
-        bits = weight.as_strided((span,), (1,)).view(BITS[weight.dtype])
+        bits = weight.as_strided((span,), (1,)).view(BITS[weight.itemsize])
         kept = self._dense
         if kept is None or not torch.equal(bits, kept[0]):
             kept = self._dense = (bits.clone(), weight.contiguous())

@@ -15,7 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
 from . import _tensors
+from ._library import RequestTypeError
 from ._tensors import Call, Statistics, compute_or, fell_back, memory_format, statistics
+from ._vmap import batched
 
 __all__ = [
     "ConvTranspose1d",
@@ -173,6 +175,12 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
 _operator.register_autograd(_backward, setup_context=_setup_context)
 
 
+@_operator.register_vmap
+def _(info, in_dims, data, weight, bias, stride, padding, output_padding, groups, *rest) -> tuple[Tensor, int]:
+    lists = (stride, padding, output_padding)
+    return batched(_operator, info.batch_size, in_dims[:3], (data, weight, bias), lists, groups, rest), 0
+
+
 @register_flop_formula(torch.ops.tconv_cl.conv_transpose)
 def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
     """Counts floating-point operations as torch does for its own operator."""
@@ -203,6 +211,8 @@ def _function(
 ) -> Tensor:
     if data.is_quantized:
         raise RuntimeError(QUANTIZED)
+    if torch.jit.is_tracing() and torch.onnx.is_in_onnx_export():
+        raise RuntimeError(EXPORTED)
     if out is not None:
         _refuse_gradients(f"conv_transpose{axes}d", out, data, weight, bias)
     if data.dim() not in (axes + 1, axes + 2) or weight.dim() != axes + 2:
@@ -282,9 +292,10 @@ def _check_out(out: Tensor, data: Tensor, shape: Sequence[int]) -> None:
 
 def _unobserved() -> bool:
     """Whether nothing follows single operators, so that ours need not go through torch's dispatcher, which takes longer
-    than a small convolution: no compiler, tracer, mode or profiler."""
+    than a small convolution: no compiler, tracer, mode, profiler or transform."""
     return not (
         torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
         or torch.jit.is_tracing()
         or torch._C._len_torch_dispatch_stack()
         or torch._C._is_torch_function_mode_enabled()
@@ -301,11 +312,19 @@ def _transform(data: Tensor) -> str | None:
     torch composes complex convolutions of real ones, before it looks for an operator."""
     if data.is_complex():
         return f"data has elements of type {data.dtype}"
-    if torch._C._are_functorch_transforms_active():
+    if torch._C._are_functorch_transforms_active() and not _only_vmap():
         return "it is transformed by torch.func"
     if forward_ad._current_level >= 0:
         return "forward-mode derivatives are on"
     return None
+
+
+def _only_vmap() -> bool:
+    """Whether torch.vmap, for which the operator has a rule, is all of torch.func that is active."""
+    if torch.compiler.is_compiling():
+        return False
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return all(transform.key() == torch._C._functorch.TransformType.Vmap for transform in stack)
 
 
 torch.fx.wrap("_function")  # torch.fx records it whole, as it does with torch's own modules
@@ -377,6 +396,16 @@ QUANTIZED = (
     "tconv_cl: torch.ao.quantization does not know converted modules: tconv_cl.torch.revert(model) before it prepares "
     "the model"
 )
+SCRIPTED = "tconv_cl: torch.jit.script does not know converted modules: tconv_cl.torch.revert(model) before it"
+EXPORTED = (
+    "tconv_cl: the ONNX exporter does not know tconv_cl's operator: tconv_cl.torch.revert(model) before it, and "
+    "torch.nn.functional's functions in place of tconv_cl.torch's"
+)
+
+
+def _refuse_script(module: nn.Module) -> nn.Module:
+    """torch.jit.script calls it, as `__prepare_scriptable__`, before it compiles a module."""
+    raise RuntimeError(SCRIPTED)
 
 
 class _Layer(nn.Module):
@@ -386,6 +415,7 @@ class _Layer(nn.Module):
     tconv_cl_device: int | None = None
     tconv_cl_fallback = "warn"
     tconv_cl_search: str | None = None
+    __prepare_scriptable__ = _refuse_script
 
     def forward(
         self,
@@ -393,7 +423,6 @@ class _Layer(nn.Module):
         output_size: list[int] | None = None,
         activation: tuple = ("none",),
         norm: nn.Module | None = None,
-        *,
         out: Tensor | None = None,
     ) -> Tensor:
         if self._is_quantized(input):
@@ -454,7 +483,9 @@ class Sequential(nn.Sequential):
     """torch.nn.Sequential; where no gradient is asked for, a layer computes what follows it, too: a batch normalization
     in inference, and an activation. `out` is as that of the functions."""
 
-    def forward(self, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    __prepare_scriptable__ = _refuse_script
+
+    def forward(self, input: Tensor, out: Tensor | None = None) -> Tensor:
         out = out if isinstance(out, Tensor) else None  # torch.fx passes a proxy
         if out is not None:
             _refuse_gradients("Sequential", out, input, *self.parameters())
@@ -481,6 +512,7 @@ def _takes_others(layer: _Layer, input: Any) -> bool:
     gradients are on."""
     return (
         type(input) is Tensor
+        and input.is_floating_point()  # activations of integers are other types
         and not torch.is_grad_enabled()
         and _unobserved()
         and _transform(input) is None
@@ -601,6 +633,10 @@ CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
 }
 
 
+STOCK_NAMES = {cls.__name__ for cls in LAYERS}
+SCRIPT = "which convert cannot change: call the model in a `with tconv_cl.torch.dispatch():`"
+
+
 def convert(
     module: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
 ) -> int:
@@ -619,12 +655,16 @@ def convert(
 
     Raises:
         tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: there is no such search.
+        tconv_cl.RequestError: there is no such search, or `module` is TorchScript's.
     """
+    if isinstance(module, torch.jit.ScriptModule):
+        raise RequestTypeError(f"module is a {type(module).__name__}, {SCRIPT}")
     number, fallback = _tensors.device_number(device), _tensors.fallback_of(fallback)
     search = _tensors.search_of(search)
     count = 0
-    for one in module.modules():
+    for name, one in module.named_modules():
+        if isinstance(one, torch.jit.ScriptModule) and one.original_name in STOCK_NAMES:
+            _tensors.logger.warning(f"tconv_cl: {name} is a {type(one).__name__}, {SCRIPT}")
         if "forward" not in vars(one):
             _change_class(one, {old: new for old, new in CONVERTED.items() if old.forward is STOCK[old]})
         if isinstance(one, _Layer):

@@ -31,11 +31,15 @@ REQUESTS = {
     "strides has 7 entries": dict(strides=[1] * 7),
     "data has 2 channels": dict(groups=3),
     "groups is 0: it must be at least 1": dict(groups=0),
+    "they fit with data_format NXC and filter_format XIO": dict(groups=2, filter=np.ones((3, 5, 4), np.float32)),
     "auto_pad is 'some'": dict(auto_pad="some"),
     "rules is None": dict(rules=None),
     'no algorithm is named "magic"|magic': dict(algorithm="magic"),
-    "activation is 'clamp': clamp takes 2 numbers": dict(activation="clamp"),
-    "activation is .*: relu takes 0": dict(activation=("relu", 1)),
+    r"activation is 'clamp': clamp takes 2 numbers, for example \('clamp', -1, 1\)$": dict(activation="clamp"),
+    r"activation is 'leaky_relu': .*, for example \('leaky_relu', 0.1\); \"prelu\" takes": dict(
+        activation="leaky_relu"
+    ),
+    "activation is .*: relu takes 0 numbers, for example 'relu'$": dict(activation=("relu", 1)),
     "needs a slope": dict(activation="prelu"),
     "slope is given": dict(slope=np.ones(3, np.float32)),
     "beta is 1.0, but there is no out": dict(beta=1),

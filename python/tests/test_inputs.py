@@ -77,6 +77,50 @@ def test_tensors_of_torch():
         tconv_cl.conv_transpose(tensors[0], tensors[1].clone().requires_grad_())
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_bf16_of_torch(steps):
+    """NumPy does not know the type. Tensors are read and written where they lie."""
+    torch, ml_dtypes = pytest.importorskip("torch"), pytest.importorskip("ml_dtypes")
+    data, filter, bias = (torch.from_numpy(np.rint(8 * array)).bfloat16() for array in (DATA, FILTER, BIAS))
+    wanted = torch.nn.functional.conv_transpose1d(data, filter, bias)
+    if steps != 1:
+        data, filter = (torch.repeat_interleave(tensor, steps, 2)[:, :, ::steps] for tensor in (data, filter))
+    output = tconv_cl.conv_transpose(data, filter, bias)
+    assert output.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(output.astype(np.float32), wanted.float().numpy())
+    out = torch.empty(*wanted.shape[:2], wanted.shape[2] * steps, dtype=torch.bfloat16)[:, :, ::steps]
+    assert tconv_cl.conv_transpose(data, filter, bias, out=out) is out and torch.equal(out, wanted)
+    np.testing.assert_array_equal(tconv_cl.ConvTranspose(filter, bias)(data), output)
+    with pytest.raises(tconv_cl.RequestTypeError, match="filter, a Tensor, gives no array that NumPy can read: .*grad"):
+        tconv_cl.conv_transpose(data, filter.clone().requires_grad_())
+    with pytest.raises(tconv_cl.RequestError, match="data is bf16 but filter is f16"):
+        tconv_cl.conv_transpose(data, filter.half())
+
+
+def test_bf16_of_torch_without_ml_dtypes():
+    pytest.importorskip("torch")
+    code = (
+        "import sys; sys.modules['ml_dtypes'] = None\nimport torch, tconv_cl\nones = torch.ones(1, 1, 2).bfloat16()\n"
+        "try:\n    tconv_cl.conv_transpose(ones, ones)\nexcept tconv_cl.RequestTypeError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert (
+        "data, a Tensor, gives no array that NumPy can read: arrays of bf16 need the package ml_dtypes" in done.stdout
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_tensors_of_torch_that_are_stored_negated(dtype):
+    torch = pytest.importorskip("torch")
+    data, filter = (torch.from_numpy(np.rint(8 * array)).to(getattr(torch, dtype)) for array in (DATA, FILTER))
+    negated = torch._neg_view(-data)
+    assert torch.equal(negated, data)
+    with pytest.raises(tconv_cl.RequestTypeError, match=r"data, a Tensor, .* use tensor\.resolve_neg\(\)"):
+        tconv_cl.conv_transpose(negated, filter)
+    output = tconv_cl.conv_transpose(negated.resolve_neg(), filter)
+    np.testing.assert_array_equal(output, tconv_cl.conv_transpose(data, filter))
+
+
 def test_shared_virtual_memory(queue):
     """pyopencl's arrays in fine-grained SVM are NumPy's; where the device has none, there are none."""
     if not queue.device.svm_capabilities & pyopencl.device_svm_capabilities.FINE_GRAIN_BUFFER:

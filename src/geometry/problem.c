@@ -11,6 +11,7 @@
 #include "geometry/rules.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
@@ -144,6 +145,22 @@ static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
     return status;
 }
 
+/* Writes the end of a sentence about channels that differ: other formats in which they are equal,
+ * first one that changes the filter's alone. Writes nothing if there are none. */
+static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint, size_t size)
+{
+    hint[0] = '\0';
+    for (int change = 1; change <= 3; change++) {
+        const bool other_xio = xio != ((change & 1) != 0), other_nxc = nxc != ((change & 2) != 0);
+        const int last = p->data.rank - 1;
+        if (p->data.dim[other_nxc ? last : 1] != p->filter.dim[other_xio ? last : 0]) continue;
+        snprintf(hint, size, "; they fit with data_format %s and filter_format %s",
+                 tconv_data_format_name(other_nxc ? TCONV_NXC : TCONV_NCX),
+                 tconv_filter_format_name(other_xio ? TCONV_XIO : TCONV_OIX));
+        return;
+    }
+}
+
 /* Finds the channels and spatial axes of each tensor, and reads the numbers of channels. */
 static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
@@ -179,15 +196,18 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
                               " channels (axis %d), but the filter wants %" PRId64
                               " input channels (axis %d)",
                               channels, channel_axis, w[in_axis], in_axis);
+        char hint[100];
+        hint_formats(p, g->data_format == TCONV_NXC, xio, hint, sizeof hint);
         return tconv_fail(error, TCONV_ERROR_SHAPE,
                           "data has %" PRId64
                           " channels (axis %d of data_format %s), but the filter wants %" PRId64
-                          " input channels (axis %d of filter_format %s, which is %s)",
+                          " input channels (axis %d of filter_format %s, which is %s)%s",
                           channels, channel_axis, tconv_data_format_name(g->data_format),
                           w[in_axis], in_axis,
                           tconv_filter_format_name(xio ? TCONV_XIO : TCONV_OIX),
                           xio ? "kernel, output channels of a group, input channels of all groups"
-                              : "input channels of all groups, output channels of a group, kernel");
+                              : "input channels of all groups, output channels of a group, kernel",
+                          hint);
     }
     if (p->groups < 0)
         return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,

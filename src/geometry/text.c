@@ -93,6 +93,28 @@ static void note_rules(struct tconv_text *text, const tconv_problem *problem,
             tconv_rules_name(problem->rules), refused ? ", which refuse the layer" : "");
 }
 
+/* Formats that were not given and decide what is computed: the tensors fit the other ones, too. */
+static void note_formats(struct tconv_text *text, const tconv_problem *problem)
+{
+    if (problem->operation != TCONV_ONEAPI_CONV_BACKPROP) return;
+    tconv_problem other = *problem;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    if (other.data_format == TCONV_DATA_DEFAULT) other.data_format = TCONV_NCX;
+    if (other.filter_format == TCONV_FILTER_DEFAULT) other.filter_format = TCONV_OIX;
+    const bool given = other.data_format == problem->data_format &&
+                       other.filter_format == problem->filter_format;
+    if (given || tconv_resolve(&other, &geometry, NULL) != TCONV_OK) return;
+    tconv_text_add(
+        text,
+        "data_format %s and filter_format %s are taken, the oneAPI form's defaults; the "
+        "tensors also fit %s and %s: give the formats\n",
+        tconv_data_format_name(problem->data_format == TCONV_DATA_DEFAULT ? TCONV_NXC
+                                                                          : problem->data_format),
+        tconv_filter_format_name(
+            problem->filter_format == TCONV_FILTER_DEFAULT ? TCONV_XIO : problem->filter_format),
+        tconv_data_format_name(other.data_format), tconv_filter_format_name(other.filter_format));
+}
+
 int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
 {
     struct tconv_text text = tconv_text_begin(buffer, size);
@@ -117,5 +139,6 @@ int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
             "with valid; give an output shape, or the rules onnx\n",
             tconv_auto_pad_name(p.auto_pad), tconv_rules_name(p.rules));
     if (p.rules != TCONV_RULES_SPEC) note_rules(&text, &p, &g);
+    note_formats(&text, &p);
     return (int)text.length;
 }

@@ -239,9 +239,10 @@ TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_
  * length of the whole text, as snprintf does. */
 TCONV_API int tconv_problem_text(const tconv_problem *problem, char *text, size_t size);
 
-/* Writes warnings, one sentence a line: pads or an auto_pad without effect, and rules whose result
- * differs from TCONV_RULES_SPEC. Empty if there is none, or if tconv_resolve fails. Writes and
- * returns as tconv_problem_text does. */
+/* Writes warnings, one sentence a line: pads or an auto_pad without effect, rules whose result
+ * differs from TCONV_RULES_SPEC, and formats that were left out although the tensors also fit NCX
+ * and OIX. Empty if there is none, or if tconv_resolve fails. Writes and returns as
+ * tconv_problem_text does. */
 TCONV_API int tconv_problem_notes(const tconv_problem *problem, char *text, size_t size);
 
 /* Bytes of one element; 0 if `type` is not an element type. */
