@@ -39,8 +39,7 @@ def draw(report):
         axes.plot([x for x, _ in chosen], [layer['gflops'] for _, layer in chosen], 'o', color=color, markersize=4.5, label=words)
     for x, layer in zip(at, timed):
         axes.annotate(layer['id'], (x, layer['gflops']), xytext=(3, 3), textcoords='offset points', fontsize=6, color=GREY)
-    axes.axhline(peak, color='black', linewidth=1)
-    axes.annotate(f'{peak:.0f} GFLOP/s', (left, peak), xytext=(4, 4), textcoords='offset points')
+    axes.axhline(peak, color='black', linewidth=1, linestyle='-.', label=f'{peak:.0f} GFLOP/s at most')
     for size, style, where in ((sizes[-1], '-', 'from memory'), (max(sizes, key=lambda s: s['gbs']), '--', 'at most, from a cache')):
         x = [left, max(left, peak / size['gbs'])]
         axes.plot(x, [value * size['gbs'] for value in x], style, color='black', linewidth=1, label=f'{size["gbs"]:.0f} GB/s {where}')

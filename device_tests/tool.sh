@@ -36,7 +36,7 @@ grep -q "^ceilings: peak $(printf %.1f "$(value peak_gflops)") GFLOP/s" "$work/o
 grep -q "geometric mean of floor/time $(printf %.3f "$(value geomean_fraction_of_floor)")\$" "$work/out" || fail "the mean: $(cat "$work/out")"
 awk '/does not fit/ { next } /^(id|[BS][0-9]+) / && length > 100 { bad = 1 } END { exit bad }' "$work/out" || fail "a row is longer than 100 columns"
 for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_threads": [1-9]' '"POCL_AFFINITY": "1"' '"interrupted": false' \
-    '"spread": 0\.[0-9]' '"spread": null' '"probed_peak_gflops": [0-9]' '"platform": "' '"driver": "'; do
+    '"spread": 0\.[0-9]' '"spread": null' '"probed_peak_gflops": [0-9]' '"max_error_is": "the largest error' '"platform": "' '"driver": "'; do
     grep -q "$words" "$work/b.json" || fail "no $words in the JSON of bench"
 done
 env -u POCL_AFFINITY "$tool" bench $device --ids S5 --runs 1 --no-ceilings --json "$work/b.json" >"$work/out" || fail "bench --no-ceilings"
@@ -72,6 +72,7 @@ quiet run $device $files
 quiet run $device $files --json "$work/r.json"
 quiet bench $device --ids S5 --runs 1 --json "$work/b.json"
 quiet check $device --data-shape 1,2,9 --filter-shape 2,2,3 --algorithm reference --json "$work/c.json"
+grep -q '"max_error_is": "the largest error' "$work/c.json" && grep -q '"error_bound": [0-9]' "$work/c.json" || fail "the JSON of check: $(cat "$work/c.json")"
 quiet devices --json "$work/d.json"
 "$tool" run $device $files >"$work/out" && grep -q 'computed by' "$work/out" || fail "run without --quiet"
 "$tool" bench $device --ids S5 --runs 1 --quiet >"$work/out" && grep -q '^S5 ' "$work/out" && ! grep -q 'layers timed' "$work/out" ||
@@ -163,6 +164,12 @@ for begin, end, plan in spans["plan"]:
 EOF
 "$tool" bench $device --ids S5 --runs 2 --no-ceilings --trace - 2>"$work/err" | python3 -c 'import json, sys; json.load(sys.stdin)' ||
     fail "bench --trace -: $(cat "$work/err")"
+"$tool" check $device --data-shape 1,2,9 --filter-shape 2,2,3 --trace "$work/t.json" >"$work/out" 2>"$work/err" || fail "check --trace: $(cat "$work/err")"
+python3 - "$work/t.json" "$(grep -c ' passed ' "$work/out")" <<'EOF' || fail "the trace of check"
+import json, sys
+kinds = [event.get("cat") for event in json.load(open(sys.argv[1]))["traceEvents"]]
+assert kinds.count("layer") == 1 and kinds.count("plan") == int(sys.argv[2]) > 1, kinds
+EOF
 echo old >"$work/t.json"
 "$tool" bench $device --ids S5 --runs 0 --trace "$work/t.json" >"$work/out" 2>&1
 [ $? = 2 ] && [ "$(cat "$work/t.json")" = old ] || fail "a trace of a wrong request"
@@ -180,6 +187,19 @@ sed 's/"ms_median": [0-9.e-]*/"ms_median": 1e9/' "$work/b.json" >"$work/slow.jso
 "$tool" compare --fail "$work/b.json" "$work/slow.json" --json "$work/c.json" >"$work/out" 2>"$work/err"
 [ $? = 1 ] && grep -q '1 of 1 layers is slower beyond noise: X$' "$work/err" && grep -q '"verdict": "slower"' "$work/c.json" &&
     grep -q '"schema": 1$' "$work/c.json" || fail "compare --fail: $(cat "$work/err")"
+# bench --compare does the same with its own run, and only for the layers of this run.
+compared="bench $device --suite $work/s.csv --runs 5 --no-ceilings"
+sed 's/"ms_median": [0-9.e-]*/"ms_median": 1e-9/; s/"id": "X"/"id": "Y"/' "$work/b.json" >"$work/other.json"
+sed 's/"ms_median": [0-9.e-]*/"ms_median": 1e-9/' "$work/b.json" >"$work/quick.json"
+"$tool" $compared --compare "$work/slow.json" --fail --json "$work/c.json" >"$work/out" 2>"$work/err" || fail "bench --compare: $(cat "$work/err")"
+grep -q '^compared with .*slow.json:$' "$work/out" && grep -q '^X .* faster$' "$work/out" && grep -q '"comparison": {' "$work/c.json" &&
+    grep -q '"file": "this run"' "$work/c.json" || fail "bench --compare: $(cat "$work/out")"
+"$tool" $compared --compare "$work/quick.json" >"$work/out" 2>"$work/err" || fail "bench --compare without --fail: $(cat "$work/err")"
+"$tool" $compared --compare "$work/quick.json" --fail --json "$work/c.json" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && grep -q '1 of 1 layers is slower beyond noise: X$' "$work/err" && grep -q '"verdict": "slower"' "$work/c.json" ||
+    fail "bench --compare --fail: $(cat "$work/err")"
+"$tool" $compared --compare "$work/other.json" --fail >"$work/out" 2>"$work/err" && grep -q '^X .* only in this run$' "$work/out" &&
+    ! grep -q '^Y ' "$work/out" || fail "bench --compare with other layers: $(cat "$work/out")"
 mkdir "$work/python"
 printf '#!/bin/sh\nexit 1\n' >"$work/python/python3"
 chmod +x "$work/python/python3"
@@ -197,13 +217,37 @@ printf '#!/bin/sh\ncase $2 in import*) ;; *) exit 3 ;; esac\n' >"$work/python/py
 PATH="$work/python:$PATH" "$tool" bench $device --ids S5 --runs 5 --plot "$work/x.svg" >"$work/out" 2>"$work/err"
 [ $? = 1 ] && grep -q 'cannot be drawn: python3 ended with code 3' "$work/err" && [ "$(cat "$work/x.svg")" = "<svg/>" ] || fail "a failed plot: $(cat "$work/err")"
 if python3 -c 'import matplotlib' 2>/dev/null; then
-    "$tool" bench $device --ids S5 --runs 5 --plot "$work/y.svg" >"$work/out" 2>"$work/err" && grep -q 'S5' "$work/y.svg" || fail "a plot: $(cat "$work/err")"
+    "$tool" bench $device --ids S5 --runs 5 --plot "$work/y.svg" >"$work/out" 2>"$work/err" &&
+        for words in S5 'GFLOP/s at most' 'GB/s from memory'; do grep -q "$words" "$work/y.svg" || fail "no $words in a plot"; done ||
+        fail "a plot: $(cat "$work/err")"
 fi
 
 # ---- on a terminal, lines end before column 100; in a pipe they are whole ----
 for words in "bench $device --ids S5,S10 --runs 1" "devices" "check $device --data-shape 1,2,9 --filter-shape 2,2,3"; do
     env NO_COLOR=1 script -qec "'$tool' $words 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$work/out"
     awk 'length > 100 { bad = 1 } END { exit bad || NR < 3 }' "$work/out" || fail "$words on a terminal: $(cat "$work/out")"
+done
+# The columns come from the terminal, or from COLUMNS. Rows of 60 columns have two lines; progress counts, too.
+for words in "bench $device --ids S5,S10 --runs 1" "bench --list --ids B07" "check $device --data-shape 1,2,9 --filter-shape 2,2,3" \
+    "tune $device --data-shape 1,2,9 --filter-shape 2,2,3 --budget 1" "tune $device --records" "tune $device --machine" \
+    "compare $work/slow.json $work/b.json"; do
+    script -qec "stty cols 60; NO_COLOR=1 TCONV_CL_CACHE_DIR='$work/narrow' '$tool' $words" /dev/null </dev/null | tr '\r' '\n' >"$work/out"
+    awk '!/^tconv-cl: / && length > 60 { bad = 1 } END { exit bad || NR < 2 }' "$work/out" || fail "$words in 60 columns: $(cat "$work/out")"
+    NO_COLOR=1 TCONV_CL_CACHE_DIR="$work/narrow" "$tool" $words >"$work/pipe.txt" 2>"$work/err" || fail "$words: $(cat "$work/err")"
+    case $words in *list* | *records | compare*) # the figures are always the same
+        [ "$(grep -v '^tconv-cl: ' "$work/out" | tr -s ' \n' ' ')" = "$(tr -s ' \n' ' ' <"$work/pipe.txt")" ] ||
+            fail "$words in 60 columns and in a pipe differ: $(cat "$work/out")"
+        script -qec "stty cols 120; NO_COLOR=1 TCONV_CL_CACHE_DIR='$work/narrow' '$tool' $words" /dev/null </dev/null | tr -d '\r' >"$work/out"
+        [ "$(head -1 "$work/out" | cut -c 1-90)" = "$(head -1 "$work/pipe.txt" | cut -c 1-90)" ] ||
+            fail "$words in 120 columns and in a pipe differ: $(cat "$work/out")" ;;
+    esac
+done
+COLUMNS=60 script -qec "'$tool' bench --list" /dev/null </dev/null | tr -d '\r' | awk 'length > 60 { bad = 1 } END { exit bad }' || fail "COLUMNS"
+# Arrays are not written to a terminal.
+for output in - /dev/tty; do
+    script -qec "'$tool' run --data '$d.data.npy' --filter '$d.filter.npy' --output $output; echo code \$?" /dev/null </dev/null |
+        tr -d '\r' >"$work/out"
+    grep -q 'is a terminal: ' "$work/out" && grep -qx 'code 2' "$work/out" && ! grep -q NUMPY "$work/out" || fail "--output $output: $(cat "$work/out")"
 done
 script -qec "'$tool' algorithms" /dev/null </dev/null | tr -d '\r' >"$work/out"
 awk 'length > 100 || / $/ { bad = 1 } END { exit bad }' "$work/out" || fail "algorithms on a terminal: $(cat "$work/out")"

@@ -154,6 +154,15 @@ expect 1 "none.json cannot be opened: No such file" compare "$work/old.json" "$w
 expect 1 "cut.json is no JSON: line 2" compare "$work/cut.json" "$work/new.json"
 expect 2 "is not a report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"
 expect 1 "No such file" compare "$work/old.json" "$work/new.json" --json "$work/none/c.json"
+expect 1 "--compare $work/cut.json is no JSON" bench --ids B05 --compare "$work/cut.json"
+expect 2 "--compare $work/tune.json is not a report of tconv-cl bench" bench --ids B05 --compare "$work/tune.json"
+expect 2 "--suite and --compare are both -: stdin can be read once" bench --compare - --suite -
+expect 2 "--csv and --compare are both" bench --ids B05 --csv "$work/old.json" --compare "$work/old.json"
+expect 2 "--fail is given, but without --compare" bench --ids B05 --fail
+for command in bench check; do
+    "$tool" $command --help | tr -s '\n ' ' ' | grep -q 'max error is the largest error .* as a fraction of the bound' || fail "$command --help says nothing of max error"
+    "$tool" manual $command | grep -q '^max error is the largest error' || fail "manual $command says nothing of max error"
+done
 expect 2 "--csv and --suite are both" bench --suite "$work/old.json" --csv "$work/old.json"
 expect 2 "--json and --csv are both -: the results need a file of their own" bench --ids B05 --json - --csv -
 expect 2 "--no-ceilings leaves out the roofline" bench --ids B05 --no-ceilings --plot "$work/x.svg"
@@ -228,6 +237,10 @@ expect 2 "its data has shape" $run --model "$vectors/ir/plain_f32.xml" --data "$
 expect 2 "a layer of a --model has its own" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --strides 2
 expect 2 "is not a transposed convolution" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --layer down
 expect 1 "is not a model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
+printf '\010\010decoder' >"$work/decoder.ONNX"
+for command in "$run --data $d.data.npy" "bench" "bench --list"; do
+    expect 2 "convert it with \`pip install openvino\` and \`ovc $work/decoder.ONNX --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"
+done
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07
 expect 1 "no OpenCL device was found" --no-ceilings bench --ids B07

@@ -120,7 +120,8 @@
 
 #define MODEL_OPTIONS(O)                                                                           \
     O(LAYERS, READ, model, "model", 0, "FILE.xml",                                                 \
-      "transposed convolutions of an OpenVINO model")                                              \
+      "transposed convolutions of an OpenVINO model, also a quantized one; `ovc` of OpenVINO "     \
+      "converts ONNX")                                                                             \
     O(LAYERS, TEXT, layer, "layer", 0, "NAME", "only this layer of the model, by name or number")
 
 #define FILE_OPTIONS(O)                                                                            \
@@ -152,10 +153,14 @@
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
       "draw the layers under the roofline, with Python's matplotlib; - is stdout")                 \
+    O(ANY, FLAG, list, "list", 0, NULL, "time nothing: print the layers")                          \
+    O(ANY, READ, compare, "compare", 0, "OLD.json",                                                \
+      "compare with an earlier report, as `tconv-cl compare` does; - is stdin")
+
+#define TRACE_OPTIONS(O)                                                                           \
     O(ANY, WRITTEN, trace, "trace", 0, "FILE.json",                                                \
       "write when plans, compilations and launches ran, for chrome://tracing or Perfetto; - is "   \
-      "stdout")                                                                                    \
-    O(ANY, FLAG, list, "list", 0, NULL, "time nothing: print the layers")
+      "stdout")
 
 #define COMPARE_OPTIONS(O)                                                                         \
     O(ANY, FLAG, fail, "fail", 0, NULL, "exit with code 1 if a layer is slower beyond noise")
@@ -174,7 +179,7 @@
 #define ALL_OPTIONS(O)                                                                             \
     DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \
     ATTRIBUTE_OPTIONS(O) EPILOGUE_OPTIONS(O) CHECK_OPTIONS(O) ALGORITHM_OPTIONS(O) FILE_OPTIONS(O) \
-    BENCH_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O)
+    BENCH_OPTIONS(O) TRACE_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O)
 
 /* clang-format on */
 

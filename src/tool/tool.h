@@ -31,9 +31,20 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of `width` characters, cut off or padded. */
 void print_column(const char *text, int width);
 
-/* Prints a text that begins in column `column`, and ends the line. On a terminal, text beyond
- * column 100 goes on below that column. */
+/* Prints a text that begins in column `column`, and ends the line. On a terminal, text beyond its
+ * last column, or beyond column 100, goes on below column `column`. */
 void print_wrapped(const char *text, int column);
+
+/* Prints a line, wrapped likewise. */
+void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
+
+/* Prints the blank between two parts of a row, the second of which begins in column `column`. On a
+ * terminal of less than 100 columns, begins a line for that part instead. Returns the column in
+ * which it begins. */
+int next_part(int column);
+
+/* Prints the device that a table is about. */
+void print_device(int number, const tconv_device_info *device);
 
 /* True if a table is printed: stdout is not a file of results (--json -), and --quiet is not
  * combined with --json or --csv. */
@@ -115,7 +126,8 @@ struct activation_names activation_names(bool with_slope);
  * `refused_table` for a sentence about other options. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
-    bench_table[], compare_table[], tune_table[], check_table[], epilogue_table[], help_table[];
+    bench_table[], trace_table[], compare_table[], tune_table[], check_table[], epilogue_table[],
+    help_table[];
 
 /* True if an option has a value. It is named by its long name of `length` characters, or if `name`
  * is NULL by its letter. */
@@ -207,6 +219,9 @@ enum exit_code run_command(const char *name, const char *option);
 #define PRINT_MANUAL "--print-manual"
 #define PRINT_OPTION_NAMES "--print-option-names"
 void print_manual(const char *command, const char *synopsis, const struct poptOption *table);
+
+/* What --help and the manual page say behind the options of "tconv-cl COMMAND"; "" for most. */
+const char *note_of(const char *command);
 void print_roff(const char *text);
 void print_option_name(const char *name, void *context);
 

@@ -25,6 +25,8 @@ static const struct poptOption table[] = {
      "with tensors of random numbers:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)bench_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)trace_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
@@ -39,6 +41,7 @@ struct timing {
 
 static const double SLOW = 0.5; /* of the roofline: rows below are coloured */
 
+enum { FIGURES = 51 }; /* the column of a row's figures */
 enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERCENT_SIZE = 16 };
 
 /* The result of a layer's runs. */
@@ -232,8 +235,9 @@ static json_t *result_json(const struct entry *e, const struct result *r,
 
 static void print_head(void)
 {
-    printf("%-4s %-28s %-16s %8s %6s %8s %6s %7s %9s\n", "id", "layer", "algorithm", "ms", "spread",
-           "GFLOP/s", "GB/s", "% floor", "max error");
+    printf("%-4s %-28s %-16s", "id", "layer", "algorithm");
+    next_part(FIGURES);
+    printf("%8s %6s %8s %6s %7s %9s\n", "ms", "spread", "GFLOP/s", "GB/s", "% floor", "max error");
 }
 
 static void write_percent(const struct result *r, const struct roofline *roofline, char *text)
@@ -251,12 +255,14 @@ static void print_result(const struct entry *e, struct result *r, const struct r
     printf("%-4s ", e->id);
     print_column(e->layer, 28);
     if (r->error[0] != '\0') {
-        printf(" %-16s ", r->algorithm[0] == '\0' ? "-" : r->algorithm);
-        print_wrapped(r->error, 51);
+        printf(" %-16s", r->algorithm[0] == '\0' ? "-" : r->algorithm);
+        print_wrapped(r->error, next_part(FIGURES));
     } else {
         write_percent(r, roofline, r->percent);
         /* However long or unsteady the runs were, columns keep their widths. */
-        printf(r->ms_median < 10000 ? " %-16s %8.4g" : " %-16s %8.0f", r->algorithm, r->ms_median);
+        printf(" %-16s", r->algorithm);
+        next_part(FIGURES);
+        printf(r->ms_median < 10000 ? "%8.4g" : "%8.0f", r->ms_median);
         printf(" %5.*f%% %8.1f %6.1f %7s %9.2g\n", r->spread < 9.99 ? 1 : 0, 100 * r->spread,
                1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median, r->percent,
                r->max_error);
@@ -270,11 +276,13 @@ static void print_result(const struct entry *e, struct result *r, const struct r
 static void print_ceilings(const struct suite *suite, struct result *results,
                            const struct roofline *roofline)
 {
-    printf("ceilings: peak %.1f GFLOP/s", roofline_peak(roofline));
+    char measured[60] = "";
     if (roofline->layers_gflops > roofline->probed_gflops)
-        printf(" (by a layer; %.1f measured)", roofline->probed_gflops);
-    printf(", %.1f GB/s from memory, %.1f us a launch\n", roofline_memory_bandwidth(roofline),
-           roofline->launch_us);
+        snprintf(measured, sizeof measured, " (by a layer; %.1f measured)",
+                 roofline->probed_gflops);
+    print_line("ceilings: peak %.1f GFLOP/s%s, %.1f GB/s from memory, %.1f us a launch",
+               roofline_peak(roofline), measured, roofline_memory_bandwidth(roofline),
+               roofline->launch_us);
     bool told = false;
     for (size_t i = 0; i < suite->count; i++) {
         char percent[PERCENT_SIZE];
@@ -335,15 +343,16 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
     for (size_t i = 0; i < suite->count; i++)
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
     const bool known = roofline->sizes > 0;
-    return json_pack(
-        "{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
-        "repeat", timing->repeat, "launch_us", real_or_null(known, roofline->launch_us),
-        "peak_gflops", real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
-        real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
-        known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
-        "bandwidth_by_working_set", sizes, "layers", layers, "geomean_fraction_of_floor",
-        real_or_null(known, mean_fraction(results, suite->count, roofline)), "interrupted",
-        interrupted());
+    return json_pack("{s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
+                     device_json(number, d), "repeat", timing->repeat, "max_error_is", MAX_ERROR_IS,
+                     "launch_us", real_or_null(known, roofline->launch_us), "peak_gflops",
+                     real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
+                     real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
+                     known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
+                     "bandwidth_by_working_set", sizes, "layers", layers,
+                     "geomean_fraction_of_floor",
+                     real_or_null(known, mean_fraction(results, suite->count, roofline)),
+                     "interrupted", interrupted());
 }
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at
@@ -375,14 +384,14 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
     for (size_t i = 0; i < suite->count; i++)
         recorded += results[i].choice.source == TCONV_SEARCH_RECORDS;
     if (recorded > 0)
-        printf("chosen by stored results of tconv-cl tune: %d of %zu algorithms\n", recorded,
-               suite->count);
-    printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
-           suite->count);
+        print_line("chosen by stored results of tconv-cl tune: %d of %zu algorithms", recorded,
+                   suite->count);
+    char mean[60] = "";
     if (s->timed > 0 && roofline->sizes > 0)
-        printf("; geometric mean of floor/time %.3f",
-               mean_fraction(results, suite->count, roofline));
-    printf("\n");
+        snprintf(mean, sizeof mean, "; geometric mean of floor/time %.3f",
+                 mean_fraction(results, suite->count, roofline));
+    print_line("%d of %zu layers timed, each verified against an f64 computation%s", s->timed,
+               suite->count, mean);
 }
 
 /* Writes the files that options ask for. Takes the reference. Goes on after an error; the first
@@ -407,7 +416,24 @@ static enum exit_code write_results(json_t *report)
     return code == EXIT_DONE ? written : code;
 }
 
-static enum exit_code bench(const struct work *work, const struct timing *timing)
+/* Writes the results: the report, the comparison with an old one, the trace. The first error
+ * counts; a layer that lost time is the last. */
+static enum exit_code conclude(json_t *report, const json_t *old, enum exit_code code,
+                               const struct summary *s, size_t layers)
+{
+    json_t *comparison = compare_with(old, report);
+    const enum exit_code written = write_results(report);
+    if (code == EXIT_DONE) code = written;
+    const enum exit_code traced = trace_write();
+    if (code == EXIT_DONE) code = traced;
+    if (code == EXIT_DONE) code = verdict(s, layers);
+    if (code == EXIT_DONE) code = compare_verdict(comparison);
+    json_decref(comparison);
+    return code;
+}
+
+/* `old`: the report to compare with, or NULL. */
+static enum exit_code bench(const struct work *work, const struct timing *timing, const json_t *old)
 {
     const struct suite *suite = &work->suite;
     tconv_session *session = work->session;
@@ -427,7 +453,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     if (code == EXIT_DONE) {
         const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
-            printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
+            print_device(work->number, d);
             print_head();
         }
         const struct summary s = time_layers(session, suite, timing, &roofline, results);
@@ -440,12 +466,9 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
                 "was busy",
                 first_peak, roofline_peak(&roofline));
         if (table_wanted()) print_end(suite, &s, results, &roofline);
-        const enum exit_code written = write_results(
-            with_origin(report_json(work->number, d, timing, &roofline, suite, results)));
-        if (code == EXIT_DONE) code = written;
-        const enum exit_code traced = trace_write();
-        if (code == EXIT_DONE) code = traced;
-        if (code == EXIT_DONE) code = verdict(&s, suite->count);
+        code =
+            conclude(with_origin(report_json(work->number, d, timing, &roofline, suite, results)),
+                     old, code, &s, suite->count);
     }
     trace_end();
     free(roofline.layers);
@@ -469,8 +492,7 @@ static enum exit_code list_layers(void)
         if (!table_wanted()) continue;
         printf("%-4s ", e->id);
         print_column(e->layer, 28);
-        putchar(' ');
-        print_wrapped(problem, 34);
+        print_wrapped(problem, next_part(34));
     }
     suite_free(&suite);
     if (code == EXIT_DONE && options.json != NULL)
@@ -503,14 +525,17 @@ enum exit_code command_bench(int argc, const char **argv)
     if (options.list) return list_layers();
     struct work work = {.session = NULL};
     struct timing timing = {.repeat = 1};
+    json_t *old = NULL;
     if (options.plot != NULL && options.no_ceilings)
         return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
                              "draws");
     if ((code = read_count("--runs", options.runs, MOST_RUNS, &timing.runs)) == EXIT_DONE &&
         (code = read_count("--repeat", options.repeat, MOST_RUNS, &timing.repeat)) == EXIT_DONE &&
+        (code = compare_open(&old)) == EXIT_DONE &&
         (code = work_open(&work, built_in_suite)) == EXIT_DONE &&
         (options.plot == NULL || (code = plot_check()) == EXIT_DONE))
-        code = bench(&work, &timing);
+        code = bench(&work, &timing, old);
+    json_decref(old);
     work_close(&work);
     return code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl compare: compares two reports of bench, layer by layer, with the noise of both. */
+/* tconv-cl compare: compares two reports of bench, layer by layer, with the noise of both. bench
+ * --compare does it with the report of its own run. */
 #include "base/text.h"
 #include "tool/bench/reports.h"
 #include "tool/io/in_file.h"
@@ -17,6 +18,7 @@ static const struct poptOption table[] = {
     POPT_TABLEEND,
 };
 
+enum { FIGURES = 34 };    /* the column of a row's figures */
 enum { FEWEST_RUNS = 4 }; /* the least runs whose quartiles measure noise */
 
 enum verdict { UNKNOWN, ALIKE, FASTER, SLOWER };
@@ -142,7 +144,9 @@ static json_t *pair_json(const struct pair *p)
 
 static void print_head(void)
 {
-    printf("%-4s %-28s %9s %9s %6s %6s\n", "id", "layer", "old ms", "new ms", "ratio", "noise");
+    printf("%-4s %-28s", "id", "layer");
+    next_part(FIGURES);
+    printf("%9s %9s %6s %6s\n", "old ms", "new ms", "ratio", "noise");
 }
 
 static void print_pair(const struct pair *p)
@@ -153,18 +157,18 @@ static void print_pair(const struct pair *p)
     print_column(text_of(p->layer, "id"), 4);
     putchar(' ');
     print_column(text_of(p->layer, "layer"), 28);
+    const int figures = next_part(FIGURES);
     if (isnan(p->ratio)) {
-        putchar(' ');
-        print_wrapped(p->note, 34);
+        print_wrapped(p->note, figures);
     } else {
-        printf(" %9.4g %9.4g %6.3f ", p->old_ms, p->new_ms, p->ratio);
+        printf("%9.4g %9.4g %6.3f ", p->old_ms, p->new_ms, p->ratio);
         if (isnan(p->noise))
             printf("%6s", "-");
         else
             printf("%5.1f%%", 100 * p->noise);
         snprintf(text, sizeof text, "%s%s%s%s", verdict[0] == '\0' && p->note[0] == '\0' ? "" : " ",
                  verdict, verdict[0] != '\0' && p->note[0] != '\0' ? ", " : "", p->note);
-        print_wrapped(text, 67);
+        print_wrapped(text, figures + 33);
     }
     paint(COLOUR_NONE);
 }
@@ -187,8 +191,7 @@ static void print_list(const char *what, enum verdict verdict, int count, const 
     print_wrapped(text, 0);
 }
 
-/* What --fail makes of a comparison. */
-static enum exit_code judged(const json_t *comparison)
+enum exit_code compare_verdict(const json_t *comparison)
 {
     const int slower = (int)json_integer_value(json_object_get(comparison, "slower"));
     if (!options.fail || slower == 0) return EXIT_DONE;
@@ -232,9 +235,10 @@ static int repeat_of(const json_t *report)
 }
 
 /* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
- * JSON; NULL if memory is missing. The names are for messages. */
+ * JSON; NULL if memory is missing. The names are for messages. `whole`: with layers that only the
+ * old report has. */
 static json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
-                              const char *new_name)
+                              const char *new_name, bool whole)
 {
     const char *old_device = text_of(json_object_get(old, "device"), "name");
     const char *new_device = text_of(json_object_get(new, "device"), "name");
@@ -256,15 +260,16 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
     }
     json_array_foreach(json_object_get(old, "layers"), i, layer)
     {
-        if (find(new, text_of(layer, "id")) != NULL) continue;
+        if (!whole || find(new, text_of(layer, "id")) != NULL) continue;
         judge(layer, NULL, old_name, new_name, &pair);
         take(&pair, &sums, list);
     }
     const double mean = sums.both == 0 ? NAN : exp(sums.logarithms / sums.both);
     if (table_wanted() && !options.quiet) {
-        printf("%d layers in both", sums.both);
-        if (sums.both > 0) printf("; geometric mean of old / new time %.3f", mean);
-        printf("\n");
+        char text[60] = "";
+        if (sums.both > 0)
+            snprintf(text, sizeof text, "; geometric mean of old / new time %.3f", mean);
+        print_line("%d layers in both%s", sums.both, text);
         print_list("faster", FASTER, sums.faster, list);
         print_list("slower", SLOWER, sums.slower, list);
     }
@@ -272,6 +277,24 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
                      "new", origin_json(new, new_name), "layers", list, "layers_in_both", sums.both,
                      "geomean_ratio", real_or_null(mean), "faster", sums.faster, "slower",
                      sums.slower);
+}
+
+enum exit_code compare_open(json_t **old)
+{
+    *old = NULL;
+    if (options.compare != NULL) return report_read("--compare", options.compare, old);
+    return options.fail ? wrong_request("--fail is given, but without --compare there is nothing "
+                                        "to compare with")
+                        : EXIT_DONE;
+}
+
+json_t *compare_with(const json_t *old, json_t *report)
+{
+    if (old == NULL || report == NULL) return NULL;
+    if (table_wanted()) print_line("compared with %s:", options.compare);
+    json_t *comparison = report_compare(old, options.compare, report, "this run", false);
+    json_object_set(report, "comparison", comparison);
+    return comparison;
 }
 
 enum exit_code command_compare(int argc, const char **argv)
@@ -288,8 +311,8 @@ enum exit_code command_compare(int argc, const char **argv)
             "compare needs two reports of tconv-cl bench --json: OLD.json NEW.json");
     if ((code = report_read("report", old_name, &old)) == EXIT_DONE &&
         (code = report_read("report", new_name, &new)) == EXIT_DONE) {
-        json_t *comparison = report_compare(old, old_name, new, new_name);
-        const enum exit_code verdict = judged(comparison);
+        json_t *comparison = report_compare(old, old_name, new, new_name, true);
+        const enum exit_code verdict = compare_verdict(comparison);
         if (options.json != NULL)
             code = write_json(comparison);
         else

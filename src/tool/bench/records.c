@@ -115,8 +115,8 @@ static void print_records(const struct records *r, const char *folder)
         print_wrapped(text, COLUMN);
     }
     if (!options.quiet)
-        printf("%zu results are stored%s%s\n", used, folder == NULL ? "" : " in ",
-               folder == NULL ? "" : folder);
+        print_line("%zu results are stored%s%s", used, folder == NULL ? "" : " in ",
+                   folder == NULL ? "" : folder);
 }
 
 enum exit_code list_records(void)
@@ -145,7 +145,7 @@ enum exit_code list_records(void)
             if (records.list[i].state != TCONV_RECORD_USED)
                 notice("%s: skipped: %s", records.list[i].file, reason(&records.list[i]));
         if (table_wanted()) {
-            printf("device %d: %s (%s)\n", number, info->name, info->platform);
+            print_device(number, info);
             print_records(&records, folder);
         }
         if (options.json != NULL)

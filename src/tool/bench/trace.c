@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --trace: turns events of tconv_cl/trace.h into Chrome's trace format. The bench calls the
+/* --trace: turns events of tconv_cl/trace.h into Chrome's trace format. bench and check call the
  * library in one thread, so there is no lock. */
 #include "tool/bench/trace.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --trace: what the library and the device did when, in Chrome's trace format, which
- * chrome://tracing and Perfetto show. Without the option these functions do nothing. */
+/* --trace of bench and check: what the library and the device did when, in Chrome's trace format,
+ * which chrome://tracing and Perfetto show. Without the option these functions do nothing. */
 #ifndef TCONV_TOOL_TRACE_H
 #define TCONV_TOOL_TRACE_H
 

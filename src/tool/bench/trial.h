@@ -14,6 +14,10 @@ enum { TILE_TEXT = 240 }; /* bytes that suffice for what tconv_plan_tile writes 
 /* A text about a plan, from malloc. NULL if it is empty or memory is missing. */
 char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t));
 
+/* Says in JSON what a max_error is a fraction of. */
+#define MAX_ERROR_IS                                                                               \
+    "the largest error against the f64 reference, as a fraction of error_bound: above 1 is wrong"
+
 struct trial {
     tconv_session *session;
     const tconv_problem *problem;

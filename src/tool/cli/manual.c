@@ -74,6 +74,10 @@ void print_manual(const char *command, const char *synopsis, const struct poptOp
     print_roff(synopsis);
     printf("\n.SH OPTIONS\n");
     print_options(table);
+    if (note_of(command)[0] == '\0') return;
+    printf(".SH NOTES\n");
+    print_roff(note_of(command));
+    printf("\n");
 }
 
 void visit_option_names(const struct poptOption *table, void (*visit)(const char *name, void *),

@@ -93,14 +93,45 @@ void print_column(const char *text, int width)
     for (; shown < width; shown++) putchar(' ');
 }
 
+enum { WIDTH = 100 /* of tables */ };
+
+/* The columns of the terminal behind a stream: COLUMNS, else what the terminal says, else those of
+ * tables. 0 if it is not a terminal. */
+static int columns_of(FILE *stream)
+{
+    enum { FEWEST = 40 };
+    if (!system_is_terminal(stream)) return 0;
+    const char *const given = getenv("COLUMNS");
+    int columns = given == NULL ? 0 : atoi(given);
+    if (columns <= 0) columns = system_columns(stream);
+    if (columns <= 0) return WIDTH;
+    return columns < FEWEST ? FEWEST : columns;
+}
+
+static bool is_narrow(void)
+{
+    const int columns = columns_of(stdout);
+    return columns > 0 && columns < WIDTH;
+}
+
+int next_part(int column)
+{
+    enum { INDENT = 5 }; /* below what follows the id */
+    if (!is_narrow()) {
+        putchar(' ');
+        return column;
+    }
+    printf("\n%*s", INDENT, "");
+    return INDENT;
+}
+
 void print_wrapped(const char *text, int column)
 {
-    enum { WIDTH = 100 };
-    const bool wraps = system_is_terminal(stdout);
+    const int columns = columns_of(stdout), width = columns < WIDTH ? columns : WIDTH;
     for (int at = column; *text != '\0';) {
         const int blanks = (int)strspn(text, " ");
         const int word = (int)strcspn(text + blanks, " ");
-        if (wraps && at > column && at + blanks + word > WIDTH) {
+        if (columns > 0 && at > column && at + blanks + word > width) {
             printf("\n%*s", column, "");
             at = column;
         } else {
@@ -114,21 +145,40 @@ void print_wrapped(const char *text, int column)
     putchar('\n');
 }
 
+void print_line(const char *format, ...)
+{
+    char text[1000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    print_wrapped(text, 0);
+}
+
+void print_device(int number, const tconv_device_info *device)
+{
+    print_line("device %d: %s (%s)", number, device->name, device->platform);
+}
+
 void progress(int done, int total, const char *what)
 {
     static int shown; /* characters on the line */
-    enum { WIDTH = 30 };
-    if (options.quiet || !system_is_terminal(stderr) || (total == 0 && shown == 0)) return;
+    enum { BAR = 30, NARROW_BAR = 10, TEXT = 40 };
+    const int columns = columns_of(stderr);
+    if (options.quiet || columns == 0 || (total == 0 && shown == 0)) return;
     if (total == 0) {
         fprintf(stderr, "\r%*s\r", shown, "");
         shown = 0;
         return;
     }
-    char bar[WIDTH + 1];
-    const int full = WIDTH * done / total;
-    for (int i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
-    bar[WIDTH] = '\0';
-    const int length = fprintf(stderr, "\r[%s] %d/%d %-40.40s", bar, done, total, what);
+    char line[BAR + 40] = "[";
+    const int bar = columns < WIDTH ? NARROW_BAR : BAR, full = bar * done / total;
+    for (int i = 0; i < bar; i++) line[1 + i] = i < full ? '#' : '.';
+    const int front =
+        1 + bar + snprintf(line + 1 + bar, sizeof line - 1 - (size_t)bar, "] %d/%d ", done, total);
+    /* A line that reached the last column could not be written anew. */
+    const int room = columns - 1 - front, text = room < TEXT ? room : TEXT;
+    const int length = fprintf(stderr, "\r%s%-*.*s", line, text, text, what) - 1;
     shown = length > shown ? length : shown;
     fflush(stderr);
 }

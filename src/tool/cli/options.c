@@ -31,6 +31,7 @@ TABLE(suite_table, SUITE_OPTIONS)
 TABLE(model_table, MODEL_OPTIONS)
 TABLE(file_table, FILE_OPTIONS)
 TABLE(bench_table, BENCH_OPTIONS)
+TABLE(trace_table, TRACE_OPTIONS)
 TABLE(compare_table, COMPARE_OPTIONS)
 TABLE(tune_table, TUNE_OPTIONS)
 const struct poptOption refused_table[] = {DEVICE_OPTIONS(HIDDEN_ENTRY) POPT_TABLEEND};
@@ -212,6 +213,23 @@ static enum exit_code check_results(void)
     return code;
 }
 
+const char *note_of(const char *command)
+{
+    static const char *const with_errors[] = {"tconv-cl bench", "tconv-cl check"};
+    for (size_t i = 0; i < sizeof with_errors / sizeof *with_errors; i++)
+        if (strcmp(command, with_errors[i]) == 0)
+            return "max error is the largest error against the f64 reference, as a fraction of\n"
+                   "the bound of rounding errors at that place (in JSON max_error, of\n"
+                   "error_bound): above 1 the result is wrong.";
+    return "";
+}
+
+static void print_help(poptContext context, const char *command)
+{
+    poptPrintHelp(context, stdout, 0);
+    if (note_of(command)[0] != '\0') printf("\n%s\n", note_of(command));
+}
+
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave)
 {
@@ -238,7 +256,7 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
     tconv_epilogue epilogue;
     const int result = poptGetNextOpt(context);
     if (result == HELP)
-        poptPrintHelp(context, stdout, 0);
+        print_help(context, argv[0]);
     else if (result == USAGE)
         poptPrintUsage(context, stdout, 0);
     else if (result == VERSION)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl check: runs every algorithm on a problem, and compares each with the f64 oracle. */
 #include "tool/bench/layers.h"
+#include "tool/bench/roofline.h"
+#include "tool/bench/trace.h"
 #include "tool/bench/trial.h"
 
 #include <math.h>
@@ -18,6 +20,7 @@ static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
      "with tensors of random numbers, or a model's filter:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)trace_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
@@ -193,19 +196,20 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
         progress(0, 0, "");
         printf("%-4s ", e->id);
         print_column(e->layer, 24);
-        printf(" %-16s %-8s ", algorithm, verdict);
+        printf(" %-16s %-8s", algorithm, verdict);
         char text[100];
         snprintf(text, sizeof text, "max error %.2g of its bound, %zu outputs", t->max_error,
                  t->compared);
-        print_wrapped(t->error[0] != '\0' ? t->error : text, 56);
+        print_wrapped(t->error[0] != '\0' ? t->error : text, next_part(56));
         fflush(stdout);
     }
     json_array_append_new(
         tally->results,
-        json_pack("{s:o, s:o, s:s, s:s, s:o, s:I, s:o}", "id", text_json(e->id), "layer",
+        json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:o}", "id", text_json(e->id), "layer",
                   text_json(e->layer), "algorithm", algorithm, "verdict", verdict, "max_error",
-                  compared ? json_real(t->max_error) : json_null(), "compared",
-                  (json_int_t)t->compared, "error",
+                  compared ? json_real(t->max_error) : json_null(), "error_bound",
+                  compared && isfinite(t->error_bound) ? json_real(t->error_bound) : json_null(),
+                  "compared", (json_int_t)t->compared, "error",
                   t->error[0] == '\0' || t->empty ? json_null() : text_json(t->error)));
 }
 
@@ -280,18 +284,24 @@ static enum exit_code check(const struct work *work)
     enum exit_code code = EXIT_DONE;
     watch_interrupts();
     for (size_t i = 0; i < suite->count && !interrupted(); i++) {
-        progress((int)i, (int)suite->count, suite->entries[i].layer);
-        check_entry(work->session, &suite->entries[i], &tally);
+        const struct entry *entry = &suite->entries[i];
+        const double begin = now();
+        progress((int)i, (int)suite->count, entry->layer);
+        check_entry(work->session, entry, &tally);
+        trace_layer(entry->id, entry->layer, begin);
     }
     progress(0, 0, "");
     if (table_wanted() && !options.quiet)
         printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed,
                tally.failures.count, tally.refused);
     if (options.json != NULL)
-        code = write_json(json_pack("{s:i, s:i, s:i, s:O, s:b}", "passed", tally.passed, "failed",
-                                    tally.failures.count, "refused", tally.refused, "results",
-                                    tally.results, "interrupted", interrupted()));
+        code = write_json(json_pack("{s:s, s:i, s:i, s:i, s:O, s:b}", "max_error_is", MAX_ERROR_IS,
+                                    "passed", tally.passed, "failed", tally.failures.count,
+                                    "refused", tally.refused, "results", tally.results,
+                                    "interrupted", interrupted()));
     json_decref(tally.results);
+    const enum exit_code traced = trace_write();
+    if (code == EXIT_DONE) code = traced;
     if (code != EXIT_DONE) return code;
     char so_far[60];
     snprintf(so_far, sizeof so_far, "%d comparisons passed", tally.passed);
@@ -308,7 +318,10 @@ enum exit_code command_check(int argc, const char **argv)
         argc, argv, &leave);
     if (leave) return code;
     struct work work;
-    if ((code = work_open(&work, built_in_checks)) == EXIT_DONE) code = check(&work);
+    if ((code = work_open(&work, built_in_checks)) == EXIT_DONE &&
+        (code = trace_begin(work.session)) == EXIT_DONE)
+        code = check(&work);
+    trace_end();
     work_close(&work);
     return code;
 }

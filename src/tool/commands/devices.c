@@ -93,7 +93,7 @@ void describe_device(const tconv_device_info *d, void (*tell)(const char *line))
     tell(line);
 }
 
-static void print_line(const char *line)
+static void print_fact(const char *line)
 {
     enum { INDENT = 5 };
     printf("%*s", INDENT, "");
@@ -122,7 +122,7 @@ enum exit_code command_devices(int argc, const char **argv)
         }
         if (options.json == NULL) {
             printf("%d%s %s\n", i, i == preferred ? "*" : " ", info.name);
-            describe_device(&info, print_line);
+            describe_device(&info, print_fact);
         }
         json_array_append_new(list, device_json(i, &info));
     }

@@ -51,6 +51,8 @@ static enum exit_code check_options(void)
     if (strcmp(options.output, "-") == 0 && system_is_terminal(stdout))
         return wrong_request(
             "--output is -, but stdout is a terminal: send it to a file or a pipe");
+    if (system_names_terminal(options.output))
+        return wrong_request("--output %s is a terminal: name a file or a pipe", options.output);
     return EXIT_DONE;
 }
 

@@ -28,6 +28,7 @@ static const struct poptOption table[] = {
 };
 
 enum { MOST_BUDGET = 1000000 };
+enum { FIGURES = 51 }; /* the column of a row's figures */
 
 /* The result of a layer. */
 struct tuned {
@@ -139,11 +140,13 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
     printf("%-4s ", entry->id);
     print_column(entry->layer, 28);
     if (t->error[0] != '\0') {
-        putchar(' ');
-        print_wrapped(t->error, 34);
-    } else
-        printf(" %-16s %10d %9.4g %9.4g %6.2f\n", t->algorithm, (int)t->choice.candidates,
-               t->choice.model_ms, t->choice.best_ms, gain(t));
+        print_wrapped(t->error, next_part(34));
+    } else {
+        printf(" %-16s", t->algorithm);
+        next_part(FIGURES);
+        printf("%10d %9.4g %9.4g %6.2f\n", (int)t->choice.candidates, t->choice.model_ms,
+               t->choice.best_ms, gain(t));
+    }
     fflush(stdout);
 }
 
@@ -165,8 +168,8 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
         }
     }
     if (table_wanted() && !options.quiet)
-        printf("%d of %zu layers timed; geometric mean of gain %.3f\n", timed, suite->count,
-               timed == 0 ? 1 : exp(logarithms / timed));
+        print_line("%d of %zu layers timed; geometric mean of gain %.3f", timed, suite->count,
+                   timed == 0 ? 1 : exp(logarithms / timed));
     char so_far[80], what[40];
     snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are %s", timed, suite->count,
              folder == NULL ? "known, and nothing is stored" : "stored");
@@ -187,9 +190,10 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
                "TCONV_CL_CACHE_DIR)");
     watch_interrupts();
     if (table_wanted()) {
-        printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
-        printf("%-4s %-28s %-16s %10s %9s %9s %6s\n", "id", "layer", "fastest", "candidates",
-               "ms model", "ms best", "gain");
+        print_device(work->number, d);
+        printf("%-4s %-28s %-16s", "id", "layer", "fastest");
+        next_part(FIGURES);
+        printf("%10s %9s %9s %6s\n", "candidates", "ms model", "ms best", "gain");
     }
     json_t *layers = json_array();
     for (size_t i = 0; i < suite->count; i++) {

@@ -71,11 +71,16 @@ static char *lines_of(tconv_device *device)
 
 static void print_table(const struct measurement *m)
 {
-    printf("%-12s %10s %10s  %s\n", "field", "before", "measured", "unit: meaning");
+    enum { MEANING = 35 }; /* the column of units, behind a blank of their own */
+    printf("%-12s %10s %10s", "field", "before", "measured");
+    print_wrapped(" unit: meaning", next_part(MEANING));
     for (int i = 0; i < m->count; i++) {
+        char text[300];
         const char *unit = strchr(line_of(m->lines, m->list[i].name), ' ');
-        printf("%-12s %10.5g %10.5g %.*s\n", m->list[i].name, m->list[i].before, m->list[i].value,
-               unit == NULL ? 0 : (int)strcspn(unit, "\n"), unit == NULL ? "" : unit);
+        printf("%-12s %10.5g %10.5g", m->list[i].name, m->list[i].before, m->list[i].value);
+        snprintf(text, sizeof text, "%.*s", unit == NULL ? 0 : (int)strcspn(unit, "\n"),
+                 unit == NULL ? "" : unit);
+        print_wrapped(text, next_part(MEANING));
     }
 }
 
@@ -117,7 +122,7 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
         tconv_text_add(&text, "%s%s=%.6g", i == 0 ? "" : " ", m->list[i].name, m->list[i].value);
     if (tconv_device_set_machine(device, fields, &error) != TCONV_OK) return failed_call(&error);
     if (table_wanted()) {
-        printf("device %d: %s (%s)\n", number, info->name, info->platform);
+        print_device(number, info);
         print_table(m);
     }
     if (folder != NULL) notice("stored in %s; --fields \"\" forgets it", folder);

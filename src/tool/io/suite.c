@@ -9,6 +9,7 @@
 #include <csv.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,17 @@ void suite_channels_last(tconv_problem *p)
     const int64_t channels = p->data.dim[1];
     memmove(p->data.dim + 1, p->data.dim + 2, (size_t)axes * sizeof *p->data.dim);
     p->data.dim[axes + 1] = channels;
+}
+
+void entry_set_error(struct entry *entry, const char *format, ...)
+{
+    if (entry->error != NULL) return;
+    char text[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    entry->error = strdup(text);
 }
 
 void suite_free(struct suite *suite)

@@ -31,6 +31,9 @@ enum exit_code suite_select(struct suite *suite, const char *ids);
 /* Adds an entry with copies of the texts; NULL if memory is missing. */
 struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
 
+/* Says why an entry's layer cannot be run. The first reason counts. */
+void entry_set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(2, 3);
+
 /* Changes a layer of NCX data to the same layer of NXC data, in the oneAPI form. The filter stays
  * as it is. */
 void suite_channels_last(tconv_problem *problem);

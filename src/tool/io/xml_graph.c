@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */ };
 
@@ -196,6 +197,33 @@ static void on_doctype(void *state, const char *name, const char *system_id, con
     stop(state, "it has a document type declaration, which models do not have");
 }
 
+/* True for files of other formats that OpenVINO converts to IR: that also resolves the shapes
+ * between their layers, which these files need not hold. */
+static bool is_convertible(const char *path)
+{
+    static const char *const endings[] = {".onnx", ".tflite", ".pb", ".pdmodel"};
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t size = strlen(endings[i]);
+        if (length >= size && strcasecmp(path + length - size, endings[i]) == 0) return true;
+    }
+    return false;
+}
+
+static enum exit_code not_a_model(const char *path, const struct reader *r)
+{
+    if (is_convertible(path))
+        return wrong_request(
+            "--model %s is not OpenVINO IR: convert it with `pip install openvino` "
+            "and `ovc %s --compress_to_fp16=False`, and give the .xml that this "
+            "writes",
+            path, path);
+    return failed_work("--model %s is not a model: line %lu: %s", path,
+                       (unsigned long)XML_GetCurrentLineNumber(r->parser),
+                       r->mistake != NULL ? r->mistake
+                                          : XML_ErrorString(XML_GetErrorCode(r->parser)));
+}
+
 static enum exit_code parse(const char *path, FILE *file, struct reader *r)
 {
     for (bool last = false; !last;) {
@@ -206,10 +234,7 @@ static enum exit_code parse(const char *path, FILE *file, struct reader *r)
             return failed_work("--model %s cannot be read: %s", path, strerror(errno));
         last = got == 0;
         if (XML_ParseBuffer(r->parser, (int)got, last) != XML_STATUS_OK)
-            return failed_work("--model %s is not a model: line %lu: %s", path,
-                               (unsigned long)XML_GetCurrentLineNumber(r->parser),
-                               r->mistake != NULL ? r->mistake
-                                                  : XML_ErrorString(XML_GetErrorCode(r->parser)));
+            return not_a_model(path, r);
     }
     return EXIT_DONE;
 }
@@ -263,10 +288,35 @@ const char *graph_attribute_of(const struct graph_layer *layer, const char *name
     return NULL;
 }
 
+bool graph_read_list(const char *text, int64_t *numbers, int most, int *count)
+{
+    *count = 0;
+    if (text == NULL) return true;
+    for (const char *at = text + strspn(text, " "); *at != '\0';) {
+        char *end;
+        errno = 0;
+        const long long number = strtoll(at, &end, 10);
+        if (end == at || errno == ERANGE || *count == most) return false;
+        numbers[(*count)++] = number;
+        at = end + strspn(end, " ");
+        if (*at == '\0') return true;
+        if (*at != ',') return false;
+        at += 1 + strspn(at + 1, " ");
+    }
+    return true;
+}
+
 const struct graph_port *graph_input(const struct graph_layer *layer, int64_t id)
 {
     for (size_t i = 0; i < layer->port_count; i++)
         if (!layer->ports[i].output && layer->ports[i].id == id) return &layer->ports[i];
+    return NULL;
+}
+
+const struct graph_port *graph_output(const struct graph_layer *layer)
+{
+    for (size_t i = 0; i < layer->port_count; i++)
+        if (layer->ports[i].output) return &layer->ports[i];
     return NULL;
 }
 

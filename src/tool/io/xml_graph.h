@@ -44,8 +44,15 @@ void graph_free(struct graph *graph);
 /* An attribute's value; NULL if it is absent. */
 const char *graph_attribute_of(const struct graph_layer *layer, const char *name);
 
+/* Reads the numbers of an attribute, "2, 2"; "" and NULL are none. False if it is no list of up to
+ * `most` numbers. */
+bool graph_read_list(const char *text, int64_t *numbers, int most, int *count);
+
 /* The input port with that number, or NULL. */
 const struct graph_port *graph_input(const struct graph_layer *layer, int64_t id);
+
+/* The first output port, or NULL. */
+const struct graph_port *graph_output(const struct graph_layer *layer);
 
 /* The layer whose output feeds that input port, or NULL. */
 const struct graph_layer *graph_producer(const struct graph *graph, const struct graph_layer *layer,

@@ -15,6 +15,13 @@
 char **system_begin(int *argc, char **argv);
 
 bool system_is_terminal(FILE *stream);
+
+/* The columns of the terminal behind a stream; 0 if it does not tell them. */
+int system_columns(FILE *stream);
+
+/* True if a path names a terminal, as /dev/tty does. */
+bool system_names_terminal(const char *path);
+
 int system_processors(void);
 
 /* Name and version of the operating system, and the kind of processor, for people; parts that the

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -27,6 +28,23 @@ char **system_begin(int *argc, char **argv)
 bool system_is_terminal(FILE *stream)
 {
     return isatty(fileno(stream)) == 1;
+}
+
+int system_columns(FILE *stream)
+{
+    struct winsize size;
+    return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool system_names_terminal(const char *path)
+{
+    struct stat status;
+    /* Opening a pipe would wait for its reader; a terminal is a character device. */
+    if (stat(path, &status) != 0 || !S_ISCHR(status.st_mode)) return false;
+    const int file = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK);
+    const bool terminal = file >= 0 && isatty(file) == 1;
+    if (file >= 0) close(file);
+    return terminal;
 }
 
 int system_processors(void)

@@ -81,6 +81,24 @@ bool system_is_terminal(FILE *stream)
     return _isatty(_fileno(stream)) != 0;
 }
 
+int system_columns(FILE *stream)
+{
+    CONSOLE_SCREEN_BUFFER_INFO info;
+    HANDLE console = (HANDLE)_get_osfhandle(_fileno(stream));
+    return GetConsoleScreenBufferInfo(console, &info) ? info.srWindow.Right - info.srWindow.Left + 1
+                                                      : 0;
+}
+
+bool system_names_terminal(const char *path)
+{
+    FILE *file = system_kind(path) == SYSTEM_OTHER ? tconv_os_fopen(path, "r+b") : NULL;
+    DWORD mode; /* NUL is a character device, too, but has none */
+    const bool terminal = file != NULL &&
+                          GetConsoleMode((HANDLE)_get_osfhandle(_fileno(file)), &mode);
+    if (file != NULL) fclose(file);
+    return terminal;
+}
+
 int system_processors(void)
 {
     SYSTEM_INFO info;
