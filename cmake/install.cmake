@@ -19,8 +19,15 @@ if(TCONV_BUILD_PYTHON)
         TARGETS tconv_cl
         LIBRARY DESTINATION tconv_cl COMPONENT python
         RUNTIME DESTINATION tconv_cl COMPONENT python) # a DLL
-endif()
-if(TARGET tconv-cl)
+    if(TARGET tconv-cl AND SKBUILD) # scikit-build-core names the folders of the wheel
+        install(TARGETS tconv-cl RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT python)
+        if(TCONV_LICENSES)
+            file(GLOB licenses "${TCONV_LICENSES}/*")
+            install(FILES ${licenses} DESTINATION "${SKBUILD_METADATA_DIR}/licenses"
+                    COMPONENT python)
+        endif()
+    endif()
+elseif(TARGET tconv-cl)
     set_target_properties(tconv-cl PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
     install(TARGETS tconv-cl)
     if(TARGET tconv_manual)
