@@ -19,8 +19,15 @@ if(TCONV_BUILD_PYTHON)
         TARGETS tconv_cl
         LIBRARY DESTINATION tconv_cl COMPONENT python
         RUNTIME DESTINATION tconv_cl COMPONENT python) # a DLL
-endif()
-if(TARGET tconv-cl)
+    if(TARGET tconv-cl AND SKBUILD) # scikit-build-core names the folders of the wheel
+        install(TARGETS tconv-cl RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT python)
+        if(TCONV_LICENSES)
+            file(GLOB licenses "${TCONV_LICENSES}/*")
+            install(FILES ${licenses} DESTINATION "${SKBUILD_METADATA_DIR}/licenses"
+                    COMPONENT python)
+        endif()
+    endif()
+elseif(TARGET tconv-cl)
     set_target_properties(tconv-cl PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
     install(TARGETS tconv-cl)
     if(TARGET tconv_manual)
@@ -56,6 +63,16 @@ install(
 set(TCONV_PC_REQUIRES OpenCL)
 if(TCONV_OPENCL_AT_RUN_TIME)
     set(TCONV_PC_REQUIRES "")
+endif()
+# What a static library leaves to the program: as the sources call them, threads and dlopen.
+set(TCONV_PC_LIBS_PRIVATE "")
+if(UNIX AND NOT APPLE)
+    list(TRANSFORM CMAKE_DL_LIBS PREPEND " -l" OUTPUT_VARIABLE libraries)
+    set(TCONV_PC_LIBS_PRIVATE "-pthread${libraries}")
+endif()
+set(TCONV_PC_CFLAGS "")
+if(WIN32 AND library_type STREQUAL STATIC_LIBRARY)
+    set(TCONV_PC_CFLAGS " -DTCONV_STATIC")
 endif()
 file(RELATIVE_PATH TCONV_PC_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 configure_file(cmake/tconv_cl.pc.in ${CMAKE_CURRENT_BINARY_DIR}/tconv_cl.pc @ONLY)

@@ -21,7 +21,15 @@ sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;/^```$/,$d' >"$work/rea
 [ -s "$work/readme.c" ] || { echo "the README has no C example"; exit 1; }
 [ "$(wc -l <"$work/readme.c")" -le 40 ] || { echo "the README's example is long"; exit 1; }
 libs=$(dirname "$(find "$work/prefix" -name 'tconv_cl.pc')")
-flags=$(PKG_CONFIG_PATH="$libs" pkg-config --cflags --libs tconv_cl)
+export PKG_CONFIG_PATH="$libs"
+# Whoever links the static library also links what it calls; the shared one brings that along.
+static=$(pkg-config --static --libs tconv_cl)
+for flag in -pthread -ldl -lOpenCL; do
+    case " $static " in *" $flag "*) ;; *) echo "pkg-config --static lacks $flag: $static"; exit 1 ;; esac
+done
+case $(pkg-config --libs tconv_cl) in *pthread* | *-ldl*) echo "pkg-config links what only the static library needs"; exit 1 ;; esac
+flags=$(pkg-config --cflags --libs tconv_cl)
+[ -e "$libs/../libtconv_cl.so" ] || flags="$(pkg-config --cflags tconv_cl) $static"
 "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$work/readme.c" -o "$work/readme" $flags -Wl,-rpath,"$(dirname "$libs")"
 "$work/readme"
 for page in host_arrays own_queue slices; do
@@ -32,7 +40,7 @@ done
 version=$(sed -n 's/^#define TCONV_VERSION_STRING "\(.*\)"/\1/p' "$work/prefix/include/tconv_cl/version.h")
 same() { [ "$2" = "$3" ] || { echo "$1 is $2, and should be $3"; exit 1; }; }
 same "the tool's version" "$("$work/prefix/bin/tconv-cl" --version)" "tconv-cl $version"
-same "the version of pkg-config" "$(PKG_CONFIG_PATH="$libs" pkg-config --modversion tconv_cl)" "$version"
+same "the version of pkg-config" "$(pkg-config --modversion tconv_cl)" "$version"
 mkdir "$work/exact"
 cat >"$work/exact/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)

@@ -17,59 +17,8 @@ sh scripts/packages.sh cmake make pkg-config opencl-c-headers libxxhash-dev
 libraries="ocl-icd-opencl-dev ocl-icd-libopencl1 libjansson-dev libjansson4 libexpat1-dev libexpat1 libpopt-dev libpopt0 libcsv-dev libcsv3
     libcmocka-dev libcmocka0" # as Debian's packages
 mkdir -p "$work"
+sysroot=$work/sysroot
 . scripts/cross_tools.sh
-
-# Libraries from Debian's source packages, static, into $work/sysroot.
-libraries_from_source() {
-    [ ! -e "$work/sysroot/complete" ] || return 0
-    sh scripts/packages.sh dpkg-dev
-    sources=$PWD/build/cross/sources
-    mkdir -p "$sources/parts" "$sources/lists/partial" "$sources/archives/partial" "$work/sysroot/include"
-    if [ ! -e "$sources/complete" ]; then
-        echo "downloading the sources of libraries"
-        for list in /etc/apt/sources.list.d/*.sources; do
-            [ ! -e "$list" ] || sed 's/^Types: *deb *$/Types: deb-src/' "$list" >"$sources/parts/$(basename "$list")"
-        done
-        for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-            [ ! -e "$list" ] || sed 's/^deb /deb-src /' "$list" >"$sources/parts/$(basename "$list")"
-        done
-        (
-            cd "$sources"
-            set -- -qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$sources/parts" \
-                -o Dir::State::Lists="$sources/lists" -o Dir::Cache="$sources"
-            apt-get "$@" update || echo "some package lists could not be read; trying with the others" >&2
-            # Where a mirror lacks the sources of an update, those of the release.
-            for package in jansson expat popt libcsv cmocka; do
-                apt-get "$@" source "$package" >source.log 2>&1 || apt-get "$@" source "$package/bookworm" >source.log 2>&1 ||
-                    { cat source.log; exit 1; }
-            done
-        )
-        touch "$sources/complete"
-    fi
-    cp -r /usr/include/CL /usr/include/xxhash.h "$work/sysroot/include/"
-    build_library jansson "$sources"/jansson-*/ -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
-    build_library expat "$sources"/expat-*/expat/ -DEXPAT_BUILD_TOOLS=OFF -DEXPAT_BUILD_EXAMPLES=OFF -DEXPAT_BUILD_TESTS=OFF \
-        -DEXPAT_SHARED_LIBS=OFF -DEXPAT_DTD=OFF -DCMAKE_C_FLAGS=-DXML_DTD=1 # Debian's patches want a value, which CMake gives none
-    build_library cmocka "$sources"/cmocka-*/ -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
-    cp "$(find "$work/cmocka" -name 'libcmocka-static.a')" "$work/sysroot/lib/libcmocka.a"
-    rm -f "$work"/sysroot/lib/libcmocka*.dll.a "$work"/sysroot/lib/libcmocka*.dylib
-    build_library others cmake/libraries -DPOPT="$(echo "$sources"/popt-*/)" -DCSV="$(echo "$sources"/libcsv-*/)"
-    touch "$work/sysroot/complete"
-}
-
-# usage: build_library NAME FOLDER OPTION...
-build_library() {
-    name=$1
-    folder=$2
-    shift 2
-    echo "building $name"
-    {
-        cmake -S "$folder" -B "$work/$name" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
-            -DCMAKE_INSTALL_PREFIX="$work/sysroot" -DCMAKE_INSTALL_LIBDIR=lib -Wno-dev "$@" &&
-            cmake --build "$work/$name" --parallel "$jobs" &&
-            cmake --install "$work/$name"
-    } >"$work/$name.log" 2>&1 || { tail -n 50 "$work/$name.log"; exit 1; }
-}
 
 # usage: build FOLDER OPTION...
 build() {
@@ -129,18 +78,19 @@ set(ENV{PKG_CONFIG_LIBDIR} "${libraries}/pkgconfig")
 set(ENV{PKG_CONFIG_SYSROOT_DIR} "${CMAKE_CURRENT_LIST_DIR}/sysroot")
 END
     build "$work/build"
-    # Left out: fuzz.problem, which is not built, because it needs integers of 128 bits; host.subproject, which builds the library once
+    # Left out: fuzz.problem, which is not built, because it needs integers of 128 bits; host.subproject and host.packages, which run CMake once
     # more, without the toolchain file.
-    tests "$work/build" host --exclude-regex 'host\.subproject'
+    tests "$work/build" host --exclude-regex 'host\.(subproject|packages)'
 }
 
 windows() {
     sh scripts/packages.sh ocl-icd-libopencl1 pocl-opencl-icd
+    sysroot=$PWD/build/cross/libraries/windows # as in wheels.sh
     mingw_toolchain <<END
 set(CMAKE_CROSSCOMPILING_EMULATOR "$work/bin/wine")
-set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END
-    libraries_from_source
+    tool_libraries
+    test_library
     start_wine
     command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
     build "$work/build" -DBUILD_SHARED_LIBS=OFF
@@ -162,19 +112,20 @@ microsoft_headers() {
         for language in "c -std=c11" "c++ -std=c++14"; do
             echo "#include \"tconv_cl/$(basename "$header")\"" |
                 clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.30 -ffreestanding -fsyntax-only -Wall -Wextra -Werror \
-                    -DCL_TARGET_OPENCL_VERSION=120 -Iinclude -isystem "$work/sysroot/include" -x $language -
+                    -DCL_TARGET_OPENCL_VERSION=120 -Iinclude -isystem "$sysroot/include" -x $language -
         done
     done
 }
 
 macos() {
     zig_commands aarch64-macos.11.0
+    sysroot=$PWD/build/cross/libraries/macos # as in wheels.sh
     zig_toolchain Darwin arm64 <<END
 set(CMAKE_INSTALL_NAME_TOOL "$work/bin/install_name_tool")
-set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END
     command_file install_name_tool "exit 0" # nothing is installed from here
-    libraries_from_source
+    tool_libraries
+    test_library
     build "$work/build"
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What scripts that compile for other systems share; they read this file. $work: the folder of the target.
+# What scripts that compile for other systems share; they read this file. $work: the folder of the target; $sysroot: that of its
+# libraries; $jobs: how many compilers may run.
 zig_version=0.13.0
 
 # A command that later steps call. usage: command_file NAME LINE
@@ -27,8 +28,9 @@ zig_commands() {
 
 # What CMake is told of the target: the same lines for all, then those of one.
 toolchain() {
-    cat >"$work/toolchain.cmake" <<'END_OF_FILE'
-set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}/sysroot/usr;${CMAKE_CURRENT_LIST_DIR}/sysroot")
+    cat >"$work/toolchain.cmake" <<END_OF_FILE
+set(CMAKE_FIND_ROOT_PATH "$sysroot/usr;$sysroot")
+set(ENV{PKG_CONFIG_LIBDIR} "$sysroot/lib/pkgconfig")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
@@ -108,4 +110,74 @@ foreign_packages() {
         ln -sf "$(realpath --relative-to="$(dirname "$link")" -s "$target")" "$link"
     done
     touch "$work/sysroot/complete"
+}
+
+# The sources of libraries, as Debian 12 has patched them, in $sources/NAME.
+download_sources() {
+    sources=$PWD/build/cross/sources
+    [ ! -e "$sources/complete" ] || return 0
+    sh scripts/packages.sh dpkg-dev
+    rm -rf "$sources"
+    mkdir -p "$sources/parts" "$sources/lists/partial" "$sources/archives/partial"
+    echo "downloading the sources of libraries"
+    for list in /etc/apt/sources.list.d/*.sources; do
+        [ ! -e "$list" ] || sed 's/^Types: *deb *$/Types: deb-src/' "$list" >"$sources/parts/$(basename "$list")"
+    done
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ ! -e "$list" ] || sed 's/^deb /deb-src /' "$list" >"$sources/parts/$(basename "$list")"
+    done
+    (
+        cd "$sources"
+        set -- -qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$sources/parts" \
+            -o Dir::State::Lists="$sources/lists" -o Dir::Cache="$sources"
+        apt-get "$@" update || echo "some package lists could not be read; trying with the others" >&2
+        # Where a mirror lacks the sources of an update, those of the release.
+        for package in jansson expat popt libcsv cmocka; do
+            apt-get "$@" source "$package" >source.log 2>&1 || apt-get "$@" source "$package/bookworm" >source.log 2>&1 ||
+                { cat source.log; exit 1; }
+            mv "$package"-*/ "$package"
+        done
+    )
+    touch "$sources/complete"
+}
+
+# The libraries of the tool, static, for the target of $work/toolchain.cmake, and their licences in $sysroot/licenses.
+tool_libraries() {
+    [ ! -e "$sysroot/tool" ] || return 0
+    download_sources
+    mkdir -p "$sysroot/include" "$sysroot/licenses"
+    cp -r /usr/include/CL /usr/include/xxhash.h "$sysroot/include/"
+    build_library jansson "$sources/jansson" -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
+    build_library expat "$sources/expat/expat" -DEXPAT_BUILD_TOOLS=OFF -DEXPAT_BUILD_EXAMPLES=OFF -DEXPAT_BUILD_TESTS=OFF \
+        -DEXPAT_SHARED_LIBS=OFF -DEXPAT_DTD=OFF -DCMAKE_C_FLAGS=-DXML_DTD=1 # Debian's patches want a value, which CMake gives none
+    build_library others cmake/libraries -DPOPT="$sources/popt" -DCSV="$sources/libcsv"
+    cp "$sources/jansson/LICENSE" "$sysroot/licenses/LICENSE.jansson"
+    cp "$sources/expat/expat/COPYING" "$sysroot/licenses/LICENSE.expat"
+    cp "$sources/popt/COPYING" "$sysroot/licenses/LICENSE.popt"
+    cp "$sources/libcsv/COPYING.LESSER" "$sysroot/licenses/LICENSE.libcsv"
+    touch "$sysroot/tool"
+}
+
+# The library of the C tests, likewise.
+test_library() {
+    [ ! -e "$sysroot/tests" ] || return 0
+    download_sources
+    build_library cmocka "$sources/cmocka" -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
+    cp "$(find "$work/cmocka" -name 'libcmocka-static.a')" "$sysroot/lib/libcmocka.a"
+    rm -f "$sysroot"/lib/libcmocka*.dll.a "$sysroot"/lib/libcmocka*.dylib
+    touch "$sysroot/tests"
+}
+
+# usage: build_library NAME FOLDER OPTION...
+build_library() {
+    name=$1
+    folder=$2
+    shift 2
+    echo "building $name"
+    {
+        cmake -S "$folder" -B "$work/$name" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
+            -DCMAKE_INSTALL_PREFIX="$sysroot" -DCMAKE_INSTALL_LIBDIR=lib -Wno-dev "$@" &&
+            cmake --build "$work/$name" --parallel "$jobs" &&
+            cmake --install "$work/$name"
+    } >"$work/$name.log" 2>&1 || { tail -n 50 "$work/$name.log"; exit 1; }
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Python package's wheels into build/wheels, with the C library inside, from this one machine:
+# Builds the Python package's wheels into build/wheels, with the C library and the tool inside, from this one machine:
 #   manylinux2014 x86-64 and aarch64, macOS 11 arm64   zig
 #   Windows x86-64                                     MinGW-w64
 #   the extension for OpenVINO, Linux x86-64           g++
-# Then checks them: their metadata, what their libraries need, and that each library but macOS's can be loaded: here, under QEMU, and under Wine.
+# Then checks them: their metadata, what their libraries need, and that each library but macOS's can be loaded, and the tool run: here, under
+# QEMU, and under Wine. The tool is linked with its libraries, from Debian's source packages; their licences are in the wheel.
 # For Debian 12 on amd64, as root or with sudo. usage: wheels.sh
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,11 +23,13 @@ python=$root/build/wheels-venv/bin/python
 
 # usage: wheel NAME PLATFORM-TAG, with the toolchain in $work
 wheel() {
-    mkdir -p "$work/sysroot/include" "$work/wheel"
-    cp -r /usr/include/CL /usr/include/xxhash.h "$work/sysroot/include/"
+    tool_libraries
+    cp packaging/wheels/linked.txt "$sysroot/licenses/"
+    mkdir -p "$work/wheel"
     rm -f "$work"/wheel/*.whl
     "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/wheel" . \
         --config-settings=cmake.args=-DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" --config-settings=cmake.define.TCONV_WARNINGS_AS_ERRORS=ON \
+        --config-settings=cmake.define.TCONV_BUILD_TOOL=ON --config-settings=cmake.define.TCONV_LICENSES="$sysroot/licenses" \
         --config-settings=build-dir="$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     # The backend names the wheel after this machine.
     (cd "$work/wheel" && "$python" -m wheel tags --remove --platform-tag "$2" ./*.whl >/dev/null)
@@ -36,20 +39,26 @@ wheel() {
     echo "$1: $(basename "$work"/wheel/*.whl)"
 }
 
-# Loads the library of the wheel. usage: load COMPILER... -- COMMAND, which runs a program of the target
-load() {
+# Loads the library of the wheel, and runs the tool. usage: try COMPILER... -- COMMAND, which runs a program of the target
+try() {
     compile=
     while [ "$1" != -- ]; do compile="$compile $1"; shift; done
     shift
     $compile -o "$work/load_library.exe" packaging/wheels/load_library.c
-    (cd "$work"/unpacked/*/tconv_cl && OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd "$@" "$work/load_library.exe" ./libtconv_cl.[ds]*)
+    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
+    (cd "$work"/unpacked/*/tconv_cl && "$@" "$work/load_library.exe" ./libtconv_cl.[ds]*)
+    tool=$(echo "$work"/unpacked/*/*.data/scripts/tconv-cl*)
+    "$@" "$tool" shape --data-shape 1,20,224,224 --filter-shape 20,10,3,3 --strides 2 | grep -q 'output.* 1,10,449,449'
+    "$@" "$tool" devices >"$work/devices" 2>&1 || grep 'no OpenCL' "$work/devices"
 }
 
 for processor in x86_64 aarch64; do
     work=$root/build/cross/wheel-linux-$processor
+    sysroot=$root/build/cross/libraries/manylinux2014-$processor
     mkdir -p "$work"
     zig_commands $processor-linux-gnu.2.17
     zig_toolchain Linux $processor <<'END'
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-s -pie")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
 END
@@ -58,26 +67,29 @@ END
         { "$python" -m auditwheel show "$out"/*"manylinux2014_$processor.whl"; exit 1; }
     runner=env
     if [ $processor = aarch64 ]; then
-        (work=$work/run; foreign_packages arm64 libc6)
+        (work=$work/run sysroot=; foreign_packages arm64 libc6)
         runner="qemu-aarch64 -L $work/run/sysroot"
     fi
-    load "$work/bin/cc" -ldl -- $runner
+    try "$work/bin/cc" -ldl -- $runner
 done
 
 work=$root/build/cross/wheel-macos
+sysroot=$root/build/cross/libraries/macos
 mkdir -p "$work"
 zig_commands aarch64-macos.11.0
 zig_toolchain Darwin arm64 </dev/null
 wheel macOS macosx_11_0_arm64
 
 work=$root/build/cross/wheel-windows
+sysroot=$root/build/cross/libraries/windows
 mkdir -p "$work"
 mingw_toolchain <<'END'
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static -s")
 END
 wheel Windows win_amd64
 start_wine
-load x86_64-w64-mingw32-gcc-posix -- "$work/bin/wine"
+try x86_64-w64-mingw32-gcc-posix -- "$work/bin/wine"
 
 # The extension for OpenVINO, which OpenVINO's own compiler must fit: Debian's.
 work=$root/build/cross/wheel-openvino

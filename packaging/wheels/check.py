@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what is in wheels: the licence, the marker of types, the one library of the system that the name promises, and
-that this library needs nothing but what every such system has, and is hardened where the system has ELF.
+"""Checks what is in wheels: licences, the marker of types, library and tool of the system that the name promises, and
+that both need nothing but what every such system has, and are hardened where the system has ELF.
 
 usage: check.py WHEEL..."""
 
@@ -29,6 +29,8 @@ LINUX_NEEDS = {
 }
 WINDOWS_NEEDS = {"KERNEL32.dll", "msvcrt.dll", "ADVAPI32.dll", "SHELL32.dll", "USER32.dll"}
 NEWEST_GLIBC = (2, 17)
+# Ours, and of what the tool is linked with; linked.txt says what that is.
+LICENSES = ["LICENSE", *(f"LICENSE.{library}" for library in ("expat", "jansson", "libcsv", "popt")), "linked.txt"]
 # The extension for OpenVINO is compiled by Debian 12's g++, whose C++ library OpenVINO fits. Its package brings libtbb.
 EXTENSION = "tconv_cl_openvino"
 EXTENSION_NEEDS = LINUX_NEEDS | {"libstdc++.so.6", "libgcc_s.so.1"}
@@ -86,10 +88,12 @@ def check(wheel: Path, folder: Path) -> None:
         names = archive.namelist()
         archive.extractall(folder)
     name, magic, processor = SYSTEM[platform]
-    for wanted in (r"\.dist-info/licenses/LICENSE$", r"^tconv_cl/py\.typed$", rf"^tconv_cl/{re.escape(name)}$"):
+    tool = r"\.data/scripts/tconv-cl" + (r"\.exe$" if magic == b"MZ" else "$")
+    licenses = [rf"\.dist-info/licenses/{each}$" for each in LICENSES]
+    for wanted in (*licenses, tool, r"^tconv_cl/py\.typed$", rf"^tconv_cl/{re.escape(name)}$"):
         if not any(re.search(wanted, each) for each in names):
             fail(wheel, f"there is no {wanted}")
-    binaries = [each for each in names if re.search(r"\.(so|dylib|dll|a|exe)(\.|$)", each)]
+    binaries = [each for each in names if re.search(r"\.(so|dylib|dll|a|exe)(\.|$)|\.data/scripts/", each)]
     for each in binaries:
         path = folder / each
         start = path.read_bytes()[:20]
@@ -97,7 +101,7 @@ def check(wheel: Path, folder: Path) -> None:
             fail(wheel, f"{each} is for another system")
         if magic == b"\x7fELF":
             check_elf(wheel, path, LINUX_NEEDS, NEWEST_GLIBC)
-        elif name.endswith(".dll"):
+        elif magic == b"MZ":
             check_dll(wheel, path)
     print(f"{wheel.name}: {', '.join(sorted(binaries))}; {wheel.stat().st_size // 1024} KiB")
 

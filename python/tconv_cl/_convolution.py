@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from ctypes import create_string_buffer
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
 import numpy as np
 
@@ -32,8 +32,9 @@ from ._types import type_of
 
 if TYPE_CHECKING:
     import pyopencl.array
+    from typing_extensions import Unpack  # typing has it since 3.11
 
-Axes: TypeAlias = int | Sequence[int]
+Axes = Union[int, Sequence[int]]
 """One number for each spatial axis, in axis order, or one that stands for all."""
 
 Array = TypeVar("Array", np.ndarray, "pyopencl.array.Array")

@@ -24,11 +24,14 @@ def in_place(arrays: Arrays) -> Arrays:
     `out` may be a copy, too."""
     if isinstance(arrays.out, (list, tuple)):
         raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
+    given = arrays.out
     arrays = _of_lists(arrays)
     out = arrays.out
     if out is not None:
         if not out.flags.writeable:
-            raise RequestError("out must be writeable")
+            by_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array_interface__")
+            reason = ": NumPy writes only since 2.1 to what it takes by DLPack" if by_dlpack else ""
+            raise RequestError(f"out must be writeable{reason}")
         check_places(out)
         for name, array in arrays._asdict().items():
             if name != "out" and array is not None and _share(array, out):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array as da
@@ -27,6 +27,9 @@ from ._device import Request, Resolved, devices
 from ._library import RequestError
 from ._request import Tensor, attributes_of, resolve, rows_at, window_input
 from ._types import type_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["conv_transpose"]
 
@@ -136,7 +139,7 @@ class _Division:
         batch = tuple(end - begin for _, begin, end in self._batches(data))
         self.chunks = tuple((extent,) for extent in resolved.output.shape)
         self.chunks = (batch, *self.chunks[1 : self.axis], rows, *self.chunks[self.axis + 1 :])
-        self.windows = [(end - extent, end) for extent, end in zip(rows, accumulate(rows), strict=True)]
+        self.windows = [(end - extent, end) for extent, end in zip(rows, accumulate(rows))]
         larger = self._rows_within(limit, self.items) < max(rows)
         self.task_limit = limit if memory_limit is not None and larger else None
 
@@ -160,7 +163,7 @@ class _Division:
                 place = self._place(data.ndim, n, row)
                 compute = partial(_slab, axis=self.axis, output_rows=window, data_rows=data.shape[self.axis])
                 beside = None if residual is None else (residual.name, *place)
-                graph[f"conv-transpose-{token}", *place] = (compute, f"conv-transpose-filter-{token}", parts, beside)
+                graph[(f"conv-transpose-{token}", *place)] = (compute, f"conv-transpose-filter-{token}", parts, beside)
         return graph
 
     def _batches(self, data: da.Array) -> Iterator[tuple[int, int, int]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Union
 
 import torch
 from torch import Tensor, fx, nn
@@ -189,7 +189,7 @@ def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[i
 
 # ---- functions with the signatures of torch.nn.functional, and `out`: a tensor, or a part of one, that is written ----
 
-Axes = int | Sequence[int]
+Axes = Union[int, Sequence[int]]
 
 
 def _function(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import importlib.util
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,7 @@ def layouts(library: ModuleType, compiler: str) -> list[str]:
         source.write_text(f"#include <stdio.h>\n#include <tconv_cl/tconv_cl.h>\nint main(void)\n{{\n    {body}\n}}\n")
         subprocess.run([compiler, "-I", INCLUDE, source, "-o", program], check=True)
         theirs = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
-    return [f"{mine} in Python, {other} in C" for mine, other in zip(ours, theirs, strict=True) if mine != other]
+    return [f"{mine} in Python, {other} in C" for mine, other in itertools.zip_longest(ours, theirs) if mine != other]
 
 
 def missing_options(library: ModuleType, folder: Path) -> list[str]:
