@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.vmap's rule for the operator: a batch of weights is computed as groups of one transposed convolution."""
+"""torch.vmap's rule for the operator: a batch of weights is computed by one transposed convolution, as groups or as
+more output channels."""
 
 from __future__ import annotations
 
@@ -29,7 +30,14 @@ def batched(
         tensor.expand(size, *tensor.shape) if tensor is not None and at is None else tensor
         for tensor, at in zip((data, weight, bias), in_dims)
     )
+    channels = weight.shape[2]  # of a group
+    if in_dims[0] is None and weight.numel() < data.numel():  # copies all weights, but not the data for each of them
+        wide = weight.movedim(0, 1).flatten(1, 2)  # [CI, size*CO/G, K...]
+        if bias is not None:
+            bias = bias.unflatten(1, (groups, channels)).movedim(0, 1).flatten()
+        output = operator(data[0], wide, bias, *lists, groups, *rest)
+        return output.unflatten(1, (groups, size, channels)).movedim(2, 0).flatten(2, 3)
     merged = data.movedim(0, 1).flatten(1, 2)  # [N, size*CI, X...]
     bias = None if bias is None else bias.flatten()
     output = operator(merged, weight.flatten(0, 1), bias, *lists, size * groups, *rest)
-    return output.unflatten(1, (size, groups * weight.shape[2])).movedim(1, 0)
+    return output.unflatten(1, (size, groups * channels)).movedim(1, 0)

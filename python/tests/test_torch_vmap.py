@@ -25,7 +25,8 @@ def stack(tensor, at):
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_every_choice_of_axes(axes, groups, with_bias):
-    """Each call is one transposed convolution of the library's."""
+    """Each is one transposed convolution of the library's. With one axis the weights are larger than the data, else
+    smaller."""
     tensors = [random(2, 4, *[4] * axes), random(4, 3, *[3] * axes, seed=2)]
     if with_bias:
         tensors.append(random(3 * groups, seed=3))
