@@ -778,6 +778,12 @@ static void wrong_calls(void **state)
     /* The pool still works. */
     run(device, &k, output);
     expect_known(device, &k, output);
+    /* A wrong call takes nothing out of it. */
+    const uint64_t pool = tconv_device_workspace_bytes(device->device);
+    ENQUEUE(k.layer, device->queue, &data, &data, NULL, 0, NULL, TCONV_ERROR_BUFFER, "args.output");
+    assert_int_equal(tconv_device_workspace_bytes(device->device), pool);
+    run(device, &k, output);
+    expect_known(device, &k, output);
     clReleaseMemObject(output);
     assert_int_equal(tconv_device_layer_bytes(NULL), 0);
     assert_int_equal(tconv_device_workspace_bytes(NULL), 0);

@@ -48,7 +48,7 @@ static cl_command_queue queue_of(cl_event event)
 static cl_int state_of(const struct tconv_workspace *w, cl_command_queue queue, bool in_order)
 {
     cl_int state = CL_QUEUED;
-    if (in_order && queue_of(w->last) == queue) return CL_COMPLETE;
+    if (w->last == NULL || (in_order && queue_of(w->last) == queue)) return CL_COMPLETE;
     if (clGetEventInfo(w->last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) !=
         CL_SUCCESS)
         return CL_QUEUED;
@@ -102,10 +102,7 @@ static struct tconv_workspace *pick(tconv_device *device, uint64_t bytes, cl_com
     }
     pthread_mutex_unlock(&device->lock);
     discard(device, failed);
-    if (picked != NULL && (chosen == fits || chosen == small)) {
-        clReleaseEvent(picked->last);
-        picked->last = NULL;
-    }
+    if (picked != NULL) picked->waits = chosen != fits && chosen != small;
     return picked;
 }
 
@@ -157,19 +154,14 @@ tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_comma
         w = pick(device, bytes, queue, in_order, false);
         if (w == NULL) return status;
     }
-    if (w->last != NULL) flush(w->last);
+    if (w->waits) flush(w->last);
     *out = w;
     return TCONV_OK;
 }
 
-void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *w, cl_event last)
+/* Puts a workspace first into the list. If the list then has too many, the last one goes. */
+static void put_back(tconv_device *device, struct tconv_workspace *w)
 {
-    if (last == NULL) {
-        discard(device, w);
-        return;
-    }
-    if (w->last != NULL) clReleaseEvent(w->last);
-    w->last = last;
     struct tconv_workspace *surplus = NULL;
     pthread_mutex_lock(&device->lock);
     w->next = device->workspaces;
@@ -182,6 +174,22 @@ void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *w, 
     }
     pthread_mutex_unlock(&device->lock);
     discard(device, surplus);
+}
+
+void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *w, cl_event last)
+{
+    if (last == NULL) {
+        discard(device, w);
+        return;
+    }
+    if (w->last != NULL) clReleaseEvent(w->last);
+    w->last = last;
+    put_back(device, w);
+}
+
+void tconv_workspace_give_back_unused(tconv_device *device, struct tconv_workspace *w)
+{
+    put_back(device, w);
 }
 
 uint64_t tconv_device_workspace_bytes(tconv_device *device)

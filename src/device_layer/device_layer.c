@@ -443,14 +443,17 @@ static tconv_status enqueue_pooled(const tconv_device_layer *layer, cl_command_q
         layer->device, tconv_plan_workspace_bytes(layer->plan), queue, &workspace, error);
     if (status != TCONV_OK) return status;
     args->workspace.memory = workspace->memory;
-    if (workspace->last != NULL) extra->event[extra->count++] = workspace->last;
+    if (workspace->waits) extra->event[extra->count++] = workspace->last;
     cl_event end = NULL;
     status = enqueue_behind(layer->plan, queue, args, wait_count, wait, extra, &end, error);
     if (status == TCONV_OK && done != NULL) {
         *done = end;
         if (clRetainEvent(end) != CL_SUCCESS) end = NULL; /* the pool does without this workspace */
     }
-    tconv_workspace_give_back(layer->device, workspace, end);
+    if (tconv_status_is_request(status)) /* nothing was enqueued */
+        tconv_workspace_give_back_unused(layer->device, workspace);
+    else
+        tconv_workspace_give_back(layer->device, workspace, end);
     return status;
 }
 

@@ -284,11 +284,12 @@ TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_que
  * not NULL, it receives the sync point of the execution. A plan with a batch of 0 records nothing;
  * `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
  *
- * The application keeps the plan, the filter and the tensors until the command buffer is released,
- * and packs the filter before the first run. Runs that may overlap in time need command buffers and
- * workspaces of their own. Two threads must not record into one command buffer at the same time. If
- * the device refuses a command (TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY), the commands
- * before it stay recorded: release the command buffer.
+ * The packing of the filter is enqueued before the recording, and ends before the first run. The
+ * application keeps the plan, the filter and the tensors until the command buffer is released. Runs
+ * that may overlap in time need command buffers and workspaces of their own. Two threads must not
+ * record into one command buffer at the same time. If the device refuses a command
+ * (TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY), the commands before it stay recorded: release
+ * the command buffer.
  *
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _UNSUPPORTED, _DEVICE (the device has no
  * cl_khr_command_buffer), _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
