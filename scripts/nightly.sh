@@ -113,6 +113,7 @@ lane_others() {
     step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt
     step amd_code_suite amd_code bench/suite.csv device_tests/amd/suite.txt
     step pocl_6 sh scripts/newer_pocl.sh 15
+    step dist sh scripts/dist.sh
     step fuzz sh fuzz/nightly.sh "$seconds"
 }
 

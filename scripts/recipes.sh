@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Checks the recipes in packaging/: that their versions are the library's, that Conan creates a static and a shared package and runs a
-# program with each, and that vcpkg's port builds and installs what it names. Neither ConanCenter nor vcpkg is asked: the packages that
+# program with each, that vcpkg's port builds and installs what it names, and that rattler-build reads conda's recipe and hadolint has
+# nothing to say of the Dockerfile. Neither ConanCenter nor vcpkg is asked: the packages that
 # the library needs are Debian's, under the names that they have in ConanCenter, and vcpkg's functions are those of CMake behind them.
 # Debian 12, as root or with sudo. usage: recipes.sh
 set -eu
@@ -56,6 +57,12 @@ for shared in False True; do
 done
 [ "$(grep -c "^tconv-cl $version: 80 x 120" "$log")" = 2 ] || { echo "Conan: the programs did not run"; exit 1; }
 echo "Conan: static and shared packages of $version, and a program with each"
+
+# ---- conda and Docker ----
+[ -x build/conda-venv/bin/python ] || python3 -m venv build/conda-venv
+build/conda-venv/bin/pip install --quiet --requirement packaging/conda/requirements.txt
+build/conda-venv/bin/python packaging/conda/check.py "$version" packaging/conda/recipe.yaml
+build/conda-venv/bin/hadolint packaging/docker/Dockerfile
 
 # ---- vcpkg ----
 cat >"$work/vcpkg.cmake" <<'END_OF_FILE'
