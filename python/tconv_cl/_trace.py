@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import time
@@ -112,11 +113,18 @@ def callback_of(name_of: Callable[[int], bytes | None]) -> Any:
     return c.Trace(lambda _, event: _tell(_made(event.contents, name_of(event.contents.device))))
 
 
+# Held while callbacks are set, so that a late removal does not undo what another thread set meanwhile. Not inside a
+# listener: the thread with the lock waits for listeners.
+_setting = threading.Lock()
+
+
 def _set(source: Source) -> None:
+    guard = contextlib.nullcontext() if hasattr(_inside, "telling") else _setting
     wanted = None
-    while wanted != bool(_listeners):  # another thread may change them meanwhile
-        wanted = bool(_listeners)
-        source.set_trace(2**32 - 1, source.callback if wanted else c.Trace(), None)
+    with guard:
+        while wanted != bool(_listeners):  # another thread may change them meanwhile
+            wanted = bool(_listeners)
+            source.set_trace(2**32 - 1, source.callback if wanted else c.Trace(), None)
 
 
 def follow(source: Source) -> None:
