@@ -303,6 +303,8 @@ for command in bench run shape devices check; do
 done
 "$tool" -q --device=3 --version | grep -q tconv-cl || fail "--version behind other options"
 "$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
+[ "${3:-}" = no-terminal ] || # here stdout is a pipe, which has no path
+    "$tool" -q shape --data-shape 1,1,2 --filter-shape 1,1,3 --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
 # full arguments...: what stdout does not take is failed work.
 full() {
     "$tool" "$@" >/dev/full 2>"$work/err"

@@ -31,8 +31,8 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
     if (strcmp(path, "-") == 0)
         return begin_stdout(option, file) ? EXIT_DONE : failed(file, ENOMEM);
     const enum system_kind kind = system_kind(path);
-    /* A link stays; the file that it names is written. */
-    char *target = kind == SYSTEM_ABSENT ? strdup(path) : system_real_path(path);
+    /* A link stays; the file that it names is written. /dev/stdout may lead to what has no path. */
+    char *target = kind == SYSTEM_REGULAR ? system_real_path(path) : strdup(path);
     *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
     if (file->path == NULL || target == NULL) return failed(file, errno);
     if (path[0] == '\0') return failed(file, ENOENT);
