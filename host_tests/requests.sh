@@ -159,6 +159,8 @@ expect 2 "--compare $work/tune.json is not a report of tconv-cl bench" bench --i
 expect 2 "--suite and --compare are both -: stdin can be read once" bench --compare - --suite -
 expect 2 "--csv and --compare are both" bench --ids B05 --csv "$work/old.json" --compare "$work/old.json"
 expect 2 "--fail is given, but without --compare" bench --ids B05 --fail
+echo '{"layers": [{"id": "F", "problem": "p", "ms_median": 1.0, "runs": 2, "spread": 0.1}]}' >"$work/few.json"
+expect 1 "--fail can judge no layer: 1 are in both reports" compare "$work/old.json" "$work/few.json" --fail
 for command in bench check; do
     "$tool" $command --help | tr -s '\n ' ' ' | grep -q 'max error is the largest error .* as a fraction of the bound' || fail "$command --help says nothing of max error"
     "$tool" manual $command | grep -q '^max error is the largest error' || fail "manual $command says nothing of max error"

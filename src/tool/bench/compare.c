@@ -191,15 +191,30 @@ static void print_list(const char *what, enum verdict verdict, int count, const 
     print_wrapped(text, 0);
 }
 
+/* How many layers were compared with known noise. */
+static int judged_of(const json_t *layers)
+{
+    int count = 0;
+    size_t i;
+    const json_t *layer;
+    json_array_foreach(layers, i, layer) count += text_of(layer, "verdict")[0] != '\0';
+    return count;
+}
+
 enum exit_code compare_verdict(const json_t *comparison)
 {
     const int slower = (int)json_integer_value(json_object_get(comparison, "slower"));
-    if (!options.fail || slower == 0) return EXIT_DONE;
+    if (!options.fail) return EXIT_DONE;
+    const int both = (int)json_integer_value(json_object_get(comparison, "layers_in_both"));
+    if (judged_of(json_object_get(comparison, "layers")) == 0)
+        return failed_work("--fail can judge no layer: %d are in both reports, and noise is known "
+                           "only where both have %d runs or more",
+                           both, FEWEST_RUNS);
+    if (slower == 0) return EXIT_DONE;
     char text[4000];
     struct tconv_text list = tconv_text_begin(text, sizeof text);
     list_ids(&list, SLOWER, json_object_get(comparison, "layers"));
-    return failed_work("%d of %d layers %s slower beyond noise:%s", slower,
-                       (int)json_integer_value(json_object_get(comparison, "layers_in_both")),
+    return failed_work("%d of %d layers %s slower beyond noise:%s", slower, both,
                        slower == 1 ? "is" : "are", text);
 }
 
@@ -243,7 +258,8 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
     const char *old_device = text_of(json_object_get(old, "device"), "name");
     const char *new_device = text_of(json_object_get(new, "device"), "name");
     if (strcmp(old_device, new_device) != 0)
-        notice("%s is of %s, %s of %s", old_name, old_device, new_name, new_device);
+        notice("the devices differ: %s is of %s, %s of %s", old_name, old_device, new_name,
+               new_device);
     if (repeat_of(old) != repeat_of(new))
         notice("runs of %s have --repeat %d, of %s %d: what a launch takes differs", old_name,
                repeat_of(old), new_name, repeat_of(new));
