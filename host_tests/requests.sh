@@ -241,7 +241,7 @@ expect 2 "is not a transposed convolution" $run --model "$vectors/ir/plain_f32.x
 expect 1 "is not a model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
 printf '\010\010decoder' >"$work/decoder.ONNX"
 for command in "$run --data $d.data.npy" "bench" "bench --list"; do
-    expect 2 "convert it with \`pip install openvino\` and \`ovc $work/decoder.ONNX --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"
+    expect 2 "convert it with \`pip install openvino\` and \`ovc '$work/decoder.ONNX' --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"
 done
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07

@@ -15,8 +15,8 @@ examples:
   TCONV_CL_DEVICE=cpu python -m tconv_cl  the same; * moves to the first processor
   python -c "import tconv_cl; help(tconv_cl.conv_transpose)"
 
-Benchmarks and the comparison of every kernel with an f64 computation are commands of the tool, tconv-cl, which the
-project builds: tconv-cl bench, tconv-cl check.
+Benchmarks and the comparison of every kernel with an f64 computation are commands of the tool, which the wheel
+brings: tconv-cl bench, tconv-cl check.
 """
 
 

@@ -215,8 +215,8 @@ static enum exit_code not_a_model(const char *path, const struct reader *r)
     if (is_convertible(path))
         return wrong_request(
             "--model %s is not OpenVINO IR: convert it with `pip install openvino` "
-            "and `ovc %s --compress_to_fp16=False`, and give the .xml that this "
-            "writes",
+            "and `ovc '%s' --compress_to_fp16=False`, and give the .xml that this writes into the "
+            "current folder",
             path, path);
     return failed_work("--model %s is not a model: line %lu: %s", path,
                        (unsigned long)XML_GetCurrentLineNumber(r->parser),
