@@ -52,7 +52,7 @@ int main(void)
 }
 END_OF_FILE
 check() { cc -std=c11 -Iinclude -Isrc -Icl -Ihost_tests "$@"; }
-check -o "$work/toy" "$work/toy.c" build/host_tests/libtconv_inside.a -lpthread -ldl -lm
+check -o "$work/toy" "$work/toy.c" build/libtconv_inside.a -lpthread -ldl -lm
 "$work/toy" || { echo "the member is not in the text (1), the key (2, 3) or the ABI table (4): $?"; exit 1; }
 # The tool reads what the text says, and the library refuses what the row does not allow.
 shape="build/tconv-cl shape --data-shape 1,2,3,4 --filter-shape 2,3,2,2"
