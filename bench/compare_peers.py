@@ -160,8 +160,8 @@ class OneDnn:
         _fields_ = [('index', ctypes.c_int), ('memory', ctypes.c_void_p)]
 
     def __init__(self):
-        wheel = importlib.metadata.files('onednn-cpu-gomp')
-        self.library = ctypes.CDLL(str(next(file.locate() for file in wheel if file.name == 'libdnnl.so.3')))
+        files = importlib.metadata.files('onednn-cpu-gomp')
+        self.library = ctypes.CDLL(str(next(file.locate() for file in files if file.name == 'libdnnl.so.3')))
         self.library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self.library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
         self.engine = self.make('engine_create', 1, ctypes.c_size_t(0))  # a CPU

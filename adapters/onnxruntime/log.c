@@ -13,7 +13,7 @@ static _Thread_local struct {
     const OrtLogger *logger;
 } place;
 
-__attribute__((format(printf, 3, 0))) static bool
+__attribute__((format(printf, 3, 0))) static void
 write_line(const OrtLogger *logger, OrtLoggingLevel level, const char *format, va_list arguments)
 {
     char line[1400];
@@ -22,7 +22,6 @@ write_line(const OrtLogger *logger, OrtLoggingLevel level, const char *format, v
         logger != NULL &&
         succeeded(ort.Logger_LogMessage(logger, level, line, __FILE__, __LINE__, "tconv_cl"), NULL);
     if (!written && level == ORT_LOGGING_LEVEL_WARNING) fprintf(stderr, "%s\n", line);
-    return written;
 }
 
 void log_warning(const OrtLogger *logger, const char *format, ...)
@@ -33,15 +32,21 @@ void log_warning(const OrtLogger *logger, const char *format, ...)
     va_end(arguments);
 }
 
+const OrtLogger *log_of(const OrtKernelContext *context)
+{
+    const OrtLogger *logger = NULL;
+    succeeded(ort.KernelContext_GetLogger(context, &logger), NULL);
+    return logger;
+}
+
 /* Writes to this thread's log, if it has one. */
 __attribute__((format(printf, 2, 3))) static void tell(OrtLoggingLevel level, const char *format,
                                                        ...)
 {
-    const OrtLogger *logger = place.logger;
-    if (place.context != NULL) succeeded(ort.KernelContext_GetLogger(place.context, &logger), NULL);
     va_list arguments;
     va_start(arguments, format);
-    write_line(logger, level, format, arguments);
+    write_line(place.context != NULL ? log_of(place.context) : place.logger, level, format,
+               arguments);
     va_end(arguments);
 }
 

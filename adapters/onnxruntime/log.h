@@ -10,6 +10,9 @@
 __attribute__((format(printf, 2, 3))) void log_warning(const OrtLogger *logger, const char *format,
                                                        ...);
 
+/* The log of a run; NULL if ONNX Runtime gives none. */
+const OrtLogger *log_of(const OrtKernelContext *context);
+
 /* Writes what this thread makes the library do to a log, until log_end: that of `context`, of a
  * run, or else `logger`. Plans and the choice of their algorithms are information; algorithms that
  * were passed over, and programs, are verbose. */

@@ -146,12 +146,9 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
     status = layer_run(kernel->layer, &problem, &arrays, &in_slabs, error);
     log_end();
     if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
-        !atomic_flag_test_and_set(&kernel->told)) {
-        const OrtLogger *logger = NULL;
-        succeeded(ort.KernelContext_GetLogger(context, &logger), NULL);
-        log_warning(logger, "tconv_cl: %s is computed in slabs: %s", kernel->name,
+        !atomic_flag_test_and_set(&kernel->told))
+        log_warning(log_of(context), "tconv_cl: %s is computed in slabs: %s", kernel->name,
                     in_slabs.message);
-    }
     return status == TCONV_OK ? copy_parts(&whole, context, output, error) : status;
 }
 

@@ -14,14 +14,12 @@
 namespace tconv_openvino
 {
 
-// Says on stderr, and to those who trace the device, that OpenVINO computes an operator itself.
-static void tell(const std::string &name, const char *why, const std::string &device)
+// Says on stderr, and to those who trace the device if there is one, that OpenVINO computes an
+// operator itself.
+static void tell(const std::string &name, const char *why, const tconv_session *session)
 {
     std::fprintf(stderr, "tconv_cl: OpenVINO's own operator computes %s: %s\n", name.c_str(), why);
-    tconv_session *host;
-    tconv_error error;
-    if (open_device(device.c_str(), &host, &error) == TCONV_OK)
-        tconv_device_trace_fallback(tconv_session_device(host), "OpenVINO", name.c_str(), why);
+    tconv_device_trace_fallback(tconv_session_device(session), "OpenVINO", name.c_str(), why);
 }
 
 TransposedConvolution::TransposedConvolution(const ov::OutputVector &inputs,
@@ -265,8 +263,12 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
         if (failure.is_wrong_request() || has_no_terms(request.data.get_shape()))
             throw Failure(failure.status(),
                           "tconv_cl: " + get_friendly_name() + ": " + failure.what());
-        if (!state_.told.exchange(true))
-            tell(get_friendly_name(), failure.what(), attributes_.device);
+        if (!state_.told.exchange(true)) {
+            tconv_session *session = nullptr;
+            tconv_error error;
+            open_device(attributes_.device.c_str(), &session, &error);
+            tell(get_friendly_name(), failure.what(), session);
+        }
         state_.fallback.run(request);
     }
     return true;
@@ -296,7 +298,7 @@ static const tconv_session *find_device(const std::string &device, const ov::Nod
         return open_device(device);
     } catch (const Failure &failure) {
         if (!device.empty() || failure.is_wrong_request()) throw;
-        tell(stock.get_type_name(), failure.what(), device);
+        tell(stock.get_type_name(), failure.what(), nullptr);
         return nullptr;
     }
 }
@@ -336,7 +338,7 @@ replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
     try {
         accepted = session != nullptr && accept(session, attributes, *stock, least_macs);
     } catch (const Failure &failure) {
-        tell(stock->get_type_name(), failure.what(), device);
+        tell(stock->get_type_name(), failure.what(), session);
     }
     if (!accepted) return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
     ov::OutputVector inputs = stock->input_values();

@@ -21,8 +21,9 @@
  * from inside a callback raise no events, in this thread. A callback must return: no longjmp, no
  * exception.
  *
- * COST. One atomic load for each call, if there is no callback or if it hears no launches. If it
- * hears launches, the driver makes an event for each: docs/api.md has figures. */
+ * COST. Without a callback, or with a callback that hears no launches: one atomic load for each
+ * call. With a callback that hears launches, the driver makes an event for each launch: docs/api.md
+ * has figures. */
 #ifndef TCONV_CL_TRACE_H
 #define TCONV_CL_TRACE_H
 

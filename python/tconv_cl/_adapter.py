@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from . import _library as c
-from ._library import CError, RequestError, library, raise_error, text
+from ._library import CError, RequestError, call_checked, library, raise_error, text
 from ._trace import callback_of, follow
 from ._types import number_of
 
@@ -49,9 +49,7 @@ class _Devices:
         self.callback = callback_of(name_of)
 
     def set_trace(self, kinds: int, callback: Any, context: None) -> None:
-        error = CError()
-        if self._set(kinds, callback, context, byref(error)) != 0:
-            raise_error(error.status, error.opencl_code, error.message.decode(errors="replace"))
+        call_checked(self._set, kinds, callback, context)
 
 
 _followed: list[_Devices] = []  # an adapter's library stays loaded

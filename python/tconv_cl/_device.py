@@ -202,13 +202,10 @@ class Filter:
         library.clFlush(queue)
 
 
-_callback = callback_of(lambda device: library.tconv_device_properties(device).contents.name)
-
-
 class Device:
     """A tconv_device with its plans; a host device also keeps resolved requests."""
 
-    callback = _callback
+    callback = callback_of(lambda device: library.tconv_device_properties(device).contents.name)
 
     def __init__(self, handle: int) -> None:
         self.handle = handle

@@ -30,7 +30,7 @@ def in_place(arrays: Arrays) -> Arrays:
     if out is not None:
         if not out.flags.writeable:
             by_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array_interface__")
-            reason = ": NumPy writes only since 2.1 to what it takes by DLPack" if by_dlpack else ""
+            reason = ": NumPy writes to arrays by DLPack only since 2.1" if by_dlpack else ""
             raise RequestError(f"out must be writeable{reason}")
         check_places(out)
         for name, array in arrays._asdict().items():

@@ -431,11 +431,16 @@ def raise_error(status: int, opencl_code: int, message: str) -> None:
     raise Error(message, status, opencl_code)
 
 
-def call(name: str, *arguments: Any) -> None:
-    """Calls one of _CALLS; an error becomes an exception with the library's sentence."""
+def call_checked(function: Any, *arguments: Any) -> None:
+    """Calls a function whose last argument is an error, which becomes an exception with the library's sentence."""
     error = CError()
-    if getattr(library, name)(*arguments, byref(error)) != 0:
+    if function(*arguments, byref(error)) != 0:
         raise_error(error.status, error.opencl_code, error.message.decode(errors="replace"))
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls one of _CALLS; an error becomes an exception."""
+    call_checked(getattr(library, name), *arguments)
 
 
 def create(name: str, *arguments: Any) -> int:

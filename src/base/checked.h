@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer arithmetic that detects overflow, and division that rounds down or up. */
+/* Integer arithmetic that detects overflow, division that rounds down or up, and memory of a size
+ * in 64 bits. */
 #ifndef TCONV_BASE_CHECKED_H
 #define TCONV_BASE_CHECKED_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Each returns true if the result fits. Otherwise `*result` must not be used. */
 static inline bool tconv_add(int64_t a, int64_t b, int64_t *result)
@@ -27,6 +29,12 @@ static inline bool tconv_is_product(int64_t product, int64_t a, int64_t b)
 {
     int64_t result;
     return tconv_mul(a, b, &result) && result == product;
+}
+
+/* malloc of `bytes`; also of none. NULL if memory is missing or cannot have that size. */
+static inline void *tconv_allocate(uint64_t bytes)
+{
+    return bytes > PTRDIFF_MAX ? NULL : malloc(bytes == 0 ? 1 : (size_t)bytes);
 }
 
 /* Floor and ceiling of a / b for b > 0; C's own division rounds toward zero. */

@@ -159,8 +159,8 @@ tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_comma
     return TCONV_OK;
 }
 
-/* Puts a workspace first into the list. If the list then has too many, the last one goes. */
-static void put_back(tconv_device *device, struct tconv_workspace *w)
+/* It becomes the first of the list. If the list then has too many, the last one goes. */
+void tconv_workspace_give_back_unused(tconv_device *device, struct tconv_workspace *w)
 {
     struct tconv_workspace *surplus = NULL;
     pthread_mutex_lock(&device->lock);
@@ -184,12 +184,7 @@ void tconv_workspace_give_back(tconv_device *device, struct tconv_workspace *w, 
     }
     if (w->last != NULL) clReleaseEvent(w->last);
     w->last = last;
-    put_back(device, w);
-}
-
-void tconv_workspace_give_back_unused(tconv_device *device, struct tconv_workspace *w)
-{
-    put_back(device, w);
+    tconv_workspace_give_back_unused(device, w);
 }
 
 uint64_t tconv_device_workspace_bytes(tconv_device *device)

@@ -36,6 +36,13 @@ static void put_values(struct tconv_text *text, const char *option, const int64_
     if (when) tconv_text_add(&text, " --%s %" PRId64, option, p->member);
 #define PUT_IMPLIED(member, option)
 
+/* Replaces formats that were not given. */
+static void set_formats(tconv_problem *problem, tconv_data_format data, tconv_filter_format filter)
+{
+    if (problem->data_format == TCONV_DATA_DEFAULT) problem->data_format = data;
+    if (problem->filter_format == TCONV_FILTER_DEFAULT) problem->filter_format = filter;
+}
+
 int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
 {
     struct tconv_text text = tconv_text_begin(buffer, size);
@@ -48,8 +55,7 @@ int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
     }
     /* Defaults of the oneAPI form, which its options spell out. */
     if (own.groups == 0) own.groups = 1;
-    if (own.data_format == TCONV_DATA_DEFAULT) own.data_format = TCONV_NXC;
-    if (own.filter_format == TCONV_FILTER_DEFAULT) own.filter_format = TCONV_XIO;
+    set_formats(&own, TCONV_NXC, TCONV_XIO);
     TCONV_PROBLEM_MEMBERS(PUT)
     return (int)text.length;
 }
@@ -97,10 +103,10 @@ static void note_rules(struct tconv_text *text, const tconv_problem *problem,
 static void note_formats(struct tconv_text *text, const tconv_problem *problem)
 {
     if (problem->operation != TCONV_ONEAPI_CONV_BACKPROP) return;
-    tconv_problem other = *problem;
+    tconv_problem taken = *problem, other = *problem;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    if (other.data_format == TCONV_DATA_DEFAULT) other.data_format = TCONV_NCX;
-    if (other.filter_format == TCONV_FILTER_DEFAULT) other.filter_format = TCONV_OIX;
+    set_formats(&taken, TCONV_NXC, TCONV_XIO);
+    set_formats(&other, TCONV_NCX, TCONV_OIX);
     const bool given = other.data_format == problem->data_format &&
                        other.filter_format == problem->filter_format;
     if (given || tconv_resolve(&other, &geometry, NULL) != TCONV_OK) return;
@@ -108,10 +114,7 @@ static void note_formats(struct tconv_text *text, const tconv_problem *problem)
         text,
         "data_format %s and filter_format %s are taken, the oneAPI form's defaults; the "
         "tensors also fit %s and %s: give the formats\n",
-        tconv_data_format_name(problem->data_format == TCONV_DATA_DEFAULT ? TCONV_NXC
-                                                                          : problem->data_format),
-        tconv_filter_format_name(
-            problem->filter_format == TCONV_FILTER_DEFAULT ? TCONV_XIO : problem->filter_format),
+        tconv_data_format_name(taken.data_format), tconv_filter_format_name(taken.filter_format),
         tconv_data_format_name(other.data_format), tconv_filter_format_name(other.filter_format));
 }
 

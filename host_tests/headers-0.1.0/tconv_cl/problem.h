@@ -217,7 +217,7 @@ typedef struct tconv_geometry {
  *   f16, bf16     as data      f32
  *   i8, u8        as data      i32
  *   i8            i8           u8
- *   u8            i8           i32, i8, u8: there is no default
+ *   u8            i8           i32, i8 or u8, which output_type must give
  *
  * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op; see docs/semantics.md. With
  * output_shape, given pads may have no effect; tconv_problem_notes then says so. Returns

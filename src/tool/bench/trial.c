@@ -2,6 +2,7 @@
 /* Runs and verifies one layer. */
 #include "tool/bench/trial.h"
 
+#include "base/checked.h"
 #include "tool/bench/roofline.h"
 #include "tool/bench/trace.h"
 
@@ -78,7 +79,7 @@ static bool check_fit(struct trial *t)
 static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
 {
     const size_t count = (size_t)bytes / tconv_type_size(type);
-    void *array = bytes > PTRDIFF_MAX ? NULL : malloc(count == 0 ? sizeof(double) : (size_t)bytes);
+    void *array = tconv_allocate(bytes);
     for (size_t i = 0; array != NULL && i < count; i++) {
         seed = seed * 1664525U + 1013904223U;
         const double value = (double)(int32_t)seed * 0x1p-30;

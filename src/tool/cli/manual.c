@@ -66,6 +66,17 @@ static void print_options(const struct poptOption *table)
     }
 }
 
+const char *note_of(const char *command)
+{
+    static const char *const with_errors[] = {"tconv-cl bench", "tconv-cl check"};
+    for (size_t i = 0; i < sizeof with_errors / sizeof *with_errors; i++)
+        if (strcmp(command, with_errors[i]) == 0)
+            return "max error is the largest error against the f64 reference, as a fraction of\n"
+                   "the bound of rounding errors at that place (in JSON max_error, of\n"
+                   "error_bound): above 1 the result is wrong.";
+    return "";
+}
+
 void print_manual(const char *command, const char *synopsis, const struct poptOption *table)
 {
     printf(".SH SYNOPSIS\n.B ");

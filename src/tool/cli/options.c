@@ -213,17 +213,6 @@ static enum exit_code check_results(void)
     return code;
 }
 
-const char *note_of(const char *command)
-{
-    static const char *const with_errors[] = {"tconv-cl bench", "tconv-cl check"};
-    for (size_t i = 0; i < sizeof with_errors / sizeof *with_errors; i++)
-        if (strcmp(command, with_errors[i]) == 0)
-            return "max error is the largest error against the f64 reference, as a fraction of\n"
-                   "the bound of rounding errors at that place (in JSON max_error, of\n"
-                   "error_bound): above 1 the result is wrong.";
-    return "";
-}
-
 static void print_help(poptContext context, const char *command)
 {
     poptPrintHelp(context, stdout, 0);

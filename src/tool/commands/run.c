@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl run: computes one layer from files. */
+#include "base/checked.h"
 #include "base/view.h"
 #include "tool/io/model.h"
 #include "tool/io/npy.h"
@@ -218,9 +219,7 @@ static enum exit_code make_output(struct job *job, const tconv_geometry *g)
     const enum exit_code code = lay_out(job, g, TCONV_SPACED_OUTPUT, g->output_type,
                                         g->output_bytes, job->initial.values, &job->output);
     if (code != EXIT_DONE || job->output != NULL) return code;
-    job->output = g->output_bytes > PTRDIFF_MAX
-                      ? NULL
-                      : malloc(g->output_bytes == 0 ? 1 : (size_t)g->output_bytes);
+    job->output = tconv_allocate(g->output_bytes);
     if (job->output == NULL)
         return failed_work("the output needs %" PRIu64 " bytes of host memory", g->output_bytes);
     if (job->initial.values != NULL)

@@ -2,6 +2,7 @@
 /* Reads constants of a model, and computes what follows from them. */
 #include "tool/io/constant.h"
 
+#include "base/checked.h"
 #include "base/element_types.h"
 #include "base/os.h"
 #include "oracle/oracle.h"
@@ -106,7 +107,7 @@ bool constant_read(struct entry *entry, const struct graph_layer *node, struct b
         return false;
     }
     bin->left -= bytes;
-    void *values = bytes > PTRDIFF_MAX ? NULL : malloc(bytes == 0 ? 1 : (size_t)bytes);
+    void *values = tconv_allocate(bytes);
     if (values == NULL) {
         entry_set_error(entry, "there is no memory for the %" PRIu64 " bytes of its constant %s",
                         bytes, node->name);
@@ -172,9 +173,7 @@ static bool convert(struct computation *c, const struct graph_layer *node, struc
         return false;
     }
     const int64_t count = elements_of(out);
-    void *values = (uint64_t)count > PTRDIFF_MAX / tconv_type_size(type)
-                       ? NULL
-                       : malloc((count == 0 ? 1 : (size_t)count) * tconv_type_size(type));
+    void *values = tconv_allocate((uint64_t)count * tconv_type_size(type)); /* 8 times a file */
     if (values == NULL) {
         entry_set_error(c->entry, "there is no memory for its %s", c->what);
         return false;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens input files, or stdin. */
+/* Opens input files, or stdin, and tells the endings of their names. */
 #include "tool/io/in_file.h"
 
 #include "base/os.h"
 
 #include <string.h>
+#include <strings.h>
 
 FILE *in_file_open(const char *path)
 {
@@ -14,4 +15,10 @@ FILE *in_file_open(const char *path)
 void in_file_close(FILE *file)
 {
     if (file != stdin) fclose(file);
+}
+
+bool has_ending(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), size = strlen(ending);
+    return length >= size && strcasecmp(path + length - size, ending) == 0;
 }

@@ -6,12 +6,12 @@
 #include "base/element_types.h"
 #include "base/text.h"
 #include "tool/io/constant.h"
+#include "tool/io/in_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static void read_attributes(struct entry *entry, const struct graph_layer *layer)
 {
@@ -130,9 +130,7 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
 /* "model.xml" -> "model.bin" */
 char *model_weights_path(const char *path)
 {
-    const size_t length = strlen(path),
-                 stem = length >= 4 && strcasecmp(path + length - 4, ".xml") == 0 ? length - 4
-                                                                                  : length;
+    const size_t stem = strlen(path) - (has_ending(path, ".xml") ? strlen(".xml") : 0);
     char *name = malloc(stem + 5);
     if (name != NULL) snprintf(name, stem + 5, "%.*s.bin", (int)stem, path);
     return name;

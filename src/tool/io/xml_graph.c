@@ -5,13 +5,13 @@
 #include "tool/io/xml_graph.h"
 
 #include "base/os.h"
+#include "tool/io/in_file.h"
 
 #include <errno.h>
 #include <expat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */ };
 
@@ -202,11 +202,8 @@ static void on_doctype(void *state, const char *name, const char *system_id, con
 static bool is_convertible(const char *path)
 {
     static const char *const endings[] = {".onnx", ".tflite", ".pb", ".pdmodel"};
-    const size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        const size_t size = strlen(endings[i]);
-        if (length >= size && strcasecmp(path + length - size, endings[i]) == 0) return true;
-    }
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (has_ending(path, endings[i])) return true;
     return false;
 }
 
