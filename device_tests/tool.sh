@@ -39,6 +39,11 @@ for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_th
     '"spread": 0\.[0-9]' '"spread": null' '"probed_peak_gflops": [0-9]' '"max_error_is": "the largest error' '"platform": "' '"driver": "'; do
     grep -q "$words" "$work/b.json" || fail "no $words in the JSON of bench"
 done
+# PoCL says on stderr that its compiler had warnings about a kernel, here one with non-temporal stores.
+mkdir "$work/fresh"
+TCONV_CL_CACHE_DIR="$work/fresh" POCL_CACHE_DIR="$work/fresh" "$tool" bench $device --ids B12 --runs 1 --no-ceilings >"$work/out" 2>"$work/err" ||
+    fail "bench: $(cat "$work/err")"
+grep 'warning' "$work/err" && fail "a kernel compiles with warnings"
 env -u POCL_AFFINITY "$tool" bench $device --ids S5 --runs 1 --no-ceilings --json "$work/b.json" >"$work/out" || fail "bench --no-ceilings"
 grep -q POCL_AFFINITY "$work/b.json" && fail "a variable that is not set is in the JSON"
 grep -q '^ceilings\|^corrected' "$work/out" && fail "ceilings that are not wanted"
