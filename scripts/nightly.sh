@@ -109,6 +109,7 @@ lane_others() {
     step oclgrind_accesses oclgrind_test accesses 100
     step oclgrind_slabs oclgrind_test slabs
     step oclgrind_session_layer oclgrind_test session_layer
+    step oclgrind_counts sh scripts/oclgrind_counts.sh
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt
     step amd_code_suite amd_code bench/suite.csv device_tests/amd/suite.txt

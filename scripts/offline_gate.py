@@ -356,6 +356,18 @@ def read_programs(lister, suite):
     return programs
 
 
+def sample(programs, percent):
+    """Evenly spread over the programs of each device and algorithm."""
+    seen = collections.Counter()
+    drawn = []
+    for program in programs:
+        before = seen[program.device, program.algorithm] * percent
+        seen[program.device, program.algorithm] += 1
+        if before % 100 < percent:
+            drawn.append(program)
+    return drawn
+
+
 def source_text(name, known):
     """A file of kernels behind the files that it includes, each once, as src/device/kernel_source.c puts them together."""
     if name in known:
@@ -518,6 +530,7 @@ def main():
     parser.add_argument("--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite")
     parser.add_argument("--require", default="", metavar="VENDORS", help="fail where compilers of these are missing: amd,intel,nvidia")
     parser.add_argument("--only", default="", metavar="VENDORS", help="leave the others out")
+    parser.add_argument("--percent", type=int, default=100, metavar="P", help="of each device's programs of each algorithm, at least one")
     add_compiler_arguments(parser)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--markdown", metavar="FILE", help="write the table there as well")
@@ -538,7 +551,7 @@ def main():
         absent += [compiler] if vendor in required else []
 
     wrong = list(blind_compilers(tools, compilers, arguments.jobs))
-    programs = read_programs(arguments.programs, [arguments.suite] if arguments.suite else [])
+    programs = sample(read_programs(arguments.programs, [arguments.suite] if arguments.suite else []), arguments.percent)
     results = compile_all(tools, programs, compilers, arguments.jobs)
     lines = table(results, compilers)
     print_table(lines)
