@@ -361,7 +361,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
         return;
     int group = block;
     const int first = split(&group, table[DIRECT_BLOCKS]) * CHANNELS *
-                      (LANES_CHANNELS && !DEPTHWISE ? VW : 1);
+                      (LANES_CHANNELS ? (DEPTHWISE ? 1 : VW) : 1);
     if (LANES_CHANNELS && DEPTHWISE) group *= VW;
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int channel = group * out_channels + first;
