@@ -243,6 +243,9 @@ printf '\010\010decoder' >"$work/decoder.ONNX"
 for command in "$run --data $d.data.npy" "bench" "bench --list"; do
     expect 2 "convert it with \`pip install openvino\` and \`ovc '$work/decoder.ONNX' --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"
 done
+for option in compare csv plot trace; do
+    expect 2 "leave out --$option" bench --list --$option "$work/none"
+done
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07
 expect 1 "no OpenCL device was found" --no-ceilings bench --ids B07
@@ -330,6 +333,9 @@ full shape --data-shape 1,1,2 --filter-shape 1,1,3 --json -
 "$tool" -V | grep -q '^tconv-cl [0-9]' && "$tool" version | grep -q '^tconv-cl [0-9]' || fail "-V, version"
 [ "$("$tool" bench -V)" = "$("$tool" --version)" ] || fail "bench -V"
 [ "$("$tool" -h)" = "$("$tool" --help)" ] && [ "$("$tool" help)" = "$("$tool" --help)" ] || fail "-h, help"
+for command in help manual completion; do
+    [ "$("$tool" $command --help)" = "$("$tool" --help)" ] || fail "$command --help"
+done
 [ "$("$tool" help bench)" = "$("$tool" bench --help)" ] && [ "$("$tool" bench -h)" = "$("$tool" bench --help)" ] || fail "help bench"
 "$tool" | tail -1 | grep -q '^To start the benchmark: tconv-cl bench$' || fail "no command"
 "$tool" algorithms | grep -q '^reference  *one work-item' || fail "algorithms"

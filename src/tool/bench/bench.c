@@ -480,6 +480,15 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
 /* Prints the layers that the options choose. Needs no device. */
 static enum exit_code list_layers(void)
 {
+    const struct {
+        const char *name, *value;
+    } of_times[] = {{"compare", options.compare},
+                    {"csv", options.csv},
+                    {"plot", options.plot},
+                    {"trace", options.trace}};
+    for (size_t i = 0; i < sizeof of_times / sizeof *of_times; i++)
+        if (of_times[i].value != NULL)
+            return wrong_request("--list times nothing: leave out --%s", of_times[i].name);
     struct suite suite;
     enum exit_code code = choose_layers(&suite, built_in_suite);
     json_t *list = json_array();

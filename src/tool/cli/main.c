@@ -144,16 +144,16 @@ static enum exit_code dispatch(int argc, char **argv)
     while (at < argc && argv[at][0] == '-' && argv[at][1] != '\0') at += width_of(argv[at]);
     const struct command *command = at < argc ? find(argv[at]) : NULL;
     if (command == NULL && at < argc) return unknown_command(argv[at]);
-    if (command == NULL)
-        for (int i = 1; i < argc; i++) {
-            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
-                strcmp(argv[i], "-?") == 0)
-                return help();
-            if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
-                printf("tconv-cl %s\n", TCONV_VERSION_STRING);
-                return EXIT_DONE;
-            }
+    const bool has_options = command != NULL && command_has_options(command->name);
+    for (int i = 1; i < argc && !has_options; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
+            strcmp(argv[i], "-?") == 0)
+            return help();
+        if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
+            printf("tconv-cl %s\n", TCONV_VERSION_STRING);
+            return EXIT_DONE;
         }
+    }
     const char **arguments = malloc(((size_t)argc + 1) * sizeof *arguments);
     if (arguments == NULL) return failed_work("the arguments cannot be read: no memory");
     char name[40];
