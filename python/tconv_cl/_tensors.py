@@ -109,9 +109,9 @@ class Weights:
 
     def dense(self, weight: Tensor) -> Tensor:
         """The weight, or a contiguous copy, which is kept with the bits that it was made from."""
-        weight = weight.detach()
         if weight.is_contiguous():
             return weight
+        weight = weight.detach()
         span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
         bits = weight.as_strided((span,), (1,)).view(BITS[weight.itemsize])
         kept = self._dense
@@ -238,17 +238,17 @@ def memory_format(data: Tensor) -> torch.memory_format:
     return torch.contiguous_format
 
 
+def _channels_last(numbers: Sequence[int]) -> tuple[int, ...]:
+    return (numbers[0], *numbers[2:], numbers[1])
+
+
 def place_of(tensor: Tensor, form: torch.memory_format) -> _Place | None:
     """Where the library finds the elements; None if it does not take them: some share a place."""
-    last = form != torch.contiguous_format
-
-    def ordered(numbers: Sequence[int]) -> tuple[int, ...]:
-        return (numbers[0], *numbers[2:], numbers[1]) if last else tuple(numbers)
-
-    shape = ordered(tensor.shape)
+    order = tuple if form == torch.contiguous_format else _channels_last
+    shape = order(tensor.shape)
     if tensor.is_contiguous(memory_format=form):
         return _Place(shape)
-    steps = tuple(step if extent > 1 else 1 for step, extent in zip(ordered(tensor.stride()), shape))
+    steps = tuple(step if extent > 1 else 1 for step, extent in zip(order(tensor.stride()), shape))
     return _Place(shape, steps) if min(steps) > 0 else None
 
 
@@ -274,7 +274,7 @@ def run(
 ) -> Tensor:
     """Computes by the library, on its device, into `out` if it can, else into a new tensor. Raises if the library
     refuses."""
-    weight = weight.resolve_neg()
+    weight = weight.resolve_neg() if weight.is_neg() else weight
     weights = _weights(weight)
     output_steps: tuple[int, ...] = ()
     form = memory_format(data if out is None else out)
@@ -285,7 +285,7 @@ def run(
         else:
             output_steps = target.steps
     last = form != torch.contiguous_format
-    data = data.resolve_neg()
+    data = data.resolve_neg() if data.is_neg() else data
     place = place_of(data, form)
     if place is None:
         data = data.contiguous(memory_format=form)

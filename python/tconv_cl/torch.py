@@ -221,7 +221,8 @@ def _function(
             f"not {list(data.shape)} and {list(weight.shape)}"
         )
     kind = "cpu" if data.is_cpu else data.device.type
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):  # as it casts for torch's own
+    known = kind == "cpu" or torch.amp.is_autocast_available(kind)
+    if known and torch.is_autocast_enabled(kind):  # as it casts for torch's own
         wanted = torch.get_autocast_dtype(kind)
         data, weight, bias = (
             tensor.to(wanted) if tensor is not None and _is_cast(tensor) else tensor for tensor in (data, weight, bias)
@@ -296,7 +297,7 @@ def _unobserved() -> bool:
     return not (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or torch._C._len_torch_dispatch_stack()
         or torch._C._is_torch_function_mode_enabled()
         or torch.autograd._profiler_enabled()
@@ -335,9 +336,11 @@ def _is_cast(tensor: Tensor) -> bool:
 
 
 def _list(axes: int, value: Axes) -> tuple[int, ...]:
+    if type(value) is tuple and len(value) == axes:  # a module's
+        return value
     if isinstance(value, int):
         return (value,) * axes
-    values = tuple(value)  # the same one, where it is one
+    values = tuple(value)
     return values * axes if len(values) == 1 else values
 
 
@@ -532,15 +535,16 @@ def _is_plain(module: nn.Module) -> bool:
     return (
         type(module).forward is FORWARDS.get(type(module))
         and (nn.Module.__call__, nn.Module._call_impl) == CALLS
-        and not {"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"} & own.keys()
+        and METHODS.isdisjoint(own)
         and own.get("_compiled_call_impl") is None
-        and not any(own[hooks] for hooks in OWN_HOOKS)
-        and not any(getattr(every, hooks) for hooks in GLOBAL_HOOKS)
+        and not (own["_forward_hooks"] or own["_forward_pre_hooks"])
+        and not (own["_backward_hooks"] or own["_backward_pre_hooks"])
+        and not (every._global_forward_hooks or every._global_forward_pre_hooks)
+        and not (every._global_backward_hooks or every._global_backward_pre_hooks)
     )
 
 
-OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in OWN_HOOKS)
+METHODS = frozenset({"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"})
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
 LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES, Sequential)}
