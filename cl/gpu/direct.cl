@@ -360,9 +360,10 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     if (block >= (int)table[DIRECT_ALL_BLOCKS] || first_x >= output_x || first_y >= output_y)
         return;
     int group = block;
+    const int channel_lanes = LANES_CHANNELS ? VW : 1; /* of a group, or DEPTHWISE of groups */
     const int first = split(&group, table[DIRECT_BLOCKS]) * CHANNELS *
-                      (LANES_CHANNELS ? (DEPTHWISE ? 1 : VW) : 1);
-    if (LANES_CHANNELS && DEPTHWISE) group *= VW;
+                      (DEPTHWISE ? 1 : channel_lanes);
+    if (DEPTHWISE) group *= channel_lanes;
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int channel = group * out_channels + first;
 
