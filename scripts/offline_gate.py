@@ -357,7 +357,7 @@ def read_programs(lister, suite):
 
 
 def sample(programs, percent):
-    """Evenly spread over the programs of each device and algorithm."""
+    """`percent` (1 to 100) of the programs, evenly spread over those of each device and algorithm, at least one of each."""
     seen = collections.Counter()
     drawn = []
     for program in programs:
@@ -530,7 +530,7 @@ def main():
     parser.add_argument("--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite")
     parser.add_argument("--require", default="", metavar="VENDORS", help="fail where compilers of these are missing: amd,intel,nvidia")
     parser.add_argument("--only", default="", metavar="VENDORS", help="leave the others out")
-    parser.add_argument("--percent", type=int, default=100, metavar="P", help="of each device's programs of each algorithm, at least one")
+    parser.add_argument("--percent", type=int, default=100, metavar="P", help="compile P %% of each device's programs of each algorithm, at least one; default 100")
     add_compiler_arguments(parser)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--markdown", metavar="FILE", help="write the table there as well")

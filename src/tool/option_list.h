@@ -116,7 +116,8 @@
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
       "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one") \
-    O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...", "only these layers of the suite, in any letter case")
+    O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...",                                                  \
+      "only these layers of the suite, in any letter case")
 
 #define MODEL_OPTIONS(O)                                                                           \
     O(LAYERS, READ, model, "model", 0, "FILE.xml",                                                 \
