@@ -32,6 +32,12 @@ flags=$(pkg-config --cflags --libs tconv_cl)
 [ -e "$libs/../libtconv_cl.so" ] || flags="$(pkg-config --cflags tconv_cl) $static"
 "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$work/readme.c" -o "$work/readme" $flags -Wl,-rpath,"$(dirname "$libs")"
 "$work/readme"
+# The API page's example of two layers, with a program around it.
+sed -n '/^static tconv_status decode(/,/^}$/p' "$source/docs/api.md" >"$work/decode.h"
+[ "$(wc -l <"$work/decode.h")" -le 30 ] || { echo "the example of docs/api.md is long"; exit 1; }
+"$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror -I "$work" "$source/device_tests/decode.c" -o "$work/decode" $flags \
+    -Wl,-rpath,"$(dirname "$libs")"
+"$work/decode"
 for page in host_arrays own_queue slices; do
     sh "$source/device_tests/tutorial.sh" "$source/docs/tutorials/$page.md" "$compiler" "$flags -Wl,-rpath,$(dirname "$libs")"
 done
