@@ -17,9 +17,13 @@ struct fragment {
     int64_t local_memory; /* bytes that the device has */
 };
 
-/* The cost of a multiply-add, by the rows of a tile. Low tiles cost more, because they copy as many
- * inputs for fewer multiply-adds. */
-static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
+/* Low tiles cost more, because they copy as many inputs for fewer multiply-adds. */
+static const struct tconv_product product = {
+    .packing = TCONV_PACK_WORDS,
+    .height = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}},
+    .heights = 4,
+    .apart = 32,
+};
 
 static bool rounds_f32(const struct tconv_request *request, const struct tconv_unit *unit)
 {
@@ -200,11 +204,9 @@ static bool prepare(const struct tconv_request *request, bool copied, struct tco
                     struct fragment *fragment, struct tconv_reason *reason)
 {
     const int64_t quad = 16 / (int64_t)tconv_type_size(request->layer->data_type);
-    const int count = sizeof heights / sizeof *heights;
     return choose_fragment(request, fragment, reason) &&
-           (copied ? tconv_positions_prepare_copied(g, request, TCONV_PACK_WORDS, heights, count,
-                                                    quad, reason)
-                   : tconv_positions_prepare(g, request, TCONV_PACK_WORDS, heights, count, reason));
+           (copied ? tconv_positions_prepare_copied(g, request, &product, quad, reason)
+                   : tconv_positions_prepare(g, request, &product, reason));
 }
 
 /* Adds the candidates of a tile. */

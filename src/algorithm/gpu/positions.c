@@ -85,24 +85,40 @@ static void lengthen_strides(struct tconv_positions *g)
 
 /* The cost of a matrix of `matrix_rows` rows, in rows of the highest tile: the rows of whole tiles,
  * times what a multiply-add costs in tiles of this height. The cheapest height counts. */
-static double row_cost(int64_t matrix_rows, const struct tconv_height *heights, int count)
+static double row_cost(int64_t matrix_rows, const struct tconv_product *product)
 {
     double least = 0;
-    for (int i = 0; i < count; i++) {
-        const int64_t rows = heights[i].rows;
-        const double cost = (double)(tconv_ceil_div(matrix_rows, rows) * rows) * heights[i].cost;
+    for (int i = 0; i < product->heights; i++) {
+        const int64_t rows = product->height[i].rows;
+        const double cost = (double)(tconv_ceil_div(matrix_rows, rows) * rows) *
+                            product->height[i].cost;
         if (i == 0 || cost < least) least = cost;
     }
     return least;
 }
 
+/* The factor for phases along x in work-groups of their own, whose outputs are stored apart from
+ * each other. With channels last each output has its channels beside it. Fewer channels than the
+ * highest tile has rows leave a part of the tile, or of its speed, unused. */
+static double apart_cost(const struct tconv_positions *g, const struct tconv_product *product)
+{
+    const struct tconv_folded_layer *f = &g->folded;
+    if (f->x.stride == 1) return 1;
+    if (f->layer.out_channels < product->height[0].rows) return 1.1;
+    const struct tconv_axis *const axes[] = {&f->z, &f->y, &f->x};
+    double products = (double)f->layer.in_channels; /* of an output */
+    for (int a = 0; a < 3; a++) products *= (double)axes[a]->kernel / (double)axes[a]->stride;
+    return 1.01 + (g->rows_last ? 0 : product->apart * (double)(f->x.stride - 1) / products);
+}
+
 /* Chooses the axes whose phases become rows. The packed filter depends on it, so the choice depends
- * on channels, kernel, stride and dilation only. If the stride does not divide the kernel, some
- * phases lack taps, and zeros are multiplied instead. */
-static void choose_phases(struct tconv_positions *g, const struct tconv_height *heights, int count)
+ * on channels, format, kernel, stride and dilation only. If the stride does not divide the kernel,
+ * some phases lack taps, and zeros are multiplied instead. If the kernel exceeds the stride, most
+ * pads add a position, which is a quarter more if a phase has four outputs. */
+static void choose_phases(struct tconv_positions *g, const struct tconv_product *product)
 {
     enum { MOST_ROWS = 1 << 14 };
-    const double apart = 1.1; /* factor for phases along x that different work-groups store */
+    const double apart = apart_cost(g, product), one_more = 1.03;
     const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     const int64_t channels = g->rows_last ? tconv_ceil_div(g->folded.layer.out_channels, 4) * 4
                                           : g->folded.layer.out_channels;
@@ -115,17 +131,18 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_height *
         for (int a = 0; a < 3; a++) {
             const struct tconv_axis *axis = axes[a];
             if ((choice >> a & 1) == 0) {
-                issued *= (double)axis->kernel * (a == 2 && axis->stride > 1 ? apart : 1);
+                issued *= (double)axis->kernel * (a == 2 ? apart : 1);
                 continue;
             }
             possible = possible && axis->stride > 1 && axis->dilation == 1 &&
                        merged * axis->stride * channels <= MOST_ROWS;
             merged *= axis->stride;
-            issued *= (double)(tconv_ceil_div(axis->kernel, axis->stride) * axis->stride);
+            issued *= (double)(tconv_ceil_div(axis->kernel, axis->stride) * axis->stride) *
+                      (axis->kernel > axis->stride ? one_more : 1);
             if (!possible) break;
         }
         if (!possible) continue;
-        const double cost = issued * row_cost(channels * merged, heights, count) / (double)merged;
+        const double cost = issued * row_cost(channels * merged, product) / (double)merged;
         if (best < 0 || cost < least) {
             least = cost;
             best = choice;
@@ -162,11 +179,10 @@ static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_f
 }
 
 static bool prepare(struct tconv_positions *p, const struct tconv_request *request,
-                    enum tconv_packing packing, const struct tconv_height *heights,
-                    int height_count, bool copied, struct tconv_reason *reason)
+                    const struct tconv_product *product, bool copied, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    *p = (struct tconv_positions){.packing = packing, .parts = 1};
+    *p = (struct tconv_positions){.packing = product->packing, .parts = 1};
     if (!tconv_fold(request, &p->folded, reason)) return false;
     const bool last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
                       (layer->in_channels > 1 || layer->out_channels > 1);
@@ -174,7 +190,7 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
     p->rows_last = last && layer->out_channels > 3; /* few channels have no quads */
     p->units = tconv_gpu_units(p->folded.machine, request->device);
     lengthen_strides(p);
-    choose_phases(p, heights, height_count);
+    choose_phases(p, product);
     double positions = (double)p->folded.layer.batch;
     for (int a = 0; a < 3; a++) positions *= (double)p->side[a].positions;
     if (p->all_phases > MOST_PHASES)
@@ -198,9 +214,9 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
         return tconv_refuse(reason, "more rows than its 32-bit indices count");
     if (layer->groups > INT32_MAX / p->list_taps)
         return tconv_refuse(reason, "more taps of all groups than its 32-bit indices count");
-    const size_t bytes = tconv_packed_bytes(request, packing);
+    const size_t bytes = tconv_packed_bytes(request, product->packing);
     const int64_t word =
-        packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(layer->filter_type) : 0;
+        product->packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(layer->filter_type) : 0;
     p->packed_channels = word == 0 ? layer->in_channels
                                    : tconv_ceil_div(layer->in_channels, 4 * word) * 4;
     return tconv_filter_addressable((double)TAPS_HEADER(layer->groups, bytes) +
@@ -210,10 +226,9 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
 }
 
 bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
-                             enum tconv_packing packing, const struct tconv_height *heights,
-                             int height_count, struct tconv_reason *reason)
+                             const struct tconv_product *product, struct tconv_reason *reason)
 {
-    return prepare(p, request, packing, heights, height_count, false, reason);
+    return prepare(p, request, product, false, reason);
 }
 
 /* Work-groups of the copy along the channels of a point. */
@@ -223,8 +238,8 @@ static int64_t channel_tiles(const struct tconv_copy *copy, tconv_type type)
 }
 
 bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tconv_request *request,
-                                    enum tconv_packing packing, const struct tconv_height *heights,
-                                    int height_count, int64_t quad, struct tconv_reason *reason)
+                                    const struct tconv_product *product, int64_t quad,
+                                    struct tconv_reason *reason)
 {
     struct tconv_layer layer = *request->layer;
     struct tconv_copy copy = {.points = 1,
@@ -253,7 +268,7 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
     layer.data_batch_step = copy.points * copy.row;
     struct tconv_request copied = *request;
     copied.layer = &layer;
-    if (!prepare(p, &copied, packing, heights, height_count, true, reason)) return false;
+    if (!prepare(p, &copied, product, true, reason)) return false;
     p->folded.machine = &request->machine;
     p->copy = copy;
     return true;

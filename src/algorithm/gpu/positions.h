@@ -11,10 +11,19 @@ enum {
     TCONV_MOST_PARTS = 8,
 };
 
-/* The cost of a multiply-add in tiles of so many rows, relative to the highest tiles. */
-struct tconv_height {
-    int rows;
-    double cost;
+/* What the kernels of an algorithm have in common, for the choice of the phases that become rows.
+ */
+struct tconv_product {
+    enum tconv_packing packing;
+    /* The rows of all tiles, the most first, and the cost of a multiply-add in tiles of so many. */
+    struct {
+        int rows;
+        double cost; /* 1: in the highest tiles */
+    } height[6];
+    int heights;
+    /* The cost, in multiply-adds, of an output that is stored without its neighbours: for each
+     * neighbour that the stride takes away. */
+    double apart;
 };
 
 /* An axis as the kernel sees it. */
@@ -59,17 +68,15 @@ struct tconv_positions {
     int64_t tiles, blocks;
 };
 
-/* Sets what all tiles have in common. `heights` lists the rows of all tiles. False with a reason if
- * the layer is refused. */
+/* Sets what all tiles have in common. False with a reason if the layer is refused. */
 bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
-                             enum tconv_packing packing, const struct tconv_height *heights,
-                             int height_count, struct tconv_reason *reason);
+                             const struct tconv_product *product, struct tconv_reason *reason);
 
 /* The same for a kernel that reads a copy of the data with neighbouring channels, padded to
  * multiples of `quad` channels. False also if the data need no copy. */
 bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tconv_request *request,
-                                    enum tconv_packing packing, const struct tconv_height *heights,
-                                    int height_count, int64_t quad, struct tconv_reason *reason);
+                                    const struct tconv_product *product, int64_t quad,
+                                    struct tconv_reason *reason);
 
 void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts);
 

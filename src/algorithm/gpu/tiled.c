@@ -25,8 +25,12 @@ static const struct tile tiles[] = {
 };
 
 /* Low tiles cost more, because they load more for each multiply-add. */
-static const struct tconv_height heights[] = {{128, 1},  {64, 1}, {32, 1.15},
-                                              {16, 1.5}, {8, 2},  {4, 3}};
+static const struct tconv_product product = {
+    .packing = TCONV_PACK_SUMMED,
+    .height = {{128, 1}, {64, 1}, {32, 1.15}, {16, 1.5}, {8, 2}, {4, 3}},
+    .heights = 6,
+    .apart = 8,
+};
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
@@ -123,8 +127,7 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
 static bool prepare(const struct tconv_request *request, struct tconv_positions *g,
                     struct tconv_reason *reason)
 {
-    return tconv_positions_prepare(g, request, TCONV_PACK_SUMMED, heights,
-                                   sizeof heights / sizeof *heights, reason);
+    return tconv_positions_prepare(g, request, &product, reason);
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
