@@ -40,7 +40,10 @@ def check_arrays(arrays: Arrays) -> None:
             raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
     if arrays.data.queue is None:
         raise RequestError("data has no queue: give it one with data.with_queue(queue)")
+    context = arrays.data.queue.context.int_ptr
     for name, array in arrays._asdict().items():
+        if array is not None and array.context is not None and array.context.int_ptr != context:
+            raise RequestError(f"{name} belongs to another context than the queue of data")
         if name != "out" and array is not None and arrays.out is not None and _overlap(name, array, arrays.out):
             raise RequestError(f"out shares memory with {name}")
 
@@ -80,7 +83,7 @@ def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filte
 def pack(plan: Plan, queue: Any, weights: Any) -> Filter:
     """Enqueues the packing of a pyopencl array of weights."""
     events = list(weights.events)
-    return Filter(plan, queue.int_ptr, weights.base_data.int_ptr, weights.offset, [event.int_ptr for event in events])
+    return Filter(plan, queue.int_ptr, _place(weights), [event.int_ptr for event in events])
 
 
 def _overlap(name: str, array: Any, out: Any) -> bool:
@@ -88,7 +91,8 @@ def _overlap(name: str, array: Any, out: Any) -> bool:
     `out` in one call."""
     if name != "filter" and not (array.flags.c_contiguous and out.flags.c_contiguous):
         return False
-    if array.base_data is None or out.base_data is None or array.base_data.int_ptr != out.base_data.int_ptr:
+    one, other = _place(array), _place(out)
+    if (one.memory, one.pointer) != (other.memory, other.pointer):
         return False
     return bool(array.offset < out.offset + _reach(out) and out.offset < array.offset + _reach(array))
 
@@ -103,4 +107,7 @@ def _reach(array: Any) -> int:
 def _place(array: Any) -> c.Buffer:
     if array.base_data is None:  # an array without elements has no memory
         return c.Buffer()
+    shared = getattr(array.base_data, "svm_ptr", None)  # pyopencl.tools.SVMAllocator
+    if shared is not None:
+        return c.Buffer(None, array.offset, shared)
     return c.Buffer(array.base_data.int_ptr, array.offset)

@@ -4,6 +4,7 @@
 import numpy as np
 import pyopencl
 import pyopencl.array
+import pyopencl.tools
 import pytest
 
 import tconv_cl
@@ -95,3 +96,39 @@ def test_contexts_are_bounded(queue):
         own = pyopencl.CommandQueue(context)
         np.testing.assert_array_equal(tconv_cl.conv_transpose(*to_device(own, DATA, FILTER)).get(), WANTED)
     assert tconv_cl.cache_info().devices == 8
+
+
+def test_arrays_in_shared_memory(queue):
+    """Arrays of pyopencl's SVMAllocator, all of them or mixed with buffers, and views of them."""
+    if not queue.device.svm_capabilities & pyopencl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
+        pytest.skip("the device has no shared virtual memory")
+    shared = pyopencl.tools.SVMAllocator(queue.context, flags=pyopencl.svm_mem_flags.READ_WRITE, queue=queue)
+    for allocators in ((shared, shared), (shared, None), (None, shared)):
+        data, filter = (
+            pyopencl.array.to_device(queue, array, allocator=allocator)
+            for array, allocator in zip((DATA, FILTER), allocators)
+        )
+        output = tconv_cl.conv_transpose(data, filter)
+        assert type(output.base_data) is type(data.base_data)
+        np.testing.assert_array_equal(output.get(), WANTED)
+        whole = pyopencl.array.empty(queue, (2, 4, WANTED.shape[2]), np.float32, allocator=allocators[0])
+        whole.fill(7)
+        tconv_cl.ConvTranspose(filter)(data, out=whole[:, 1:3])
+        np.testing.assert_array_equal(whole.get()[:, 1:3], WANTED)
+        np.testing.assert_array_equal(whole.get()[:, ::3], np.full((2, 2, WANTED.shape[2]), 7))
+    with pytest.raises(tconv_cl.RequestError, match="out shares memory with filter"):
+        tconv_cl.conv_transpose(data, filter, out=filter.reshape(-1)[:18].reshape(1, 3, 6)[:, :2])
+
+
+def test_arrays_of_another_context(queue):
+    context = pyopencl.Context([queue.device])
+    foreign = pyopencl.CommandQueue(context)
+    bias = np.zeros(2, np.float32)
+    for name in ("filter", "bias", "out"):
+        arrays = {
+            each: pyopencl.array.to_device(foreign if each == name else queue, array)
+            for each, array in (("filter", FILTER), ("bias", bias), ("out", np.full_like(WANTED, 7)))
+        }
+        with pytest.raises(tconv_cl.RequestError, match=f"^{name} belongs to another context than the queue of data"):
+            tconv_cl.conv_transpose(*to_device(queue, DATA), **arrays)
+        np.testing.assert_array_equal(arrays["out"].get(), np.full_like(WANTED, 7))
