@@ -28,7 +28,13 @@ for call in (lambda: tconv_cl.conv_transpose(data, filter, out=out), lambda: lay
     before = counter.copies_counted()
     call()
     counts.append(counter.copies_counted() - before)
-print(*counts[:3], counts[3] > 0)  # slabs are copied, which shows that copies are counted
+for dtype in ("f4", "f2", "i1"):  # slices that begin at an odd number of elements
+    wide, joined = np.ones((1, 11, 9, 7), dtype), np.zeros((1, 13, 11, 9), dtype)
+    before = counter.copies_counted()
+    tconv_cl.conv_transpose(wide[:, 1:9], filter.astype(dtype), out=joined[:, 3:11])
+    counts.append(counter.copies_counted() - before)
+    assert joined[0, 3:11, 4, 4].tolist() == [72] * 8 and not joined[:, :3].any() and not joined[:, 11:].any()
+print(*counts[:3], counts[3] > 0, *counts[4:])  # slabs are copied, which shows that copies are counted
 """
 
 
@@ -49,7 +55,7 @@ def test_nothing_is_copied(tmp_path):
     subprocess.run(["cc", "-shared", "-fPIC", "-o", counter, source, "-ldl"], check=True)
     environment = {**os.environ, "LD_PRELOAD": str(counter)}
     done = subprocess.run([sys.executable, "-c", COPIES, counter], env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == ["0", "0", "0", "True"], done.stderr
+    assert done.stdout.split() == ["0", "0", "0", "True", "0", "0", "0"], done.stderr
 
 
 @pytest.mark.parametrize("elements", [0, 1, 2, 6, 14])
@@ -58,6 +64,14 @@ def test_arrays_lie_anywhere(elements):
     out = at_offset(np.full_like(wanted, np.nan), elements)
     tconv_cl.conv_transpose(at_offset(DATA, elements), at_offset(FILTER, elements), out=out)
     assert (out == wanted).all()
+
+
+def test_unaligned_elements_are_copied():
+    memory = np.zeros(DATA.nbytes + 1, np.uint8)
+    unaligned = memory[1:].view(np.float32).reshape(DATA.shape)
+    unaligned[...] = DATA
+    assert not unaligned.flags.aligned
+    assert (tconv_cl.conv_transpose(unaligned, FILTER) == tconv_cl.conv_transpose(DATA, FILTER)).all()
 
 
 def test_one_array_as_two():

@@ -113,10 +113,11 @@ tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uin
 
 /* Tries to make a buffer over the array. True if the lane now has one. */
 static bool use_in_place(struct tconv_lane *lane, enum tconv_role role, void *array, uint64_t bytes,
-                         cl_mem_flags access)
+                         size_t element, cl_mem_flags access)
 {
     const size_t alignment = lane->session->alignment;
-    if (alignment == 0 || (uintptr_t)array % alignment != 0) return false;
+    if (alignment == 0 || (uintptr_t)array % alignment != 0 || (uintptr_t)array % element != 0)
+        return false;
     cl_int code;
     cl_mem buffer = clCreateBuffer(lane->session->context, access | CL_MEM_USE_HOST_PTR,
                                    (size_t)bytes, array, &code);
@@ -139,19 +140,21 @@ static tconv_status copy_up(struct tconv_lane *lane, enum tconv_role role, const
 }
 
 tconv_status tconv_lane_upload(struct tconv_lane *lane, enum tconv_role role, const void *source,
-                               uint64_t bytes, bool alone, cl_mem *out, tconv_error *error)
+                               uint64_t bytes, size_t element, bool alone, cl_mem *out,
+                               tconv_error *error)
 {
-    if (!alone || !use_in_place(lane, role, (void *)(uintptr_t)source, bytes, CL_MEM_READ_ONLY))
+    if (!alone ||
+        !use_in_place(lane, role, (void *)(uintptr_t)source, bytes, element, CL_MEM_READ_ONLY))
         return copy_up(lane, role, source, bytes, out, error);
     *out = lane->in_place[role];
     return TCONV_OK;
 }
 
-tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t bytes, bool read,
-                               cl_mem *out, tconv_error *error)
+tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t bytes,
+                               size_t element, bool read, cl_mem *out, tconv_error *error)
 {
     const enum tconv_role role = TCONV_ROLE_OUTPUT;
-    if (use_in_place(lane, role, target, bytes, CL_MEM_READ_WRITE)) {
+    if (use_in_place(lane, role, target, bytes, element, CL_MEM_READ_WRITE)) {
         *out = lane->in_place[role];
         return TCONV_OK;
     }

@@ -39,16 +39,17 @@ tconv_status tconv_lane_finish(struct tconv_lane *lane, tconv_error *error);
 tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uint64_t bytes,
                               cl_mem *out, tconv_error *error);
 
-/* Makes a buffer with the `bytes` at `source`, which must stay valid until the lane has finished.
- * The buffer is in place if the device allows it and `alone` is true: no other array of the call
- * overlaps `source`. */
+/* Makes a buffer with the `bytes` at `source`, which must stay valid until the lane has finished;
+ * an element has `element` bytes. The buffer is in place if the device allows it, `source` is
+ * aligned to its elements, and `alone` is true: no other array of the call overlaps `source`. */
 tconv_status tconv_lane_upload(struct tconv_lane *lane, enum tconv_role role, const void *source,
-                               uint64_t bytes, bool alone, cl_mem *out, tconv_error *error);
+                               uint64_t bytes, size_t element, bool alone, cl_mem *out,
+                               tconv_error *error);
 
-/* Makes a buffer for the output at `target`, in place if the device allows it. If `read` is true,
- * the buffer has the contents of `target`. */
-tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t bytes, bool read,
-                               cl_mem *out, tconv_error *error);
+/* Makes a buffer for the output at `target`, in place if the device allows it and `target` is
+ * aligned to its elements. If `read` is true, the buffer has the contents of `target`. */
+tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t bytes,
+                               size_t element, bool read, cl_mem *out, tconv_error *error);
 
 /* Waits for all commands. Then `target` holds what they wrote into the buffer of
  * tconv_lane_output. What lies between the elements of the view, of `element` bytes each, is not

@@ -11,19 +11,19 @@
 
 #include <stdlib.h>
 
-/* The alignment in bytes that arrays need for kernels to use them in place; 0: copying is better.
- * OpenCL requires memory from the caller to be aligned to what kernels access (1.2, appendix C.3):
- * single elements here. Drivers of GPUs that share the host's memory map whole pages, and copy
- * arrays that do not begin at a page. */
+/* The alignment in bytes that arrays need for kernels to use them in place, beside that of their
+ * elements; 0: copying is better. OpenCL requires memory from the caller to be aligned to what
+ * kernels access (1.2, appendix C.3): single elements here. Drivers of GPUs that share the host's
+ * memory map whole pages, and copy arrays that do not begin at a page. */
 static size_t alignment_of(const struct tconv_session *session)
 {
-    enum { ELEMENT = 8, PAGE = 4096 };
+    enum { ANY = 1, PAGE = 4096 };
     cl_bool unified = CL_FALSE;
     if (clGetDeviceInfo(session->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified,
                         NULL) != CL_SUCCESS ||
         !unified)
         return 0;
-    return tconv_device_properties(session->device)->kind == TCONV_DEVICE_CPU ? ELEMENT : PAGE;
+    return tconv_device_properties(session->device)->kind == TCONV_DEVICE_CPU ? ANY : PAGE;
 }
 
 tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error)

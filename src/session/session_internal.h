@@ -12,7 +12,7 @@ struct tconv_session {
     cl_command_queue queue;
     tconv_device *device;
     cl_device_id id;
-    size_t alignment; /* the alignment in bytes of arrays that kernels may use in place; 0: none */
+    size_t alignment; /* in bytes, of arrays that kernels may use in place; 0: none */
     pthread_mutex_t mutex;
     struct tconv_lane *idle; /* lanes that no call uses, under the mutex */
 };

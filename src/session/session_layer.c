@@ -173,20 +173,22 @@ struct array {
     enum tconv_role role;
     const void *elements; /* NULL: the call has none */
     uint64_t bytes;       /* 0: empty, which needs no buffer */
+    size_t element;       /* bytes of one */
     cl_mem *memory;       /* receives its buffer */
 };
 
-static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *weights, bool alone,
-                         cl_mem storage, tconv_packed_filter **out, tconv_error *error)
+static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane,
+                         const struct tconv_session_call *call, bool alone, cl_mem storage,
+                         tconv_packed_filter **out, tconv_error *error)
 {
     tconv_packed_filter *filter;
     tconv_status status = tconv_packed_filter_create(
         plan, storage == NULL ? NULL : &(tconv_buffer){.memory = storage}, &filter, error);
     if (status != TCONV_OK) return status;
     cl_mem buffer;
-    if ((status = tconv_lane_upload(lane, TCONV_ROLE_FILTER, weights,
-                                    tconv_plan_geometry(plan)->filter_bytes, alone, &buffer,
-                                    error)) != TCONV_OK ||
+    if ((status = tconv_lane_upload(
+             lane, TCONV_ROLE_FILTER, call->arrays.filter, tconv_plan_geometry(plan)->filter_bytes,
+             tconv_type_size(call->problem.filter_type), alone, &buffer, error)) != TCONV_OK ||
         (status = tconv_packed_filter_enqueue_pack(filter, tconv_lane_queue(lane),
                                                    &(tconv_buffer){.memory = buffer}, 0, NULL, NULL,
                                                    error)) != TCONV_OK) {
@@ -256,12 +258,13 @@ static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
 
 /* Packs a filter for the plan, which counts as used, and keeps it. */
 static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
-                                struct tconv_lane *lane, const void *weights, XXH128_hash_t hash,
-                                uint64_t refreshes, struct kept_filter **out, tconv_error *error)
+                                struct tconv_lane *lane, const struct tconv_session_call *call,
+                                XXH128_hash_t hash, uint64_t refreshes, struct kept_filter **out,
+                                tconv_error *error)
 {
     struct kept_filter *made = calloc(1, sizeof *made);
     if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a filter");
-    tconv_status status = pack(plan, lane, weights, true, NULL, &made->filter, error);
+    tconv_status status = pack(plan, lane, call, true, NULL, &made->filter, error);
     if (status == TCONV_OK) status = tconv_lane_finish(lane, error); /* other lanes read it */
     if (status != TCONV_OK) {
         tconv_packed_filter_release(made->filter);
@@ -272,7 +275,7 @@ static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
     made->hash = hash;
     made->users = 1;
     const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
-    if (!layer->watch || XXH128_isEqual(hash, XXH3_128bits(weights, (size_t)bytes)))
+    if (!layer->watch || XXH128_isEqual(hash, XXH3_128bits(call->arrays.filter, (size_t)bytes)))
         keep_filter(layer, plan, made, refreshes); /* not if the weights changed meanwhile */
     *out = made;
     return TCONV_OK;
@@ -281,19 +284,20 @@ static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
 /* Finds or packs the constant filter for the plan. The packed filter counts as used until
  * drop_filter. */
 static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
-                                struct tconv_lane *lane, const void *weights,
+                                struct tconv_lane *lane, const struct tconv_session_call *call,
                                 struct kept_filter **out, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
     XXH128_hash_t hash = {0, 0};
     uint64_t refreshes;
-    if (layer->watch) hash = XXH3_128bits(weights, (size_t)tconv_plan_geometry(plan)->filter_bytes);
+    if (layer->watch)
+        hash = XXH3_128bits(call->arrays.filter, (size_t)tconv_plan_geometry(plan)->filter_bytes);
     struct kept_filter *found = find_filter(layer, plan, hash, &refreshes);
     if (found == NULL) {
         const bool begun = begin_making(layer);
         found = find_filter(layer, plan, hash, &refreshes);
         if (found == NULL)
-            status = make_filter(layer, plan, lane, weights, hash, refreshes, &found, error);
+            status = make_filter(layer, plan, lane, call, hash, refreshes, &found, error);
         end_making(layer, begun);
     }
     if (status == TCONV_OK) *out = found;
@@ -309,18 +313,22 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
     const tconv_epilogue *epilogue = &call->options.epilogue;
     const tconv_arrays *arrays = &call->arrays;
     const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
-    const uint64_t numbers = channels * tconv_type_size(tconv_scale_type(call->problem.data_type));
-    const uint64_t bias = channels * tconv_type_size(tconv_bias_type(epilogue, g->output_type));
+    const size_t data = tconv_type_size(call->problem.data_type),
+                 filter_element = tconv_type_size(call->problem.filter_type),
+                 output = tconv_type_size(g->output_type),
+                 number = tconv_type_size(tconv_scale_type(call->problem.data_type)),
+                 bias = tconv_type_size(tconv_bias_type(epilogue, g->output_type));
     tconv_args args = TCONV_ARGS_INIT;
     cl_mem packed;
     tconv_packed_filter *own = NULL;
     const struct array inputs[] = {
-        {TCONV_ROLE_DATA, arrays->data, g->data_bytes, &args.data.memory},
-        {TCONV_ROLE_FILTER, filter == NULL ? arrays->filter : NULL, g->filter_bytes, NULL},
-        {TCONV_ROLE_BIAS, arrays->bias, bias, &args.bias.memory},
-        {TCONV_ROLE_SCALE, arrays->scale, numbers, &args.scale.memory},
-        {TCONV_ROLE_SLOPE, arrays->slope, numbers, &args.slope.memory},
-        {TCONV_ROLE_RESIDUAL, arrays->residual, g->residual_bytes, &args.residual.memory},
+        {TCONV_ROLE_DATA, arrays->data, g->data_bytes, data, &args.data.memory},
+        {TCONV_ROLE_FILTER, filter == NULL ? arrays->filter : NULL, g->filter_bytes, filter_element,
+         NULL},
+        {TCONV_ROLE_BIAS, arrays->bias, channels * bias, bias, &args.bias.memory},
+        {TCONV_ROLE_SCALE, arrays->scale, channels * number, number, &args.scale.memory},
+        {TCONV_ROLE_SLOPE, arrays->slope, channels * number, number, &args.slope.memory},
+        {TCONV_ROLE_RESIDUAL, arrays->residual, g->residual_bytes, output, &args.residual.memory},
     };
     const size_t count = sizeof inputs / sizeof *inputs;
     tconv_status status = TCONV_OK;
@@ -333,10 +341,10 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
                 !overlap(inputs[i].elements, inputs[i].bytes, inputs[j].elements, inputs[j].bytes);
         if (inputs[i].role != TCONV_ROLE_FILTER)
             status = tconv_lane_upload(lane, inputs[i].role, inputs[i].elements, inputs[i].bytes,
-                                       alone, inputs[i].memory, error);
+                                       inputs[i].element, alone, inputs[i].memory, error);
         else if ((status = tconv_lane_space(lane, TCONV_ROLE_PACKED, tconv_plan_filter_bytes(plan),
                                             &packed, error)) == TCONV_OK)
-            status = pack(plan, lane, arrays->filter, alone, packed, &own, error);
+            status = pack(plan, lane, call, alone, packed, &own, error);
     }
     args.filter = filter != NULL ? filter : own;
     const uint64_t workspace = tconv_plan_workspace_bytes(plan);
@@ -344,14 +352,13 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
         status =
             tconv_lane_space(lane, TCONV_ROLE_WORKSPACE, workspace, &args.workspace.memory, error);
     if (status == TCONV_OK)
-        status = tconv_lane_output(lane, arrays->output, g->output_bytes, epilogue->beta != 0,
-                                   &args.output.memory, error);
+        status = tconv_lane_output(lane, arrays->output, g->output_bytes, output,
+                                   epilogue->beta != 0, &args.output.memory, error);
     if (status == TCONV_OK)
         status = tconv_plan_enqueue(plan, tconv_lane_queue(lane), &args, 0, NULL, NULL, error);
     const struct tconv_view view = tconv_view_of(&call->problem, g, TCONV_SPACED_OUTPUT);
     if (status == TCONV_OK)
-        status = tconv_lane_download(lane, arrays->output, g->output_bytes, &view,
-                                     tconv_type_size(g->output_type), error);
+        status = tconv_lane_download(lane, arrays->output, g->output_bytes, &view, output, error);
     tconv_packed_filter_release(own);
     return status;
 }
@@ -370,7 +377,7 @@ static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer,
         (status = tconv_lane_take(session, &lane, error)) != TCONV_OK)
         return status;
     if (layer != NULL && layer->constant_filter)
-        status = take_filter(layer, plan, lane, call->arrays.filter, &filter, error);
+        status = take_filter(layer, plan, lane, call, &filter, error);
     if (status == TCONV_OK)
         status = run_in_lane(plan, lane, call, filter == NULL ? NULL : filter->filter, error);
     tconv_lane_give_back(lane, layer != NULL);
