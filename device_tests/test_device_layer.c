@@ -699,7 +699,7 @@ static void wrong_calls(void **state)
     weights.filter = NULL;
     weights.filter_buffer.offset = 4;
     CREATE(device->device, device->queue, &k.problem, &options, &weights, TCONV_ERROR_BUFFER,
-           "weights is too small");
+           "weights.filter_buffer is too small");
     /* What no execution could read. */
     const size_t channels = 4 * k.tensors.channels;
     cl_mem small = buffer_of(device, NULL, channels - 4), written = NULL;

@@ -35,7 +35,7 @@ def in_place(arrays: Arrays) -> Arrays:
         check_places(out)
         for name, array in arrays._asdict().items():
             if name != "out" and array is not None and _share(array, out):
-                raise RequestError(f"out shares memory with {name}")
+                raise RequestError(f"out shares memory with {name}: give it memory of its own")
     copies = {
         name: np.array(array, order="C") if name == "out" else np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()

@@ -45,7 +45,7 @@ def check_arrays(arrays: Arrays) -> None:
         if array is not None and array.context is not None and array.context.int_ptr != context:
             raise RequestError(f"{name} belongs to another context than the queue of data")
         if name != "out" and array is not None and arrays.out is not None and _overlap(name, array, arrays.out):
-            raise RequestError(f"out shares memory with {name}")
+            raise RequestError(f"out shares memory with {name}: give it memory of its own")
 
 
 def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filter] | None = None) -> Any:

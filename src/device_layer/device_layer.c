@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Vectors with one number for each output channel. */
-enum { BIAS, SCALE, SLOPE, VECTORS };
+/* The caller's tensors: vectors with one number for each output channel, then the filter. */
+enum { BIAS, SCALE, SLOPE, VECTORS, FILTER = VECTORS, SOURCES };
 
 /* Weights are shared by layers, and by the calls that enqueue executions with them. */
 struct weights {
@@ -36,7 +36,7 @@ struct tconv_device_layer {
     tconv_device *device;
     tconv_plan *plan;
     tconv_epilogue epilogue;
-    tconv_type type[VECTORS]; /* of the vectors, also of absent ones */
+    tconv_type type[SOURCES]; /* also of absent ones */
     pthread_mutex_t mutex;    /* guards the pointer below */
     struct weights *weights;
 };
@@ -81,9 +81,6 @@ struct source {
     const void *array;
     const tconv_buffer *buffer;
 };
-
-/* The caller's tensors: the vectors, then the filter. */
-enum { FILTER = VECTORS, SOURCES };
 
 static void list_sources(const tconv_weights *given, struct source sources[SOURCES])
 {
@@ -141,8 +138,9 @@ static tconv_status take_source(const tconv_device_layer *layer, const struct so
     return TCONV_OK;
 }
 
-/* Refuses a buffer that no execution could read: later, the weights that it replaced are gone. */
-static tconv_status check_vector(const tconv_device_layer *layer, const struct source *source,
+/* Refuses a buffer that cannot be read, a vector before any execution does: later, the weights that
+ * it replaced are gone. */
+static tconv_status check_source(const tconv_device_layer *layer, const struct source *source,
                                  uint64_t bytes, tconv_type type, tconv_error *error)
 {
     char name[40];
@@ -163,7 +161,7 @@ static tconv_status take_vectors(const tconv_device_layer *layer,
         const uint64_t bytes = channels * tconv_type_size(layer->type[i]);
         w->type[i] = layer->type[i];
         if (!wants(&layer->epilogue, i)) continue;
-        if ((status = check_vector(layer, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
+        if ((status = check_source(layer, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
             status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
         if (status == TCONV_OK && sources[i].array != NULL) w->bytes += bytes;
     }
@@ -180,9 +178,10 @@ static tconv_status pack(const tconv_device_layer *layer, cl_command_queue queue
     tconv_status status = tconv_packed_filter_create(layer->plan, NULL, &w->filter, error);
     if (status != TCONV_OK) return status;
     w->bytes += tconv_plan_filter_bytes(layer->plan);
-    status =
-        take_source(layer, filter, tconv_plan_geometry(layer->plan)->filter_bytes, &from, error);
-    if (status != TCONV_OK) return status;
+    const uint64_t bytes = tconv_plan_geometry(layer->plan)->filter_bytes;
+    if ((status = check_source(layer, filter, bytes, layer->type[FILTER], error)) != TCONV_OK ||
+        (status = take_source(layer, filter, bytes, &from, error)) != TCONV_OK)
+        return status;
     status = tconv_packed_filter_enqueue_pack(w->filter, queue, &from, wait_count, wait, &w->packed,
                                               error);
     if (from.memory != NULL) clReleaseMemObject(from.memory);
@@ -236,6 +235,7 @@ static tconv_status make_layer(tconv_device *device, const tconv_problem *proble
     layer->epilogue = options->epilogue;
     layer->type[BIAS] = tconv_bias_type(&options->epilogue, tconv_plan_geometry(plan)->output_type);
     layer->type[SCALE] = layer->type[SLOPE] = tconv_scale_type(problem->data_type);
+    layer->type[FILTER] = problem->filter_type;
     *out = layer;
     return TCONV_OK;
 }
