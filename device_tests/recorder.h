@@ -41,4 +41,31 @@ static inline bool recorder_find(cl_device_id device, struct recorder *r)
     return r->create != NULL;
 }
 
+/* Whether commands take new arguments by the call as it is since version 0.9.2. */
+static inline bool recorder_replaces(cl_device_id device)
+{
+    enum { WITH_VERSION = 0x1060, MOST = 400 }; /* CL_DEVICE_EXTENSIONS_WITH_VERSION */
+    static struct {
+        cl_uint version;
+        char name[64];
+    } all[MOST];
+    size_t size = 0;
+    if (clGetDeviceInfo(device, WITH_VERSION, sizeof all, all, &size) != CL_SUCCESS) return false;
+    for (size_t i = 0; i < size / sizeof *all; i++)
+        if (strcmp(all[i].name, "cl_khr_command_buffer_mutable_dispatch") == 0)
+            return all[i].version >= (9 << 12 | 2);
+    return false;
+}
+
+/* A command buffer whose commands take new arguments; NULL: the device has none. */
+static inline recording recorder_begin_mutable(const struct recorder *r, cl_device_id device,
+                                               cl_command_queue queue)
+{
+    const cl_bitfield properties[] = {0x1293 /* CL_COMMAND_BUFFER_FLAGS_KHR */,
+                                      1 << 1 /* CL_COMMAND_BUFFER_MUTABLE_KHR */, 0};
+    cl_int code;
+    if (!recorder_replaces(device)) return NULL;
+    return r->create(1, &queue, properties, &code);
+}
+
 #endif

@@ -82,21 +82,27 @@ static void read_output(void)
 /* Plan, pack and enqueue with one algorithm on the caller's own buffers, or pointers, and queue. */
 static const char *algorithm;
 static tconv_trace_callback callback; /* or NULL */
-static bool on_pointers, recorded;
+static bool on_pointers, recorded, replaced;
 static struct recorder recorder; /* with NULLs if the device has no command buffers */
 
-static tconv_status record_and_run(const tconv_plan *plan, const tconv_args *args,
-                                   tconv_error *error)
+static tconv_status record_and_run(tconv_plan *plan, const tconv_args *args, tconv_error *error)
 {
     cl_int code;
-    recording made = recorder.create(1, &queue, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    const tconv_status status = tconv_plan_record(plan, made, queue, args, 0, NULL, NULL, error);
+    tconv_recording *of_tensors = NULL;
+    recording made = replaced ? recorder_begin_mutable(&recorder, device_id, queue)
+                              : recorder.create(1, &queue, NULL, &code);
+    assert_non_null(made);
+    tconv_status status =
+        replaced
+            ? tconv_recording_create(plan, made, queue, args, 0, NULL, NULL, &of_tensors, error)
+            : tconv_plan_record(plan, made, queue, args, 0, NULL, NULL, error);
+    if (status == TCONV_OK) assert_int_equal(recorder.finalize(made), CL_SUCCESS);
+    if (status == TCONV_OK && replaced) status = tconv_recording_update(of_tensors, args, error);
     if (status == TCONV_OK) {
-        assert_int_equal(recorder.finalize(made), CL_SUCCESS);
         assert_int_equal(recorder.enqueue(0, NULL, made, 0, NULL, NULL), CL_SUCCESS);
         clFinish(queue); /* which waits even if it says that it failed */
     }
+    tconv_recording_release(of_tensors);
     assert_int_equal(recorder.release(made), CL_SUCCESS);
     return status;
 }
@@ -160,6 +166,14 @@ static struct outcome plans_recorded(void)
     recorded = true;
     const struct outcome o = plans_by_name();
     recorded = false;
+    return o;
+}
+
+static struct outcome plans_recorded_and_replaced(void)
+{
+    replaced = true;
+    const struct outcome o = plans_recorded();
+    replaced = false;
     return o;
 }
 
@@ -480,7 +494,8 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     const struct outcome o = scenario();
     const bool failed = fault_disarm();
     if (scenario == plans_by_name || scenario == plans_by_choice || scenario == device_layers ||
-        scenario == traced_plans || scenario == plans_on_pointers || scenario == plans_recorded)
+        scenario == traced_plans || scenario == plans_on_pointers || scenario == plans_recorded ||
+        scenario == plans_recorded_and_replaced)
         read_output();
     expect_nothing_alive(what, before);
     if (!failed) {
@@ -543,6 +558,8 @@ static void plans_that_fail(void **state)
     fail_everywhere("plan, pack, enqueue, traced", traced_plans, TCONV_OK, false);
     if (shared_data != NULL) fail_everywhere("plan on pointers", plans_on_pointers, TCONV_OK, true);
     if (recorder.create != NULL) fail_everywhere("plan, recorded", plans_recorded, TCONV_OK, true);
+    if (recorder.create != NULL && recorder_replaces(device_id))
+        fail_everywhere("plan, recorded and replaced", plans_recorded_and_replaced, TCONV_OK, true);
 }
 
 static void host_runs_that_fail(void **state)

@@ -2,6 +2,7 @@
 /* Tensors behind pointers into shared memory (SVM of OpenCL 2.0, cl_intel_unified_shared_memory):
  * every algorithm computes on them what it computes on buffers, also with both kinds mixed, and
  * each misuse has a sentence and changes nothing. A device without shared memory refuses them. */
+#include "recorder.h"
 #include "setup.h"
 
 #include "device/opencl_loader.h"
@@ -206,6 +207,44 @@ static void run_layer(struct setup *s, const struct shared *m)
     tconv_device_layer_release(layer);
 }
 
+/* A recording of buffers, which are replaced by pointers. */
+static void run_recorded(struct setup *s, const struct shared *m)
+{
+    const struct device *d = s->device;
+    struct recorder r;
+    recording made = !recorder_find(id_of(d), &r) ? NULL
+                                                  : recorder_begin_mutable(&r, id_of(d), d->queue);
+    if (made == NULL) return;
+    tconv_error error;
+    tconv_recording *recorded;
+    tconv_args args = s->args;
+    pack(s);
+    args.filter = s->args.filter;
+    expect_ok(
+        tconv_recording_create(s->plan, made, d->queue, &args, 0, NULL, NULL, &recorded, &error),
+        &error);
+    assert_int_equal(r.finalize(made), CL_SUCCESS);
+    args.data = m->data;
+    args.bias = m->bias;
+    args.output = m->output;
+    if (m->kind > FINE) {
+        expect_error(tconv_recording_update(recorded, &args, &error), TCONV_ERROR_UNSUPPORTED,
+                     &error, "replaces only buffers and pointers of SVM");
+    } else {
+        expect_ok(tconv_recording_update(recorded, &args, &error), &error);
+        memset(s->tensors.output, 0xff, s->output_bytes);
+        copy(d, m->kind, (char *)m->output.pointer + m->output.offset, s->tensors.output,
+             s->output_bytes);
+        assert_int_equal(r.enqueue(0, NULL, made, 0, NULL, NULL), CL_SUCCESS);
+        assert_int_equal(clFinish(d->queue), CL_SUCCESS);
+        copy(d, m->kind, s->tensors.output, (char *)m->output.pointer + m->output.offset,
+             s->output_bytes);
+        compare_with_oracle(d, &s->problem, s->algorithm, true, &s->tensors);
+    }
+    r.release(made);
+    tconv_recording_release(recorded);
+}
+
 static void every_algorithm_takes_pointers(void **state)
 {
     (void)state;
@@ -228,6 +267,7 @@ static void every_algorithm_takes_pointers(void **state)
                 run_shared(&s, &m, a % 2 == 0, false);
                 run_shared(&s, &m, a % 2 != 0, true);
                 run_layer(&s, &m);
+                run_recorded(&s, &m);
                 unshare(d, &m);
                 tear_down(&s);
             }

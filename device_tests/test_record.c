@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that are recorded into a command buffer of cl_khr_command_buffer: every algorithm
  * computes in each run what it computes when it is enqueued, chains keep their order, later
- * executions of the same plan change no recording, and each misuse has a sentence. A device without
- * the extension refuses to record. */
+ * executions of the same plan change no recording, tensors can be replaced where the device allows
+ * it, and each misuse has a sentence. A device without the extension refuses to record. */
 #include "recorder.h"
 #include "setup.h"
 
@@ -45,6 +45,18 @@ static void wipe(struct setup *s)
     upload(s->device, s->output, s->tensors.output, s->output_bytes);
 }
 
+/* Moves every element of the data by one. */
+static void move_data(struct setup *s)
+{
+    const size_t bytes = (size_t)s->tensors.geometry.data_bytes,
+                 size = bytes / s->tensors.data_count;
+    unsigned char *data = (unsigned char *)s->tensors.data, first[8];
+    memcpy(first, data, size);
+    memmove(data, data + size, bytes - size);
+    memcpy(data + bytes - size, first, size);
+    upload(s->device, s->data, data, bytes);
+}
+
 /* Two runs of one recording, with other data in the second; in between the plan is enqueued on
  * other buffers. */
 static void check_algorithm(const struct device *d, const char *name)
@@ -61,22 +73,13 @@ static void check_algorithm(const struct device *d, const char *name)
     assert_int_equal(r.finalize(made), CL_SUCCESS);
     tconv_args args = other.args;
     args.filter = s.filter;
-    const size_t bytes = (size_t)s.tensors.geometry.data_bytes;
     for (int i = 0; i < 3; i++) {
         wipe(&s);
         run(d, made);
         download(&s, 0, NULL);
         compare_with_oracle(d, &p, name, true, &s.tensors);
         expect_ok(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error), &error);
-        unsigned char *data = (unsigned char *)s.tensors.data;
-        const size_t size = bytes / s.tensors.data_count;
-        for (size_t e = 0; e + size < bytes; e += size) { /* every element moves by one */
-            unsigned char first[8];
-            memcpy(first, data + e, size);
-            memcpy(data + e, data + e + size, size);
-            memcpy(data + e + size, first, size);
-        }
-        upload(d, s.data, data, bytes);
+        move_data(&s);
     }
     r.release(made);
     tear_down(&s);
@@ -94,6 +97,126 @@ static void every_algorithm_is_recorded(void **state)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
             if (!never_runs(&devices[i], tconv_algorithm_name(a)))
                 check_algorithm(&devices[i], tconv_algorithm_name(a));
+    }
+}
+
+/* One recording, which computes two problems' tensors in turn. */
+static void check_replacement(const struct device *d, const char *name, recording made)
+{
+    const tconv_problem p = plane_for(name, 2, 6, 7, 19, 3, 2, 1);
+    struct setup s[2];
+    tconv_error error;
+    tconv_recording *recorded = NULL;
+    for (int i = 0; i < 2; i++) {
+        set_up(&s[i], d, &p, name, true, SMALL_INTEGERS);
+        pack(&s[i]);
+    }
+    move_data(&s[1]); /* not the numbers of the other one */
+    expect_ok(tconv_recording_create(s[0].plan, made, d->queue, &s[0].args, 0, NULL, NULL,
+                                     &recorded, &error),
+              &error);
+    tconv_plan_release(s[0].plan); /* the recording keeps it */
+    s[0].plan = NULL;
+    assert_int_equal(r.finalize(made), CL_SUCCESS);
+    for (int i = 0; i < 5; i++) {
+        struct setup *now = &s[i % 2];
+        if (i > 0) expect_ok(tconv_recording_update(recorded, &now->args, &error), &error);
+        tconv_args bad = s[(i + 1) % 2].args; /* what is refused replaces nothing */
+        bad.data = bad.output;
+        expect_error(tconv_recording_update(recorded, &bad, &error), TCONV_ERROR_BUFFER, &error,
+                     "overlaps");
+        wipe(now);
+        run(d, made);
+        download(now, 0, NULL);
+        compare_with_oracle(d, &p, name, true, &now->tensors);
+    }
+    tconv_recording_release(recorded);
+    r.release(made);
+    tear_down(&s[0]);
+    tear_down(&s[1]);
+}
+
+static void tensors_are_replaced(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        if (!recorder_find(id_of(d), &r)) continue;
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            if (never_runs(d, tconv_algorithm_name(a))) continue;
+            recording made = recorder_begin_mutable(&r, id_of(d), d->queue);
+            if (made == NULL) {
+                print_message("device %d replaces no arguments\n", d->number);
+                break;
+            }
+            check_replacement(d, tconv_algorithm_name(a), made);
+        }
+    }
+}
+
+static void wrong_recordings_have_a_sentence(void **state)
+{
+    (void)state;
+    tconv_error error;
+    tconv_recording *recorded = NULL;
+    expect_error(tconv_recording_update(NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "recording is NULL");
+    tconv_recording_release(NULL);
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        if (!recorder_find(id_of(d), &r)) continue;
+        const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1), empty = plane(0, 4, 3, 30, 4, 2, 1);
+        struct setup s, nothing;
+        set_up(&s, d, &p, "gather_group", false, SMALL_INTEGERS);
+        pack(&s);
+        recording fixed = begin(d), made = recorder_begin_mutable(&r, id_of(d), d->queue);
+        expect_error(
+            tconv_recording_create(s.plan, fixed, d->queue, &s.args, 0, NULL, NULL, NULL, &error),
+            TCONV_ERROR_ARGUMENT, &error, "out is NULL");
+        expect_error(tconv_recording_create(s.plan, NULL, d->queue, &s.args, 0, NULL, NULL,
+                                            &recorded, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "command_buffer is NULL");
+        if (made == NULL) {
+            expect_error(tconv_recording_create(s.plan, fixed, d->queue, &s.args, 0, NULL, NULL,
+                                                &recorded, &error),
+                         TCONV_ERROR_DEVICE, &error, "has no cl_khr_command_buffer_mutable");
+            r.release(fixed);
+            tear_down(&s);
+            continue;
+        }
+        expect_error(tconv_recording_create(s.plan, fixed, d->queue, &s.args, 0, NULL, NULL,
+                                            &recorded, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "made without CL_COMMAND_BUFFER_MUTABLE_KHR");
+        r.release(fixed);
+        assert_null(recorded);
+        expect_ok(tconv_recording_create(s.plan, made, d->queue, &s.args, 0, NULL, NULL, &recorded,
+                                         &error),
+                  &error);
+        expect_error(tconv_recording_update(recorded, &s.args, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "is not finalised yet");
+        set_up(&nothing, d, &empty, "gather_group", false, SMALL_INTEGERS);
+        pack(&nothing);
+        tconv_recording *none = NULL;
+        expect_ok(tconv_recording_create(nothing.plan, made, d->queue, &nothing.args, 0, NULL, NULL,
+                                         &none, &error),
+                  &error);
+        assert_int_equal(r.finalize(made), CL_SUCCESS);
+        expect_ok(tconv_recording_update(none, &nothing.args, &error), &error);
+        expect_error(tconv_recording_update(recorded, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                     "args is NULL");
+        tconv_args args = s.args;
+        args.filter = NULL;
+        expect_error(tconv_recording_update(recorded, &args, &error), TCONV_ERROR_ARGUMENT, &error,
+                     "args.filter is NULL");
+        args = s.args;
+        args.data.offset = (size_t)s.tensors.geometry.data_bytes;
+        expect_error(tconv_recording_update(recorded, &args, &error), TCONV_ERROR_BUFFER, &error,
+                     "args.data is too small");
+        r.release(made);
+        tconv_recording_release(recorded); /* after its command buffer */
+        tconv_recording_release(none);
+        tear_down(&nothing);
+        tear_down(&s);
     }
 }
 
@@ -247,6 +370,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_is_recorded),
         cmocka_unit_test(layers_make_a_chain),
+        cmocka_unit_test(tensors_are_replaced),
+        cmocka_unit_test(wrong_recordings_have_a_sentence),
         cmocka_unit_test(misuse_has_a_sentence),
     };
     return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);

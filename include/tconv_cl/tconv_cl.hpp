@@ -335,6 +335,45 @@ class plan : public owner<tconv_plan, tconv_plan_release>
 #endif
 };
 
+/* plan.h: a recorded execution whose tensors can be replaced. */
+class recording : public owner<tconv_recording, tconv_recording_release>
+{
+  public:
+    recording() = default;
+    /* tconv_recording_create. */
+    tconv_status create(const plan &of, struct _cl_command_buffer_khr *command_buffer,
+                        cl_command_queue queue, const tconv_args &args, uint32_t wait_count,
+                        const uint32_t *wait, uint32_t *done, tconv_error &e) noexcept
+    {
+        tconv_recording *made = nullptr;
+        const tconv_status status = tconv_recording_create(of.get(), command_buffer, queue, &args,
+                                                           wait_count, wait, done, &made, &e);
+        return take(status, made);
+    }
+    /* tconv_recording_update. */
+    tconv_status update(const tconv_args &args, tconv_error &e) noexcept
+    {
+        return tconv_recording_update(get(), &args, &e);
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_recording_create, with exceptions. */
+    recording(const plan &of, struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
+              const tconv_args &args, uint32_t wait_count = 0, const uint32_t *wait = nullptr,
+              uint32_t *done = nullptr)
+    {
+        tconv_error e;
+        check(create(of, command_buffer, queue, args, wait_count, wait, done, e), e);
+    }
+    /* tconv_recording_update, with exceptions. */
+    void update(const tconv_args &args)
+    {
+        tconv_error e;
+        check(update(args, e), e);
+    }
+#endif
+};
+
 /* plan.h: weights as a plan's kernels read them. */
 class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_release>
 {

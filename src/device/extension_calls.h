@@ -26,3 +26,8 @@ CALL(clCommandNDRangeKernelKHR,
      (buffer, queue, properties, kernel, axes, offset, global, local, count, wait, point, command),
      TCONV_CL_INVALID_COMMAND_BUFFER, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS,
      CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+CALL(clUpdateMutableCommandsKHR,
+     (struct _cl_command_buffer_khr * buffer, cl_uint count, const cl_uint *types,
+      const void **changes),
+     (buffer, count, types, changes), TCONV_CL_INVALID_COMMAND_BUFFER, CL_INVALID_OPERATION,
+     TCONV_CL_INVALID_MUTABLE_COMMAND, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)

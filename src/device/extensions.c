@@ -6,6 +6,7 @@
 #include "device/device_internal.h"
 #include "device/opencl_loader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Finds a call: the platform's own, else the loader's. `call` stays NULL if there is none. */
@@ -16,6 +17,35 @@ static void find_call(cl_platform_id platform, const char *name, void *call)
         memcpy(call, &address, sizeof address); /* OpenCL, not C, makes a function of it */
     else if (!tconv_opencl_find(name, call))
         memset(call, 0, sizeof address);
+}
+
+/* Whether recorded commands take new arguments. The call has its present parameters since version
+ * 0.9.2 of the extension; only devices with OpenCL 3.0 tell the version. */
+static bool takes_new_arguments(cl_device_id device)
+{
+    static const char name[] = "cl_khr_command_buffer_mutable_dispatch";
+    /* CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR */
+    enum { WITH_VERSION = 0x1060, CAPABILITIES = 0x12B0 };
+    const cl_uint least = 9 << 12 | 2; /* 0.9.2 */
+    cl_bitfield can = 0;
+    size_t size = 0;
+    struct version {
+        cl_uint version;
+        char name[64];
+    } * all;
+    if (!tconv_device_has_extension(device, name) ||
+        clGetDeviceInfo(device, CAPABILITIES, sizeof can, &can, NULL) != CL_SUCCESS ||
+        (can & TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS) == 0 ||
+        clGetDeviceInfo(device, WITH_VERSION, 0, NULL, &size) != CL_SUCCESS ||
+        (all = malloc(size)) == NULL)
+        return false;
+    bool takes = false;
+    if (clGetDeviceInfo(device, WITH_VERSION, size, all, NULL) == CL_SUCCESS)
+        for (size_t i = 0; i < size / sizeof *all; i++)
+            takes = takes || (strncmp(all[i].name, name, sizeof all[i].name) == 0 &&
+                              all[i].version >= least);
+    free(all);
+    return takes;
 }
 
 void tconv_extensions_find(cl_device_id device, struct tconv_extensions *e)
@@ -46,5 +76,9 @@ void tconv_extensions_find(cl_device_id device, struct tconv_extensions *e)
         find_call(platform, "clCommandNDRangeKernelKHR", &e->clCommandNDRangeKernelKHR);
         e->command_buffers = e->clGetCommandBufferInfoKHR != NULL &&
                              e->clCommandNDRangeKernelKHR != NULL;
+    }
+    if (e->command_buffers && takes_new_arguments(device)) {
+        find_call(platform, "clUpdateMutableCommandsKHR", &e->clUpdateMutableCommandsKHR);
+        e->new_arguments = e->clUpdateMutableCommandsKHR != NULL;
     }
 }

@@ -20,8 +20,32 @@ enum {
     TCONV_CL_COMMAND_BUFFER_QUEUES = 0x1294,
     TCONV_CL_COMMAND_BUFFER_NUM_QUEUES = 0x1295,
     TCONV_CL_COMMAND_BUFFER_STATE = 0x1297,
+    TCONV_CL_COMMAND_BUFFER_PROPERTIES_ARRAY = 0x1298,
+    TCONV_CL_COMMAND_BUFFER_FLAGS = 0x1293,
     TCONV_CL_COMMAND_BUFFER_RECORDING = 0,
-    TCONV_CL_INVALID_COMMAND_BUFFER = -1138
+    TCONV_CL_INVALID_COMMAND_BUFFER = -1138,
+    /* cl_khr_command_buffer_mutable_dispatch */
+    TCONV_CL_COMMAND_BUFFER_MUTABLE = 1 << 1,
+    TCONV_CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS = 0x12B1,
+    TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS = 1 << 3,
+    TCONV_CL_MUTABLE_DISPATCH_CONFIG = 0, /* a type of change */
+    TCONV_CL_INVALID_MUTABLE_COMMAND = -1141
+};
+
+/* A new argument of a recorded command (cl_mutable_dispatch_arg_khr). */
+struct tconv_new_argument {
+    cl_uint index;
+    size_t size;
+    const void *value;
+};
+
+/* Changes of a recorded command (cl_mutable_dispatch_config_khr since version 0.9.2). */
+struct tconv_change {
+    void *command;
+    cl_uint argument_count, pointer_count, other_count, axes;
+    const struct tconv_new_argument *arguments, *pointers;
+    const void *others;
+    const size_t *offset, *global, *local;
 };
 
 struct tconv_extensions {
@@ -30,6 +54,7 @@ struct tconv_extensions {
     bool svm_told;        /* a buffer made over a pointer tells cheaply whether it is one of SVM */
     bool usm;             /* cl_intel_unified_shared_memory */
     bool command_buffers; /* cl_khr_command_buffer */
+    bool new_arguments;   /* cl_khr_command_buffer_mutable_dispatch, arguments of kernels */
     /* NULL if the device does not have what they are for, or the loader not the call */
 #define CALL(name, parameters, ...) cl_int(CL_API_CALL *name) parameters;
 #include "device/extension_calls.h"

@@ -81,29 +81,45 @@ tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, c
     return status;
 }
 
+int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
+                         const struct tconv_bindings *bindings,
+                         struct tconv_argument list[TCONV_MAX_ARGS])
+{
+    int count = 0;
+    cl_uint index = 0;
+    for (int i = 0; i < launch->arg_count; i++) {
+        const enum tconv_arg arg = launch->args[i];
+        if (!tconv_arg_used(&plan->epilogue, arg)) continue;
+        struct tconv_argument *a = &list[count++];
+        *a = (struct tconv_argument){.arg = arg, .index = index++};
+        if (arg == TCONV_ARG_TABLE || arg == TCONV_ARG_LOCAL) continue;
+        a->place = &bindings->place[arg];
+        a->first = a->place->offset /
+                   tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
+        index++;
+    }
+    return count;
+}
+
 cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
                            cl_kernel kernel, const struct tconv_bindings *bindings,
                            const char **call)
 {
-    cl_uint index = 0;
+    struct tconv_argument list[TCONV_MAX_ARGS];
+    const int count = tconv_list_arguments(plan, launch, bindings, list);
     cl_int code = CL_SUCCESS;
-    for (int i = 0; i < launch->arg_count && code == CL_SUCCESS; i++) {
-        const enum tconv_arg arg = launch->args[i];
-        if (!tconv_arg_used(&plan->epilogue, arg)) continue;
+    for (int i = 0; i < count && code == CL_SUCCESS; i++) {
+        const struct tconv_argument *a = &list[i];
         *call = "clSetKernelArg";
-        if (arg == TCONV_ARG_TABLE) {
-            code = clSetKernelArg(kernel, index++, sizeof plan->table, &plan->table);
-            continue;
+        if (a->arg == TCONV_ARG_TABLE) {
+            code = clSetKernelArg(kernel, a->index, sizeof plan->table, &plan->table);
+        } else if (a->arg == TCONV_ARG_LOCAL) {
+            code = clSetKernelArg(kernel, a->index, launch->local_bytes, NULL);
+        } else {
+            code = tconv_place_set(plan, a->place, kernel, a->index, call);
+            if (code == CL_SUCCESS)
+                code = clSetKernelArg(kernel, a->index + 1, sizeof a->first, &a->first);
         }
-        if (arg == TCONV_ARG_LOCAL) {
-            code = clSetKernelArg(kernel, index++, launch->local_bytes, NULL);
-            continue;
-        }
-        const struct tconv_place *place = &bindings->place[arg];
-        const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
-        const cl_ulong offset = place->offset / unit;
-        code = tconv_place_set(plan, place, kernel, index++, call);
-        if (code == CL_SUCCESS) code = clSetKernelArg(kernel, index++, sizeof offset, &offset);
     }
     return code;
 }

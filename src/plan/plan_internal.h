@@ -156,6 +156,20 @@ tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, c
 tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_args *given,
                                   struct tconv_bindings *bindings, tconv_error *error);
 
+/* An argument of a kernel. A tensor takes two: where it is, and the number of its first element
+ * there. */
+struct tconv_argument {
+    enum tconv_arg arg;
+    cl_uint index;                   /* of the kernel's arguments; a tensor has the next one, too */
+    const struct tconv_place *place; /* NULL: no tensor */
+    cl_ulong first;
+};
+
+/* Lists the arguments of one launch, and returns how many there are. */
+int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
+                         const struct tconv_bindings *bindings,
+                         struct tconv_argument list[TCONV_MAX_ARGS]);
+
 /* Sets the arguments of one launch. If `kernel` is the plan's, plan->lock is held. Returns the
  * first code that is not CL_SUCCESS, and the call that returned it. */
 cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *launch,

@@ -299,6 +299,39 @@ TCONV_API tconv_status tconv_plan_record(const tconv_plan *plan,
                                          uint32_t wait_count, const uint32_t *wait, uint32_t *done,
                                          tconv_error *error);
 
+/* A recorded execution whose tensors can be replaced. Opaque. */
+typedef struct tconv_recording tconv_recording;
+
+/* Appends one execution to a command buffer as tconv_plan_record does, so that
+ * tconv_recording_update can replace its tensors. The device needs
+ * cl_khr_command_buffer_mutable_dispatch 0.9.2 or later with
+ * CL_MUTABLE_DISPATCH_ARGUMENTS_KHR (else TCONV_ERROR_DEVICE), and the command buffer the flag
+ * CL_COMMAND_BUFFER_MUTABLE_KHR (else TCONV_ERROR_ARGUMENT). Tensors are buffers or pointers of
+ * SVM; pointers of cl_intel_unified_shared_memory are refused with TCONV_ERROR_UNSUPPORTED. Returns
+ * what tconv_plan_record returns. Ownership: the caller's, until tconv_recording_release; the
+ * recording keeps `plan` alive. `*out` is written only on success. */
+TCONV_API tconv_status tconv_recording_create(tconv_plan *plan,
+                                              struct _cl_command_buffer_khr *command_buffer,
+                                              cl_command_queue queue, const tconv_args *args,
+                                              uint32_t wait_count, const uint32_t *wait,
+                                              uint32_t *done, tconv_recording **out,
+                                              tconv_error *error);
+
+/* Replaces all tensors of a recorded execution, the filter and the workspace too, in the runs of
+ * the command buffer that are enqueued from now on. `args` is checked as tconv_plan_enqueue does;
+ * it may name the same tensors as before. The command buffer must have been finalised, must still
+ * exist, and no run of it may be pending. One thread at a time may update the recordings of a
+ * command buffer. On an error the tensors are those of before.
+ *
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _UNSUPPORTED, _DEVICE, _OPENCL, _DEVICE_MEMORY,
+ * _HOST_MEMORY. */
+TCONV_API tconv_status tconv_recording_update(tconv_recording *recording, const tconv_args *args,
+                                              tconv_error *error);
+
+/* Releases the recording, before or after its command buffer, which it does not change. NULL is a
+ * no-op. */
+TCONV_API void tconv_recording_release(tconv_recording *recording);
+
 /* Waits until the command of `event` has ended, like clWaitForEvents, but does not sleep for the
  * first 200 microseconds: it asks for the event's state and lets other threads run in between.
  * Waking a sleeping thread takes longer than a small layer, and on a CPU the kernel's threads wake
