@@ -10,8 +10,8 @@ function(tconv_need list package found)
     endif()
 endfunction()
 
-# Finds a library: PkgConfig::TCONV_name, or where pkg-config has none, TCONV_name_INCLUDE and
-# TCONV_name_LIBRARY. usage: tconv_find_library(LIST PACKAGE NAME)
+# Finds a library, by pkg-config or, where that has no file of it, by its header: the target is
+# PkgConfig::TCONV_name in both cases. usage: tconv_find_library(LIST PACKAGE NAME)
 macro(tconv_find_library list package name)
     if(PkgConfig_FOUND)
         pkg_check_modules(TCONV_${name} QUIET IMPORTED_TARGET ${name})
@@ -19,9 +19,14 @@ macro(tconv_find_library list package name)
     if(NOT TCONV_${name}_FOUND)
         find_path(TCONV_${name}_INCLUDE ${name}.h)
         find_library(TCONV_${name}_LIBRARY ${name})
-    endif()
-    if(NOT TCONV_${name}_INCLUDE OR NOT TCONV_${name}_LIBRARY)
-        tconv_need(${list} ${package} TCONV_${name}_FOUND)
+        if(TCONV_${name}_INCLUDE AND TCONV_${name}_LIBRARY)
+            add_library(PkgConfig::TCONV_${name} INTERFACE IMPORTED)
+            set_target_properties(PkgConfig::TCONV_${name} PROPERTIES
+                INTERFACE_INCLUDE_DIRECTORIES "${TCONV_${name}_INCLUDE}"
+                INTERFACE_LINK_LIBRARIES "${TCONV_${name}_LIBRARY}")
+        else()
+            tconv_need(${list} ${package} TCONV_${name}_FOUND)
+        endif()
     endif()
 endmacro()
 
