@@ -41,7 +41,7 @@ def conv_transpose(
     *,
     chunks: str | int | Sequence[int] = "auto",
     memory_limit: int | str | None = None,
-    device: int | Sequence[int] | str | None = None,
+    device: int | str | Sequence[int | str] | None = None,
     scale: np.ndarray | da.Array | None = None,
     slope: np.ndarray | da.Array | None = None,
     residual: np.ndarray | da.Array | None = None,
@@ -84,8 +84,6 @@ def conv_transpose(
         raise RequestError(f"data is a {type(data).__name__}: it must be a Dask array of NumPy arrays")
     if any(np.isnan(extent) for extent in data.shape):
         raise RequestError(f"data has the shape {data.shape}: call its compute_chunk_sizes() first")
-    if isinstance(device, str) and device != "worker":
-        raise RequestError(f'device is {device!r}: it must be a number, several, or "worker"')
     small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
     small = {name: _dask_array(name, array) for name, array in small.items()}
     residual = _dask_array("residual", residual)
