@@ -239,6 +239,9 @@ expect 2 "its data has shape" $run --model "$vectors/ir/plain_f32.xml" --data "$
 expect 2 "a layer of a --model has its own" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --strides 2
 expect 2 "is not a transposed convolution" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --layer down
 expect 1 "is not a model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
+sed 's/type="ConvolutionBackpropData" version="[a-z0-9]*"/type="TransposedConvolution" version="tconv_cl"/' \
+    "$vectors/ir/plain_f32.xml" >"$work/converted.xml"
+expect 2 "was saved after tconv_cl.openvino.convert" bench --model "$work/converted.xml"
 printf '\010\010decoder' >"$work/decoder.ONNX"
 for command in "$run --data $d.data.npy" "bench" "bench --list"; do
     expect 2 "convert it with \`pip install openvino\` and \`ovc '$work/decoder.ONNX' --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"

@@ -146,18 +146,28 @@ enum exit_code model_read(const char *path, struct suite *suite)
     struct bin bin = {.path = name == NULL ? "" : name};
     if (name != NULL) bin_open(&bin);
     bool memory = name != NULL;
+    int converted = 0; /* by tconv_cl.openvino.convert */
     for (size_t i = 0; i < graph.layer_count && memory; i++) {
         const struct graph_layer *layer = &graph.layers[i];
+        if (strcmp(layer->type, "TransposedConvolution") == 0) converted++;
         if (strcmp(layer->type, "ConvolutionBackpropData") == 0 ||
             strcmp(layer->type, "GroupConvolutionBackpropData") == 0)
             memory = read_layer(suite, &graph, layer, &bin);
     }
     if (!memory)
         code = failed_work("--model %s cannot be read: no memory", path);
+    else if (suite->count == 0 && converted > 0)
+        code = wrong_request("--model %s was saved after tconv_cl.openvino.convert, whose "
+                             "operators the tool does not read: give the model as it was before",
+                             path);
     else if (suite->count == 0)
         code = wrong_request("--model %s has no layer of type ConvolutionBackpropData or "
                              "GroupConvolutionBackpropData",
                              path);
+    else if (converted > 0)
+        notice("--model %s was saved after tconv_cl.openvino.convert: %d operators are left out, "
+               "which only the model as it was before has for the tool",
+               path, converted);
     if (bin.file != NULL) fclose(bin.file);
     free(name);
     graph_free(&graph);
