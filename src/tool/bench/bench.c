@@ -154,6 +154,7 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     }
     if (!options.why) return;
     char *why = plan_text(plan, tconv_plan_explain);
+    progress(0, 0, "");
     if (why != NULL) fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
     free(why);
 }
