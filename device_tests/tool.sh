@@ -134,6 +134,8 @@ END
     completed bf16 bench --type = b
     completed "B07,S5" bench --ids B07,S5
     completed gpu bench -d g
+    completed "" bench --model "" # files
+    completed "" compare ""
 fi
 
 # ---- a trace: spans of the host and of the device by one clock, whole or not at all ----

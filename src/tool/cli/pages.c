@@ -83,10 +83,13 @@ NAMES_OF(activation)
 NAMES_OF(data_format)
 NAMES_OF(filter_format)
 
-/* Writes how the value of the option $option is completed; other options take files. */
+/* Writes how the value of the option $option is completed. Nothing to choose from means files. */
 static void print_all_values(void)
 {
-    printf("    case $option in\n");
+    printf("    COMPREPLY=()\n"
+           "    case $option in\n"
+           "    --json|-j|--suite|--model|--data|--filter|--bias|--scale|--slope|--residual|--initial|"
+           "--output|--csv|--plot|--trace|--compare) return ;;\n");
     print_values("--type|--filter-type|--output-type", type_at, TCONV_F32);
     print_values("--auto-pad", auto_pad_at, TCONV_EXPLICIT);
     print_values("--rules", rules_at, TCONV_RULES_SPEC);
@@ -119,7 +122,9 @@ enum exit_code command_completion(int argc, const char **argv)
            "    case $word in *,*) before=${word%%,*}, word=${word##*,} ;; esac\n",
            TCONV_VERSION_STRING, argv[1]);
     print_all_values();
-    printf("    if [ -z \"$words\" ]; then case ${COMP_WORDS[1]} in\n");
+    printf("    if [ \"$COMP_CWORD\" != 1 ] && "
+           "[ \"${COMP_WORDS[1]} ${word#-}\" = \"compare $word\" ]; then return; fi\n"
+           "    if [ -z \"$words\" ]; then case ${COMP_WORDS[1]} in\n");
     enum exit_code code = EXIT_DONE;
     for (int i = 0; command_name(i) != NULL && code == EXIT_DONE; i++) {
         if (!command_has_options(command_name(i))) continue;
