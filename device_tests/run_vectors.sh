@@ -116,6 +116,16 @@ for key in peak_gflops bandwidth_gbs launch_us floor_ms fraction_of_floor geomea
 done
 grep -q '"bandwidth_by_working_set": \[\]' "$work/b.json" || { echo "FAILED: bandwidths without ceilings"; failures=$((failures + 1)); }
 "$tool" bench $device --model "$vectors/ir/plain_f32.xml" --runs 1 --no-ceilings >"$work/out" || { echo "FAILED: bench --model"; failures=$((failures + 1)); }
+# A model that tconv_cl.openvino.convert changed: the same layer, with the filter behind it.
+sed -e 's/type="ConvolutionBackpropData" version="[a-z0-9]*"/type="TransposedConvolution" version="tconv_cl"/' \
+    -e 's/<data strides=/<data grouped="false" bias="false" activation="relu" channels_last="false" strides=/' \
+    "$vectors/ir/plain_f32.xml" >"$work/converted.xml"
+cp "$vectors/ir/plain_f32.bin" "$work/converted.bin"
+for model in "$vectors/ir/plain_f32.xml" "$work/converted.xml"; do
+    "$tool" run $device --data "$vectors/ir/plain_f32.0.input.npy" --model "$model" --output "$work/${model##*/}.npy" 2>"$work/err" >"$work/out"
+done
+cmp "$work/plain_f32.xml.npy" "$work/converted.xml.npy" && grep -q "what was fused into 1 of its layers is left out" "$work/err" ||
+    { echo "FAILED: a converted model"; failures=$((failures + 1)); }
 # All layers of a model: one open in its batch, one of another length; constants that were compressed, behind a Convert to f64; an
 # empty batch.
 sed 's/<dim>2</<dim>-1</' "$vectors/ir/plain_f16.xml" | awk '

@@ -1062,6 +1062,26 @@ def test_the_page():
     assert len(said) == 3 and " Reference 0:00:" in said[2]
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_tool_reads_converted_models(grouped, tmp_path):
+    """A layer of the saved model is the one of the model before, with channels last and without what was fused."""
+    tool = ROOT / "build" / "tconv-cl"
+    if not tool.exists():
+        pytest.skip("the tool is not built")
+    model, data = chain(2, grouped), random([2, 24, 11, 9], 9)
+    ov.save_model(model, tmp_path / "before.xml", compress_to_fp16=False)
+    assert convert(model) == 1
+    ov.save_model(model, tmp_path / "after.xml", compress_to_fp16=False)
+    outputs = []
+    for name, moved in ("before", data), ("after", np.ascontiguousarray(np.moveaxis(data, 1, -1))):
+        np.save(tmp_path / "data.npy", moved)
+        done = subprocess.run([tool, "run", "--model", tmp_path / f"{name}.xml", "--data", tmp_path / "data.npy",
+                               "--output", tmp_path / "output.npy"], capture_output=True, text=True, check=True)  # yapf: disable
+        outputs.append(np.load(tmp_path / "output.npy"))
+        assert ("what was fused into 1 of its layers is left out" in done.stderr) == (name == "after")
+    np.testing.assert_allclose(np.moveaxis(outputs[1], -1, 1), outputs[0], rtol=1e-5, atol=1e-5)
+
+
 def test_alone_it_stays_plain():
     x = ops.parameter([1, 4, 6, 7], np.float32)
     model = ov.Model([transposed(ops.sigmoid(x), ops.constant(random([4, 5, 3, 3])), [2, 2])], [x])

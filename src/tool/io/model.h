@@ -6,7 +6,8 @@
 #include "tool/io/suite.h"
 
 /* Finds the (Group)ConvolutionBackpropData layers of a model, in the file's order, with attributes,
- * weights and constant output shapes, under the `openvino` rules (or those of --rules). An entry's
+ * weights and constant output shapes, under the `openvino` rules (or those of --rules); and the
+ * operators of tconv_cl.openvino.convert, without what was fused into them. An entry's
  * id is its number in the model, its layer the layer's name. Extents of the data that the model
  * leaves open are -1. A layer that cannot be read gets an entry with an error. */
 enum exit_code model_read(const char *path, struct suite *suite);

@@ -77,9 +77,9 @@ struct entry *suite_add(struct suite *suite, const char *id, const char *layer)
     return entry;
 }
 
-void suite_channels_last(tconv_problem *p)
+void suite_oneapi(tconv_problem *p)
 {
-    if (p->operation == TCONV_GROUP_CONV_BACKPROP) {
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP && p->filter.rank > 2) {
         p->groups = p->filter.dim[0];
         p->filter.dim[1] *= p->groups;
         p->filter.rank--;
@@ -88,6 +88,11 @@ void suite_channels_last(tconv_problem *p)
     p->operation = TCONV_ONEAPI_CONV_BACKPROP;
     p->filter_format = TCONV_OIX;
     p->data_format = TCONV_NXC;
+}
+
+void suite_channels_last(tconv_problem *p)
+{
+    suite_oneapi(p);
     const int axes = p->data.rank - 2;
     const int64_t channels = p->data.dim[1];
     memmove(p->data.dim + 1, p->data.dim + 2, (size_t)axes * sizeof *p->data.dim);

@@ -34,6 +34,10 @@ struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
 /* Says why an entry's layer cannot be run. The first reason counts. */
 void entry_set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(2, 3);
 
+/* Makes a layer one of the oneAPI form, whose data are channels last: operation, formats, groups.
+ * The numbers of the filter stay where they are. */
+void suite_oneapi(tconv_problem *problem);
+
 /* Changes a layer of NCX data to the same layer of NXC data, in the oneAPI form. The filter stays
  * as it is. */
 void suite_channels_last(tconv_problem *problem);
