@@ -8,6 +8,7 @@ vectors=$2
 device=${TCONV_CL_TEST_DEVICE:+--device $TCONV_CL_TEST_DEVICE}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export TCONV_CL_CACHE_DIR="$work/cache" # no tuning results of the user's
 failures=0
 
 fail() {
@@ -133,6 +134,7 @@ END
     completed "f32 f16 f64" bench --type f
     completed bf16 bench --type = b
     completed "B07,S5" bench --ids B07,S5
+    completed "B07,S5" bench --ids B07,s5
     completed gpu bench -d g
     completed "" bench --model "" # files
     completed "" compare ""

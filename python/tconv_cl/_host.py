@@ -145,7 +145,8 @@ def _run_in_slabs(
     def done(user: int, slab: int, count: int, total: int) -> bool:
         assert progress is not None
         try:
-            return progress(count, total) is not False
+            answer = progress(count, total)
+            return not isinstance(answer, (bool, np.bool_)) or bool(answer)
         except BaseException as error:
             raised.append(error)
             return False

@@ -246,6 +246,9 @@ def _real(argument: str, value: Any) -> float:
 def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     """A name, or a name and the activation's numbers: "relu", ("leaky_relu", 0.1), ("clamp", -1, 1)."""
     name, *numbers = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
+    if isinstance(name, str) and ":" in name:
+        known, *texts = name.replace(",", ":").split(":")  # as the tool's --activation
+        raise RequestError(f"activation is {name!r}: write ({', '.join([repr(known), *texts])})")
     number = _number_of("activation", name)
     wanted = library.tconv_activation_parameter_count(number)
     if len(numbers) != wanted:

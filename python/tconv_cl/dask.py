@@ -121,7 +121,10 @@ class _Division:
     def __init__(self, resolved: Resolved, data: da.Array, chunks: Any, memory_limit: int | str | None) -> None:
         self.geometry = geometry = resolve(resolved.problem)
         self.axis = rows_at(geometry)
-        limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
+        try:
+            limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
+        except (TypeError, ValueError):
+            raise RequestError(f"memory_limit is {memory_limit!r}: write bytes, as 67108864 or '64 MiB'") from None
         if limit < 1:
             raise RequestError(f"memory_limit is {memory_limit}: it must be at least 1")
         items = max(data.chunks[0])
@@ -132,7 +135,10 @@ class _Division:
             rows = max(data.chunks[self.axis]) * stride or geometry.output[0]
             rows = min(rows, max(1, self._rows_within(limit, items)))
             chunks = rows // stride * stride or rows  # whole strides: inner tasks are alike and share a plan
-        rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
+        try:
+            rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
+        except (TypeError, ValueError) as error:
+            raise RequestError(f"chunks is {chunks!r}: {error}") from None
         self.items = max(items, 1)
         batch = tuple(end - begin for _, begin, end in self._batches(data))
         self.chunks = tuple((extent,) for extent in resolved.output.shape)

@@ -227,6 +227,8 @@ def test_requests():
         "data has 2 channels": dict(groups=3),
         "output rows 0 to 0 are not a part": dict(chunks=(0, 10)),
         "memory_limit is 0": dict(memory_limit=0),
+        "memory_limit is 'zz': write bytes": dict(memory_limit="zz"),
+        "chunks is 'a': ": dict(chunks="a"),
     }
     for sentence, arguments in requests.items():
         with pytest.raises(tconv_cl.RequestError, match=sentence):

@@ -39,6 +39,7 @@ REQUESTS = {
     r"activation is 'leaky_relu': .*, for example \('leaky_relu', 0.1\); \"prelu\" takes": dict(
         activation="leaky_relu"
     ),
+    r"activation is 'clamp:-1,1': write \('clamp', -1, 1\)$": dict(activation="clamp:-1,1"),
     "activation is .*: relu takes 0 numbers, for example 'relu'$": dict(activation=("relu", 1)),
     "needs a slope": dict(activation="prelu"),
     "slope is given": dict(slope=np.ones(3, np.float32)),

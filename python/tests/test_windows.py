@@ -94,13 +94,14 @@ def test_requests():
         tconv_cl.conv_transpose(data[:, :, 1:4], filter, strides=2, output_rows=(14, 17), data_rows=8)
 
 
-def test_progress_that_says_no():
+@pytest.mark.parametrize("no", [False, np.False_])
+def test_progress_that_says_no(no):
     data, filter = np.ones((1, 2, 4000), np.float32), np.ones((2, 3, 4), np.float32)
     seen = []
 
     def stop(done, total):
         seen.append(done)
-        return False
+        return no
 
     with pytest.raises(tconv_cl.Error, match="stopped after 1 of"):
         tconv_cl.conv_transpose(data, filter, memory_limit=2000, progress=stop)

@@ -100,7 +100,8 @@ static void print_all_values(void)
     print_values("--algorithm|-a", tconv_algorithm_name, 0);
     printf("    --device|-d) words=\"gpu cpu accelerator $(tconv-cl devices 2>/dev/null | "
            "sed -n 's/^\\([0-9][0-9]*\\)[* ].*/\\1/p')\" ;;\n"
-           "    --ids) words=$(tconv-cl bench --list 2>/dev/null | cut -d ' ' -f 1) ;;\n"
+           "    --ids) words=$(tconv-cl bench --list 2>/dev/null | cut -d ' ' -f 1)\n"
+           "        word=$(printf %%s \"$word\" | tr a-z A-Z) ;;\n"
            "    esac\n");
 }
 

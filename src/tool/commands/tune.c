@@ -167,9 +167,11 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
             failures_add(&failures, &suite->entries[i], NULL, t->status, t->error);
         }
     }
-    if (table_wanted() && !options.quiet)
+    if (table_wanted() && !options.quiet && timed == 0)
+        print_line("0 of %zu layers timed", suite->count);
+    else if (table_wanted() && !options.quiet)
         print_line("%d of %zu layers timed; geometric mean of gain %.3f", timed, suite->count,
-                   timed == 0 ? 1 : exp(logarithms / timed));
+                   exp(logarithms / timed));
     char so_far[80], what[40];
     snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are %s", timed, suite->count,
              folder == NULL ? "known, and nothing is stored" : "stored");
@@ -212,7 +214,10 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         code = write_json(with_origin(report));
     else
         json_decref(report);
-    if (folder != NULL) notice("stored in %s", folder);
+    bool stored = false;
+    for (size_t i = 0; i < suite->count && folder != NULL; i++)
+        stored = stored || results[i].error[0] == '\0';
+    if (stored) notice("stored in %s", folder);
     if (code == EXIT_DONE) code = conclude(suite, results, folder);
     for (size_t i = 0; i < suite->count; i++) free(results[i].timed);
     free(results);
