@@ -119,7 +119,7 @@ microsoft_headers() {
 
 macos() {
     zig_commands aarch64-macos.11.0
-    sysroot=$PWD/build/cross/libraries/macos # as in wheels.sh
+    sysroot=$PWD/build/cross/libraries/macos-arm64 # as in wheels.sh
     zig_toolchain Darwin arm64 <<END
 set(CMAKE_INSTALL_NAME_TOOL "$work/bin/install_name_tool")
 END

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Python package's wheels into build/wheels, with the C library and the tool inside, from this one machine:
-#   manylinux2014 x86-64 and aarch64, macOS 11 arm64   zig
-#   Windows x86-64                                     MinGW-w64
-#   the extension for OpenVINO, Linux x86-64           g++
+#   manylinux2014 x86-64 and aarch64, macOS 11 arm64 and x86-64   zig
+#   Windows x86-64                                                MinGW-w64
+#   the extension for OpenVINO, Linux x86-64                      g++
 # Then checks them: their metadata, what their libraries need, and that each library but macOS's can be loaded, and the tool run: here, under
 # QEMU, and under Wine. The tool is linked with its libraries, from Debian's source packages; their licences are in the wheel.
 # For Debian 12 on amd64, as root or with sudo. usage: wheels.sh
@@ -73,12 +73,14 @@ END
     try "$work/bin/cc" -ldl -- $runner
 done
 
-work=$root/build/cross/wheel-macos
-sysroot=$root/build/cross/libraries/macos
-mkdir -p "$work"
-zig_commands aarch64-macos.11.0
-zig_toolchain Darwin arm64 </dev/null
-wheel macOS macosx_11_0_arm64
+for processor in arm64 x86_64; do
+    work=$root/build/cross/wheel-macos-$processor
+    sysroot=$root/build/cross/libraries/macos-$processor
+    mkdir -p "$work"
+    zig_commands "$(echo $processor | sed s/arm64/aarch64/)-macos.11.0"
+    zig_toolchain Darwin $processor </dev/null
+    wheel "macOS $processor" macosx_11_0_$processor
+done
 
 work=$root/build/cross/wheel-windows
 sysroot=$root/build/cross/libraries/windows

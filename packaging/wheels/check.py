@@ -16,7 +16,8 @@ from pathlib import Path
 SYSTEM = {
     "manylinux2014_x86_64": ("libtconv_cl.so", b"\x7fELF", b"\x3e\x00"),
     "manylinux2014_aarch64": ("libtconv_cl.so", b"\x7fELF", b"\xb7\x00"),
-    "macosx_11_0_arm64": ("libtconv_cl.dylib", b"\xcf\xfa\xed\xfe", b""),
+    "macosx_11_0_arm64": ("libtconv_cl.dylib", b"\xcf\xfa\xed\xfe\x0c", b""),
+    "macosx_11_0_x86_64": ("libtconv_cl.dylib", b"\xcf\xfa\xed\xfe\x07", b""),
     "win_amd64": ("libtconv_cl.dll", b"MZ", b""),
 }
 LINUX_NEEDS = {
