@@ -691,6 +691,23 @@ def test_eight_threads():
     assert grown <= 4 << 20
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_long_layers_while_threads_rest(threads):
+    """Layers of 200 million multiply-adds or more, between other operators, in four threads at once: rest.c."""
+    shape, axes = [1, 64, 64, 64], dict(strides=[2, 2], pads=[1, 1, 1, 1])
+    nodes = [helper.make_node("Relu", ["x"], ["r"]),
+             helper.make_node("ConvTranspose", ["r", "w"], ["y"], **axes),
+             helper.make_node("Conv", ["y", "v"], ["z"])]  # yapf: disable
+    model = model_of(nodes, shape, {"w": random([64, 64, 4, 4]), "v": random([3, 64, 1, 1])})
+    ours, x = session(model, intra_op_num_threads=threads), random(shape)
+    wanted = stock(model).run(None, {"x": x})[0]
+    counted = Counted()
+    with ThreadPoolExecutor(4) as pool:
+        for output in pool.map(lambda _: ours.run(None, {"x": x})[0], range(16)):
+            np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-3)
+    assert counted.computed == 16 and counted.in_slabs == 0
+
+
 def test_sessions_come_and_go():
     """Each makes plans and packs a filter, and gives all back: 1 MiB more at most after the first few."""
     model, x = dynamic_model(), random((1, 8, 6, 9))
