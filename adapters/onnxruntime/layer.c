@@ -2,12 +2,20 @@
 /* Resolves and computes one layer of a model on a device, and counts what was done. */
 #include "layer.h"
 
+#include "log.h"
+#include "rest.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* Multiply-adds from which on ONNX Runtime's threads sleep meanwhile: waking them takes some tens
+ * of microseconds. */
+enum { LONG = 200000000 };
+
 struct layer {
     tconv_session *host;
+    size_t processors; /* compute units that ONNX Runtime's threads use, too; 0: none */
     struct layer_request request;
     tconv_session_layer *inside;
     pthread_mutex_t mutex;              /* guards `counted` */
@@ -50,6 +58,8 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
     struct layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a layer");
     layer->host = host;
+    const tconv_device_info *device = tconv_device_properties(tconv_session_device(host));
+    layer->processors = device->kind == TCONV_DEVICE_CPU ? device->compute_units : 0;
     layer->request = *request;
     layer->counted = (tconv_session_layer_counts)TCONV_SESSION_LAYER_COUNTS_INIT;
     pthread_mutex_init(&layer->mutex, NULL);
@@ -75,8 +85,8 @@ static void count_made(struct layer *layer)
     pthread_mutex_unlock(&layer->mutex);
 }
 
-tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
-                       const tconv_arrays *arrays, tconv_error *in_slabs, tconv_error *error)
+static tconv_status compute(struct layer *layer, const tconv_problem *problem,
+                            const tconv_arrays *arrays, tconv_error *in_slabs, tconv_error *error)
 {
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = layer->request.epilogue;
@@ -90,4 +100,34 @@ tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
     }
     if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED], 1);
     return status;
+}
+
+/* The arguments of layer_run, and what it returns. */
+struct computation {
+    struct layer *layer;
+    const OrtKernelContext *context;
+    const tconv_problem *problem;
+    const tconv_arrays *arrays;
+    tconv_error *in_slabs, *error;
+    tconv_status status;
+};
+
+static void run(void *user)
+{
+    struct computation *c = user;
+    log_begin(c->context, NULL);
+    c->status = compute(c->layer, c->problem, c->arrays, c->in_slabs, c->error);
+    log_end();
+}
+
+tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
+                       const tconv_problem *problem, uint64_t macs, const tconv_arrays *arrays,
+                       tconv_error *in_slabs, tconv_error *error)
+{
+    struct computation c = {layer, context, problem, arrays, in_slabs, error, TCONV_OK};
+    if (macs >= LONG && layer->processors > 1)
+        rest_while(context, layer->processors, run, &c);
+    else
+        run(&c);
+    return c.status;
 }

@@ -4,6 +4,7 @@
 #define TCONV_ONNXRUNTIME_LAYER_H
 
 #include "device.h"
+#include "ort.h"
 
 /* The attributes of a layer, for any extents of its tensors. */
 struct layer_request {
@@ -24,11 +25,13 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
                           struct layer **out, tconv_error *error);
 void layer_release(struct layer *layer);
 
-/* Computes `problem`, which is from layer_resolve. Any number of threads may run a layer at once.
- * If `in_slabs` is set afterwards, the device could not compute the layer in one piece, for the
- * reason in it. */
-tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
-                       const tconv_arrays *arrays, tconv_error *in_slabs, tconv_error *error);
+/* Computes `problem`, which is from layer_resolve and has `macs` multiply-adds. Any number of
+ * threads may run a layer at once. What the device does is written to the log of `context`. If
+ * `in_slabs` is set afterwards, the device could not compute the layer in one piece, for the reason
+ * in it. */
+tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
+                       const tconv_problem *problem, uint64_t macs, const tconv_arrays *arrays,
+                       tconv_error *in_slabs, tconv_error *error);
 
 /* The counts of this process so far. */
 enum layer_count { COMPUTED, COMPUTED_IN_SLABS, PLANS, PACKS, LAYER_COUNTS };

@@ -5,7 +5,6 @@
 #include "fuse.h"
 #include "log.h"
 #include "quantize.h"
-#include "rest.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -46,13 +45,8 @@ struct kernel {
     struct concat concat;
     void *scale,
         *bias; /* constants for each channel, in the type of scales; NULL: the layer has none */
-    size_t processors; /* that its device and ONNX Runtime's threads share; 1: none */
     atomic_flag told;
 };
-
-/* Multiply-adds from which on it pays that ONNX Runtime's threads sleep meanwhile: waking them
- * takes some tens of microseconds. */
-enum { LONG = 200000000 };
 
 /* Makes the status of an error. After ORT_EP_FAIL, ONNX Runtime's Python makes the session again
  * without this provider. So ORT_EP_FAIL is not used for a wrong request, which other providers
@@ -115,24 +109,6 @@ static tconv_status read_residual(const struct kernel *kernel, const OrtKernelCo
                        "the tensor that is added does not have the shape of the output");
 }
 
-/* A layer's computation. */
-struct computation {
-    struct kernel *kernel;
-    const OrtKernelContext *context;
-    const tconv_problem *problem;
-    const tconv_arrays *arrays;
-    tconv_error *in_slabs, *error;
-    tconv_status status;
-};
-
-static void run(void *user)
-{
-    struct computation *c = user;
-    log_begin(c->context, NULL);
-    c->status = layer_run(c->kernel->layer, c->problem, c->arrays, c->in_slabs, c->error);
-    log_end();
-}
-
 static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tconv_error *error)
 {
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
@@ -166,9 +142,7 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
     arrays.output = (unsigned char *)output + whole.own_begin;
     problem.output_steps = whole.steps;
     tconv_error in_slabs = {TCONV_OK, 0, ""};
-    struct computation c = {kernel, context, &problem, &arrays, &in_slabs, error, TCONV_OK};
-    rest_while(context, geometry.macs < LONG ? 1 : kernel->processors, run, &c);
-    status = c.status;
+    status = layer_run(kernel->layer, context, &problem, geometry.macs, &arrays, &in_slabs, error);
     if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
         !atomic_flag_test_and_set(&kernel->told))
         log_warning(log_of(context), "tconv_cl: %s is computed in slabs: %s", kernel->name,
@@ -201,13 +175,6 @@ static void kernel_release_state(OrtNodeComputeInfo *info, void *state)
 }
 
 /* ---- a session's provider ---- */
-
-/* The compute units of a device that is the processor; else 1. */
-static size_t processors_of(const tconv_session *host)
-{
-    const tconv_device_info *device = tconv_device_properties(tconv_session_device(host));
-    return device->kind == TCONV_DEVICE_CPU ? device->compute_units : 1;
-}
 
 static const char *provider_name(const OrtEp *ep)
 {
@@ -513,7 +480,6 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
         snprintf(kernel->name, sizeof kernel->name, "ConvTranspose \"%s\"", name_of(nodes[first]));
         kernel->request = layer.request;
         kernel->strict = provider->strict;
-        kernel->processors = processors_of(provider->host);
         kernel->base.ort_version_supported = ORT_VERSION;
         kernel->base.CreateState = kernel_create_state;
         kernel->base.Compute = kernel_compute;

@@ -13,7 +13,7 @@
 struct rest {
     void (*work)(void *user);
     void *user;
-    pthread_mutex_t mutex; /* guards the rest */
+    pthread_mutex_t mutex; /* guards the other members */
     pthread_cond_t ended;
     bool is_taken, has_ended;
 };
@@ -42,10 +42,8 @@ void rest_while(const OrtKernelContext *context, size_t threads, void (*work)(vo
     struct rest rest = {.work = work, .user = user};
     pthread_mutex_init(&rest.mutex, NULL);
     pthread_cond_init(&rest.ended, NULL);
-    const bool given =
-        threads > 1 &&
-        succeeded(ort.KernelContext_ParallelFor(context, take, threads, 0, &rest), NULL);
-    if (!given || !rest.is_taken) take(&rest, 0);
+    succeeded(ort.KernelContext_ParallelFor(context, take, threads, 0, &rest), NULL);
+    if (!rest.is_taken) take(&rest, 0); /* no task was started */
     pthread_cond_destroy(&rest.ended);
     pthread_mutex_destroy(&rest.mutex);
 }
