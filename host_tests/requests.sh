@@ -243,7 +243,7 @@ sed 's/type="ConvolutionBackpropData" version="[a-z0-9]*"/type="TransposedConvol
     "$vectors/ir/plain_f32.xml" >"$work/converted.xml"
 sed -i 's/<data strides=/<data activation="relu" requantize="true" strides=/' "$work/converted.xml"
 cp "$vectors/ir/plain_f32.bin" "$work/converted.bin"
-expect 2 "it was converted to integers" $run --model "$work/converted.xml" --data "$vectors/ir/plain_f32.0.input.npy"
+expect 2 "tconv_cl.openvino.convert made it compute with integers" $run --model "$work/converted.xml" --data "$vectors/ir/plain_f32.0.input.npy"
 printf '\010\010decoder' >"$work/decoder.ONNX"
 for command in "$run --data $d.data.npy" "bench" "bench --list"; do
     expect 2 "convert it with \`pip install openvino\` and \`ovc '$work/decoder.ONNX' --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"

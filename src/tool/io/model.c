@@ -160,8 +160,8 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
     p->data = data->shape;
     read_type(entry, data->precision);
     if (is_true(layer, "requantize"))
-        entry_set_error(entry, "it was converted to integers: give the model as it was before "
-                               "tconv_cl.openvino.convert");
+        entry_set_error(entry, "tconv_cl.openvino.convert made it compute with integers: give the "
+                               "model as it was before");
     read_attributes(entry, layer);
     read_filter(entry, graph, layer, bin);
     if (is_true(layer, "channels_last")) suite_oneapi(p);
