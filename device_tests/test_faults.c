@@ -219,7 +219,13 @@ static struct outcome host_runs(void)
     return o;
 }
 
-/* A constant filter, and one that each run packs. */
+static void on_this_thread(void *pool, void (*task)(void *argument), void *argument)
+{
+    (void)pool;
+    task(argument);
+}
+
+/* A constant filter, and one that each run packs; alone, and beside a pool of threads. */
 static struct outcome session_layers(void)
 {
     struct outcome o;
@@ -235,7 +241,8 @@ static struct outcome session_layers(void)
     for (int i = 0; i < 2 && o.status == TCONV_OK; i++)
         o.status = tconv_session_layer_create(session, i == 0, &layers[i], &o.error);
     for (int i = 0; i < 4 && o.status == TCONV_OK; i++)
-        o.status = tconv_session_layer_run(layers[i % 2], &p, NULL, &arrays, &o.error);
+        o.status = tconv_session_layer_run_beside(layers[i % 2], i < 2 ? NULL : on_this_thread,
+                                                  NULL, &p, NULL, &arrays, &o.error);
     for (int i = 0; i < 2; i++) tconv_session_layer_release(layers[i]);
     tconv_session_release(session);
     return o;

@@ -21,6 +21,7 @@ enum { CHANNELS = 8, EXTENT = 40, OUTPUTS = CHANNELS * (2 * EXTENT) * (2 * EXTEN
 /* What the parent has, which a child inherits. */
 static struct {
     tconv_session *session;
+    tconv_session_layer *layer;
     tconv_plan *plan;
     tconv_packed_filter *filter;
     cl_event event;
@@ -64,6 +65,15 @@ static void expect_right(void)
     for (int i = 0; i < OUTPUTS; i++) assert_true(output[i] == CHANNELS);
 }
 
+/* Threads that a child does not have. */
+static void hang(void *pool, void (*task)(void *argument), void *argument)
+{
+    (void)pool;
+    (void)task;
+    (void)argument;
+    for (;;) pause();
+}
+
 /* In a child: 0 where each call says that it is one; else the number of the first that does not. */
 static int refused_calls(void)
 {
@@ -85,6 +95,10 @@ static int refused_calls(void)
     tconv_device *object = tconv_session_device(own.session);
     if (number++, compute(own.session, output, &error) != TCONV_ERROR_FORKED) return number;
     if (number++, output[0] != 0) return number;
+    const tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    if (number++, tconv_session_layer_run_beside(own.layer, hang, NULL, &p, NULL, &arrays,
+                                                 &error) != TCONV_ERROR_FORKED)
+        return number;
     if (number++, tconv_plan_create(object, &p, NULL, &plan, &error) != TCONV_ERROR_FORKED)
         return number;
     if (number++, tconv_device_export_programs(object, NULL, &size, &error) != TCONV_ERROR_FORKED)
@@ -103,6 +117,7 @@ static int refused_calls(void)
     if (number++, tconv_wait(own.event, &error) != TCONV_ERROR_FORKED) return number;
     tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
+    tconv_session_layer_release(own.layer);
     tconv_session_release(own.session);
     return 0;
 }
@@ -150,6 +165,7 @@ static void a_device_was_opened(void **state)
     tconv_error error = {TCONV_OK, 0, ""};
     const tconv_problem p = problem_of();
     assert_int_equal(tconv_session_create(device_number(), &own.session, &error), TCONV_OK);
+    assert_int_equal(tconv_session_layer_create(own.session, true, &own.layer, &error), TCONV_OK);
     assert_int_equal(
         tconv_plan_create(tconv_session_device(own.session), &p, NULL, &own.plan, &error),
         TCONV_OK);
@@ -208,6 +224,7 @@ static void another_thread_forks(void **state)
     clReleaseEvent(own.event);
     tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
+    tconv_session_layer_release(own.layer);
     tconv_session_release(own.session);
 }
 

@@ -386,6 +386,95 @@ static void threads_share_a_layer(void **state)
     }
 }
 
+/* A pool of the application: how many threads it starts, and how often it was asked to. */
+struct pool {
+    int threads, calls;
+    void (*task)(void *argument);
+    void *argument;
+};
+
+static void *call_task(void *user)
+{
+    struct pool *pool = user;
+    pool->task(pool->argument);
+    return NULL;
+}
+
+static void on_threads(void *user, void (*task)(void *argument), void *argument)
+{
+    struct pool *pool = user;
+    pthread_t ids[THREADS];
+    pool->calls++;
+    pool->task = task;
+    pool->argument = argument;
+    for (int i = 0; i < pool->threads; i++)
+        assert_int_equal(pthread_create(&ids[i], NULL, call_task, pool), 0);
+    for (int i = 0; i < pool->threads; i++) assert_int_equal(pthread_join(ids[i], NULL), 0);
+}
+
+static struct pool openmp; /* the threads of `parallel` */
+
+/* As GOMP_parallel, which runs one of the tasks on the calling thread. */
+static void parallel(void (*task)(void *argument), void *argument, unsigned threads, unsigned flags)
+{
+    assert_int_equal(threads, 0);
+    assert_int_equal(flags, 0);
+    on_threads(&openmp, task, argument);
+    task(argument);
+}
+
+static void on_openmp(void *pool, void (*task)(void *argument), void *argument)
+{
+    void (*function)(void (*)(void *), void *, unsigned, unsigned) = parallel;
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    openmp = *(struct pool *)pool;
+    tconv_on_openmp(address, task, argument);
+    *(struct pool *)pool = openmp;
+}
+
+/* The layer is computed once, whatever threads the pool has, and errors arrive. */
+static void threads_sleep_beside_a_layer(void **state)
+{
+    (void)state;
+    const tconv_on_threads pools[] = {NULL, on_threads, on_openmp};
+    for (int d = 0; d < device_count && !threads_left_out(); d++) {
+        const bool uses_pool = devices[d].info->kind == TCONV_DEVICE_CPU &&
+                               devices[d].info->compute_units > 1;
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *layer = make_layer(session, true);
+        const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+        struct tensors t;
+        tconv_error error;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        tconv_arrays arrays = arrays_of(&t), wrong = arrays;
+        uint64_t runs = 0;
+        for (int i = 0; i < 3; i++)
+            for (int threads = 0; threads <= THREADS; threads++) {
+                struct pool pool = {.threads = threads};
+                memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
+                expect_ok(tconv_session_layer_run_beside(layer, pools[i], &pool, &p, NULL, &arrays,
+                                                         &error),
+                          &error);
+                compare_with_oracle(&devices[d], &p, NULL, false, &t);
+                assert_int_equal(pool.calls, uses_pool && pools[i] != NULL ? 1 : 0);
+                expect_counts(layer, ++runs, 1, 1, 1);
+            }
+        struct pool pool = {.threads = 2};
+        wrong.output = NULL;
+        expect_error(
+            tconv_session_layer_run_beside(layer, on_threads, &pool, &p, NULL, &wrong, &error),
+            TCONV_ERROR_ARGUMENT, &error, "arrays.output is NULL");
+        expect_error(
+            tconv_session_layer_run_beside(NULL, on_threads, &pool, &p, NULL, &arrays, &error),
+            TCONV_ERROR_ARGUMENT, &error, "layer is NULL");
+        expect_counts(layer, runs, 1, 1, 1);
+        free_tensors(&t);
+        tconv_session_layer_release(layer);
+        tconv_session_release(session);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +484,7 @@ int main(void)
         cmocka_unit_test(arrays_overlap),
         cmocka_unit_test(wrong_calls),
         cmocka_unit_test(threads_share_a_layer),
+        cmocka_unit_test(threads_sleep_beside_a_layer),
     };
     return cmocka_run_group_tests_name("session_layer", tests, open_all_devices, close_all_devices);
 }

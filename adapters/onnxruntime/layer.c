@@ -3,7 +3,7 @@
 #include "layer.h"
 
 #include "log.h"
-#include "rest.h"
+#include "node.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@ enum { LONG = 200000000 };
 
 struct layer {
     tconv_session *host;
-    size_t processors; /* compute units that ONNX Runtime's threads use, too; 0: none */
+    size_t compute_units;
     struct layer_request request;
     tconv_session_layer *inside;
     pthread_mutex_t mutex;              /* guards `counted` */
@@ -58,8 +58,7 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
     struct layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a layer");
     layer->host = host;
-    const tconv_device_info *device = tconv_device_properties(tconv_session_device(host));
-    layer->processors = device->kind == TCONV_DEVICE_CPU ? device->compute_units : 0;
+    layer->compute_units = tconv_device_properties(tconv_session_device(host))->compute_units;
     layer->request = *request;
     layer->counted = (tconv_session_layer_counts)TCONV_SESSION_LAYER_COUNTS_INIT;
     pthread_mutex_init(&layer->mutex, NULL);
@@ -85,49 +84,50 @@ static void count_made(struct layer *layer)
     pthread_mutex_unlock(&layer->mutex);
 }
 
-static tconv_status compute(struct layer *layer, const tconv_problem *problem,
-                            const tconv_arrays *arrays, tconv_error *in_slabs, tconv_error *error)
-{
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.epilogue = layer->request.epilogue;
-    options.search = layer->request.search;
-    tconv_status status = tconv_session_layer_run(layer->inside, problem, &options, arrays, error);
-    if (status != TCONV_ERROR_FORKED) count_made(layer);
-    if (status != TCONV_OK && status != TCONV_ERROR_FORKED && !tconv_status_is_request(status)) {
-        *in_slabs = *error;
-        status = tconv_slabs_run(&layer->host, 1, problem, &options, NULL, arrays, error);
-        if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED_IN_SLABS], 1);
-    }
-    if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED], 1);
-    return status;
-}
-
-/* The arguments of layer_run, and what it returns. */
-struct computation {
-    struct layer *layer;
+/* ONNX Runtime's threads while a run computes, and the run's log, which each of them needs. */
+struct pool {
     const OrtKernelContext *context;
-    const tconv_problem *problem;
-    const tconv_arrays *arrays;
-    tconv_error *in_slabs, *error;
-    tconv_status status;
+    size_t threads;
+    void (*task)(void *argument);
+    void *argument;
 };
 
-static void run(void *user)
+static void start(void *user, size_t index)
 {
-    struct computation *c = user;
-    log_begin(c->context, NULL);
-    c->status = compute(c->layer, c->problem, c->arrays, c->in_slabs, c->error);
+    (void)index;
+    const struct pool *pool = user;
+    log_begin(pool->context, NULL);
+    pool->task(pool->argument);
     log_end();
+}
+
+static void on_threads(void *user, void (*task)(void *argument), void *argument)
+{
+    struct pool *pool = user;
+    pool->task = task;
+    pool->argument = argument;
+    succeeded(ort.KernelContext_ParallelFor(pool->context, start, pool->threads, 0, pool), NULL);
+    log_begin(pool->context, NULL); /* this thread may have been one of them */
 }
 
 tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
                        const tconv_problem *problem, uint64_t macs, const tconv_arrays *arrays,
                        tconv_error *in_slabs, tconv_error *error)
 {
-    struct computation c = {layer, context, problem, arrays, in_slabs, error, TCONV_OK};
-    if (macs >= LONG && layer->processors > 1)
-        rest_while(context, layer->processors, run, &c);
-    else
-        run(&c);
-    return c.status;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue = layer->request.epilogue;
+    options.search = layer->request.search;
+    struct pool pool = {.context = context, .threads = layer->compute_units};
+    log_begin(context, NULL);
+    tconv_status status = tconv_session_layer_run_beside(
+        layer->inside, macs >= LONG ? on_threads : NULL, &pool, problem, &options, arrays, error);
+    if (status != TCONV_ERROR_FORKED) count_made(layer);
+    if (status != TCONV_OK && status != TCONV_ERROR_FORKED && !tconv_status_is_request(status)) {
+        *in_slabs = *error;
+        status = tconv_slabs_run(&layer->host, 1, problem, &options, NULL, arrays, error);
+        if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED_IN_SLABS], 1);
+    }
+    log_end();
+    if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED], 1);
+    return status;
 }

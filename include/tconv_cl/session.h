@@ -87,6 +87,28 @@ TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
                                                const tconv_plan_options *options,
                                                const tconv_arrays *arrays, tconv_error *error);
 
+/* A function of the application that calls task(argument) once on each thread of its pool, on all
+ * at the same time, and returns when all these calls have returned. */
+typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void *argument);
+
+/* As tconv_session_layer_run, for an application whose threads wait awake for some time after their
+ * own work, as those of OpenMP and of most runtimes do. If the device is the processor, they hold
+ * cores that its kernels need. Here they sleep until the layer is computed. `on_threads` is called
+ * at most once, with `pool`; it may call the task on fewer threads, or on none. One of these calls
+ * computes the layer, so trace callbacks may come on its thread. With `on_threads` NULL, on other
+ * devices, and inside a trace callback this is tconv_session_layer_run. */
+TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer,
+                                                      tconv_on_threads on_threads, void *pool,
+                                                      const tconv_problem *problem,
+                                                      const tconv_plan_options *options,
+                                                      const tconv_arrays *arrays,
+                                                      tconv_error *error);
+
+/* A tconv_on_threads for OpenMP's threads. `gomp_parallel` is the address of GOMP_parallel, a
+ * function of the OpenMP library of GCC, and also of LLVM's. Uses as many threads as a parallel
+ * region of the calling thread. */
+TCONV_API void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument), void *argument);
+
 /* Says that the constant filter has changed: runs that begin from now on pack it again. NULL is a
  * no-op. Any thread. */
 TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);

@@ -194,6 +194,14 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
     {
         return tconv_session_layer_run(get(), &problem, options, &arrays, &e);
     }
+    /* tconv_session_layer_run_beside. The functions must not throw. */
+    tconv_status run_beside(tconv_on_threads on_threads, void *pool, const tconv_problem &problem,
+                            const tconv_arrays &arrays, const tconv_plan_options *options,
+                            tconv_error &e) noexcept
+    {
+        return tconv_session_layer_run_beside(get(), on_threads, pool, &problem, options, &arrays,
+                                              &e);
+    }
     /* tconv_session_layer_refresh. */
     void refresh() noexcept
     {
@@ -218,6 +226,13 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
     {
         tconv_error e;
         check(run(problem, arrays, options, e), e);
+    }
+    /* tconv_session_layer_run_beside, with exceptions. */
+    void run_beside(tconv_on_threads on_threads, void *pool, const tconv_problem &problem,
+                    const tconv_arrays &arrays, const tconv_plan_options *options = nullptr)
+    {
+        tconv_error e;
+        check(run_beside(on_threads, pool, problem, arrays, options, e), e);
     }
 #endif
 };

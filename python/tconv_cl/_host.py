@@ -116,12 +116,21 @@ def compute(
     resolved: Resolved,
     arrays: c.Arrays,
     progress: Callable[[int, int], Any] | None = None,
+    threads: tuple[Any, Any] = (None, None),
 ) -> None:
-    """Computes checked arrays by their addresses: in one piece, or in slabs if needed."""
+    """Computes checked arrays by their addresses: in one piece, or in slabs if needed. `threads`: a tconv_on_threads of
+    session.h, and its pool."""
     if device.needs_slabs(resolved):
         _run_in_slabs(resolved, arrays, [device], 0, progress)
         return
-    call("tconv_session_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(arrays))
+    call(
+        "tconv_session_layer_run_beside",
+        layer.handle,
+        *threads,
+        byref(resolved.problem),
+        byref(resolved.options),
+        byref(arrays),
+    )
     if progress is not None:
         progress(1, 1)
 

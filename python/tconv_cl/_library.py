@@ -329,6 +329,14 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_session_create": (c_int, _handle),
     "tconv_session_layer_create": (c_void_p, c_bool, _handle),
     "tconv_session_layer_run": (c_void_p, POINTER(Problem), POINTER(PlanOptions), POINTER(Arrays)),
+    "tconv_session_layer_run_beside": (
+        c_void_p,
+        c_void_p,
+        c_void_p,
+        POINTER(Problem),
+        POINTER(PlanOptions),
+        POINTER(Arrays),
+    ),
     "tconv_session_layer_count": (c_void_p, POINTER(HostLayerCounts)),
     "tconv_slabs_run": (
         c_void_p,
@@ -355,6 +363,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_session_release": (None, c_void_p),
     "tconv_session_layer_release": (None, c_void_p),
     "tconv_session_layer_refresh": (None, c_void_p),
+    "tconv_on_openmp": (None, c_void_p, c_void_p, c_void_p),
     "tconv_session_layer_watch": (None, c_void_p, c_bool),
     "tconv_session_device": (c_void_p, c_void_p),
     "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),

@@ -5,9 +5,11 @@ rest."""
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
 import mmap
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -111,17 +113,29 @@ class Weights:
         """The weight, or a contiguous copy, which is kept with the bits that it was made from."""
         if weight.is_contiguous():
             return weight
-        weight = weight.detach()
-        span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
-        bits = weight.as_strided((span,), (1,)).view(BITS[weight.itemsize])
         kept = self._dense
-        if kept is None or not torch.equal(bits, kept[0]):
+        if kept is None or not _same_bits(weight, kept[0]):
+            weight = weight.detach()
+            span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
+            bits = weight.as_strided((span,), (1,)).view(BITS[weight.itemsize])
             kept = self._dense = (bits.clone(), weight.contiguous())
         return kept[1]
 
     def packed(self) -> int:
         """How often weights were packed."""
         return sum(layer.counts().filters_packed for layer in self._layers.values())
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
+
+
+def _same_bits(weight: Tensor, bits: Tensor) -> bool:
+    """Whether the memory from the weight's first element on holds these bits. torch.equal of views takes longer than
+    a small convolution."""
+    places = (ctypes.c_void_p(weight.data_ptr()), ctypes.c_void_p(bits.data_ptr()))
+    return _libc().memcmp(*places, ctypes.c_size_t(bits.nbytes)) == 0
 
 
 def _weights(weight: Tensor) -> Weights:
@@ -253,14 +267,18 @@ def place_of(tensor: Tensor, form: torch.memory_format) -> _Place | None:
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
-    """As torch.empty, but with large pages for a large tensor: the first use of new memory takes longer than a
+    """As torch.empty, but with large pages for a large tensor in new memory: its first use takes longer than a
     convolution."""
     tensor = torch.empty(shape, dtype=dtype, memory_format=form)
     if tensor.nbytes >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
         begin = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         size = (tensor.data_ptr() + tensor.nbytes - begin) // mmap.PAGESIZE * mmap.PAGESIZE
-        # It is advice: a system may ignore it.
-        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), mmap.MADV_HUGEPAGE)
+        middle = begin + size // 2 // mmap.PAGESIZE * mmap.PAGESIZE
+        has_page = ctypes.c_ubyte(0)
+        _libc().mincore(ctypes.c_void_p(middle), ctypes.c_size_t(mmap.PAGESIZE), ctypes.byref(has_page))
+        if not has_page.value & 1:
+            # It is advice: a system may ignore it.
+            _libc().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), mmap.MADV_HUGEPAGE)
     return tensor
 
 
@@ -315,8 +333,22 @@ def run(
         )
         if out is not None:
             torch.autograd.graph.increment_version(out)  # so that autograd finds what it saved before changed
-        compute(asked.device, asked.layer, asked.resolved, arrays)
+        compute(asked.device, asked.layer, asked.resolved, arrays, threads=_threads())
     return output
+
+
+@functools.cache
+def _openmp() -> tuple[Any, Any]:
+    """PyTorch's own threads for `compute`, if OpenMP makes them. They wait awake after each of its operators."""
+    if "ATen parallel backend: OpenMP" not in torch.__config__.parallel_info():
+        return None, None
+    # The function that PyTorch itself uses: a search in a library goes on in those that it was linked with.
+    parallel = getattr(ctypes.CDLL(torch._C.__file__), "GOMP_parallel", None)
+    return (None, None) if parallel is None else (c.library.tconv_on_openmp, ctypes.cast(parallel, ctypes.c_void_p))
+
+
+def _threads() -> tuple[Any, Any]:
+    return _openmp() if torch.get_num_threads() > 1 else (None, None)
 
 
 def _is_plain(out: Tensor) -> bool:

@@ -229,9 +229,9 @@ def test_memory_formats():
     seen = []
     compute = tconv_cl._tensors.compute
 
-    def spy(device, layer, resolved, arrays):
+    def spy(device, layer, resolved, arrays, **others):
         seen.append((arrays.data, arrays.filter, arrays.output))
-        return compute(device, layer, resolved, arrays)
+        return compute(device, layer, resolved, arrays, **others)
 
     with Counted(computed=4), pytest.MonkeyPatch.context() as patch:
         patch.setattr(tconv_cl._tensors, "compute", spy)
@@ -916,6 +916,32 @@ def test_fork(parent):
 
 
 # ---- threads ----
+
+
+THREADS_OF_TORCH = """
+import sys, torch, tconv_cl.torch, tconv_cl._tensors as inside
+from torch.nn import functional
+
+torch.set_num_threads(int(sys.argv[1]))
+torch.manual_seed(1)
+data, weight = torch.randn(2, 8, 33, 35), torch.randn(8, 4, 3, 3)
+for turn in range(50):
+    data = torch.nn.functional.conv2d(data, torch.eye(8).reshape(8, 8, 1, 1))  # so that the threads are awake
+    ours = tconv_cl.torch.conv_transpose2d(data, weight, stride=2)
+    assert torch.allclose(ours, functional.conv_transpose2d(data, weight, stride=2), atol=1e-4), turn
+print(inside._threads() == inside._openmp(), inside._openmp()[0] is not None, tconv_cl.torch.statistics().fallbacks)
+"""
+
+
+@pytest.mark.parametrize("count", (1, 2, 5))
+def test_the_threads_of_torch(count):
+    """Layers are right beside any number of PyTorch's threads, which sleep meanwhile if there are several."""
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS_OF_TORCH, str(count)], capture_output=True, text=True, timeout=300
+    )
+    openmp = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info() and sys.platform == "linux"
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(count > 1), str(openmp), "0"]
 
 
 def test_many_threads():

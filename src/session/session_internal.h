@@ -17,6 +17,9 @@ struct tconv_session {
     struct tconv_lane *idle; /* lanes that no call uses, under the mutex */
 };
 
+/* The session of a layer, which is not NULL. */
+tconv_session *tconv_session_of_layer(const tconv_session_layer *layer);
+
 /* A call's structures in the sizes of this version. */
 struct tconv_session_call {
     tconv_problem problem;

@@ -434,6 +434,11 @@ tconv_status tconv_session_layer_create(tconv_session *session, bool constant_fi
     return TCONV_OK;
 }
 
+tconv_session *tconv_session_of_layer(const tconv_session_layer *layer)
+{
+    return layer->session;
+}
+
 void tconv_session_layer_release(tconv_session_layer *layer)
 {
     TCONV_WITHOUT_CANCELLATION;
