@@ -58,6 +58,61 @@ static void expect_counts(const tconv_session_layer *layer, uint64_t runs, uint6
     assert_int_equal(counts.filters_packed, filters_packed);
 }
 
+/* A layer that watches packs weights again if they have another version, or, without one, other
+ * elements. */
+static void weights_have_versions(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *layer = make_layer(session, true);
+        tconv_session_layer_watch(layer, true);
+        const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
+        struct tensors t;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        tconv_arrays arrays = arrays_of(&t);
+        const uint64_t versions[] = {0, 0, 1, 1, 2, UINT64_MAX, 0};
+        const bool changes[] = {false, true, false, false, true, true, true};
+        const uint64_t packed[] = {1, 2, 3, 3, 4, 5, 6};
+        for (uint64_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+            if (changes[i]) t.filter[i] += 1;
+            arrays.filter_version = versions[i];
+            run(layer, &p, NULL, &arrays);
+            compare_with_oracle(&devices[d], &p, NULL, false, &t);
+            expect_counts(layer, i + 1, 1, 1, packed[i]);
+        }
+        /* A version is believed. */
+        arrays.filter_version = 7;
+        run(layer, &p, NULL, &arrays);
+        const float before = t.output[0];
+        t.filter[0] += 1;
+        run(layer, &p, NULL, &arrays);
+        assert_true(t.output[0] == before);
+        expect_counts(layer, 9, 1, 1, 7);
+        free_tensors(&t);
+        tconv_session_layer_release(layer);
+        tconv_session_release(session);
+    }
+}
+
+static void memory_has_a_hash(void **state)
+{
+    (void)state;
+    unsigned char memory[300];
+    uint64_t one[2], other[2];
+    for (size_t i = 0; i < sizeof memory; i++) memory[i] = (unsigned char)i;
+    tconv_session_hash(NULL, 0, one);
+    assert_true(one[0] == 0x6001c324468d497f &&
+                one[1] == 0x99aa06d3014798d8); /* XXH3's of nothing */
+    for (size_t size = 1; size <= sizeof memory; size++) {
+        tconv_session_hash(memory, size, one);
+        memory[size / 2] ^= 1;
+        tconv_session_hash(memory, size, other);
+        assert_true(one[0] != other[0] || one[1] != other[1]);
+    }
+    tconv_session_hash(memory, sizeof memory, NULL);
+}
+
 /* Extents, batch and pads change, the filter stays: one algorithm packs it once. */
 static void a_constant_filter_is_packed_once(void **state)
 {
@@ -205,8 +260,14 @@ static void arrays_lie_anywhere(void **state)
                     memset(memory[i], 0xa5, parts[i].bytes + 2 * 64 + GUARD);
                     place[i] = at(memory[i], shift + 4 * (i % 3), parts[i].from, parts[i].bytes);
                 }
-                const tconv_arrays arrays = {sizeof arrays, place[0], place[1], place[6],
-                                             place[2],      place[3], place[4], place[5]};
+                const tconv_arrays arrays = {.struct_size = sizeof arrays,
+                                             .data = place[0],
+                                             .filter = place[1],
+                                             .output = place[6],
+                                             .bias = place[2],
+                                             .scale = place[3],
+                                             .slope = place[4],
+                                             .residual = place[5]};
                 run(layers[l], &p, &options, &arrays);
                 memcpy(t.output, place[6], output);
                 compare_with_oracle(&devices[d], &p, "auto", true, &t);
@@ -479,6 +540,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_constant_filter_is_packed_once),
+        cmocka_unit_test(weights_have_versions),
+        cmocka_unit_test(memory_has_a_hash),
         cmocka_unit_test(the_plans_used_last_are_kept),
         cmocka_unit_test(arrays_lie_anywhere),
         cmocka_unit_test(arrays_overlap),

@@ -92,10 +92,10 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_args, workspace), MEMBER(tconv_args, bias), MEMBER(tconv_args, scale),
     MEMBER(tconv_args, slope), MEMBER(tconv_args, residual),
 
-    GROWING(tconv_arrays, residual),
+    GROWING(tconv_arrays, filter_version),
     MEMBER(tconv_arrays, data), MEMBER(tconv_arrays, filter), MEMBER(tconv_arrays, output),
     MEMBER(tconv_arrays, bias), MEMBER(tconv_arrays, scale), MEMBER(tconv_arrays, slope),
-    MEMBER(tconv_arrays, residual),
+    MEMBER(tconv_arrays, residual), MEMBER(tconv_arrays, filter_version),
 
     GROWING(tconv_weights, slope_buffer),
     MEMBER(tconv_weights, filter), MEMBER(tconv_weights, bias), MEMBER(tconv_weights, scale),

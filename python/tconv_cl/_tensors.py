@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import logging
 import mmap
 import os
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -33,9 +33,11 @@ SENTENCES = 256  # sentences remembered, so that each is logged only once
 LARGE = 4 << 20  # least bytes of an output for which large pages pay
 # tconv_type of problem.h. Of the integers torch's own operator takes only these.
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 8}
-BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # by the size of an element
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 FALLBACKS = ("warn", "error")
+
+_versions = itertools.count(1)  # of copies of weights
+_TwoWords = ctypes.c_uint64 * 2
 
 logger = logging.getLogger("tconv_cl")
 
@@ -97,45 +99,50 @@ class Call(NamedTuple):
 # ---- weights ----
 
 
+class _Copy(NamedTuple):
+    """A contiguous copy of a weight, and the hash of the memory that it was made from."""
+
+    hash: tuple[int, ...]
+    weight: Tensor
+    version: int
+
+
 class Weights:
     """A weight at an address: its layers, which pack it again if its elements change, and the requests for it."""
 
     def __init__(self, weight: Tensor) -> None:
         self.owner = StorageWeakRef(weight.untyped_storage())
-        self._dense: tuple[Tensor, Tensor] | None = None
+        last = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride()))
+        self._bytes = (last + 1) * weight.itemsize
+        self._dense: _Copy | None = None
         self.requests: Kept[_Asked] = Kept(REQUESTS)
         self._layers: Kept[HostLayer] = Kept(8)
 
     def layer(self, device: HostDevice) -> HostLayer:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
-    def dense(self, weight: Tensor) -> Tensor:
-        """The weight, or a contiguous copy, which is kept with the bits that it was made from."""
+    def dense(self, weight: Tensor) -> tuple[Tensor, int]:
+        """The weight, or a contiguous copy, and the version of its elements; 0: not known."""
         if weight.is_contiguous():
-            return weight
+            return weight, 0
+        hashed = self._hash(weight)
         kept = self._dense
-        if kept is None or not _same_bits(weight, kept[0]):
-            weight = weight.detach()
-            span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
-            bits = weight.as_strided((span,), (1,)).view(BITS[weight.itemsize])
-            kept = self._dense = (bits.clone(), weight.contiguous())
-        return kept[1]
+        if kept is None or kept.hash != hashed:
+            kept = _Copy(hashed, weight.detach().contiguous(), next(_versions))
+            if self._hash(weight) != hashed:  # another thread writes it
+                return kept.weight, 0
+            self._dense = kept
+        return kept.weight, kept.version
+
+    def _hash(self, weight: Tensor) -> tuple[int, ...]:
+        """The hash of the memory between the first and the last element."""
+        hashed = _TwoWords()
+        c.library.tconv_session_hash(weight.data_ptr(), self._bytes, ctypes.byref(hashed))
+        return tuple(hashed)
 
     def packed(self) -> int:
         """How often weights were packed."""
         return sum(layer.counts().filters_packed for layer in self._layers.values())
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
-
-
-def _same_bits(weight: Tensor, bits: Tensor) -> bool:
-    """Whether the memory from the weight's first element on holds these bits. torch.equal of views takes longer than
-    a small convolution."""
-    places = (ctypes.c_void_p(weight.data_ptr()), ctypes.c_void_p(bits.data_ptr()))
-    return _libc().memcmp(*places, ctypes.c_size_t(bits.nbytes)) == 0
 
 
 def _weights(weight: Tensor) -> Weights:
@@ -266,6 +273,11 @@ def place_of(tensor: Tensor, form: torch.memory_format) -> _Place | None:
     return _Place(shape, steps) if min(steps) > 0 else None
 
 
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
 def empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
     """As torch.empty, but with large pages for a large tensor in new memory: its first use takes longer than a
     convolution."""
@@ -322,7 +334,7 @@ def run(
         bias = bias.resolve_neg().contiguous()
     output = empty(asked.shape, data.dtype, form) if out is None else out
     if not asked.resolved.empty:
-        filter_ = weights.dense(weight)
+        filter_, version = weights.dense(weight)
         arrays = c.Arrays(
             0,
             data.data_ptr(),
@@ -330,6 +342,7 @@ def run(
             output.data_ptr(),
             None if bias is None else bias.data_ptr(),
             None if scale is None else scale.data_ptr(),
+            filter_version=version,
         )
         if out is not None:
             torch.autograd.graph.increment_version(out)  # so that autograd finds what it saved before changed

@@ -28,7 +28,7 @@ struct kept_plan {
 
 struct kept_filter {
     tconv_packed_filter *filter;
-    XXH128_hash_t hash; /* of the weights, if the layer watches them */
+    XXH128_hash_t hash; /* the weights' identity, if the layer watches them */
     int users;
 };
 
@@ -199,6 +199,13 @@ static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane,
     return TCONV_OK;
 }
 
+/* What tells the weights of a call from others. */
+static XXH128_hash_t identity(const tconv_plan *plan, const tconv_arrays *arrays)
+{
+    if (arrays->filter_version != 0) return (XXH128_hash_t){arrays->filter_version, 0};
+    return XXH3_128bits(arrays->filter, (size_t)tconv_plan_geometry(plan)->filter_bytes);
+}
+
 /* Forgets the filters that were packed from other weights. */
 static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
 {
@@ -274,8 +281,7 @@ static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
     atomic_fetch_add(&layer->filters_packed, 1);
     made->hash = hash;
     made->users = 1;
-    const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
-    if (!layer->watch || XXH128_isEqual(hash, XXH3_128bits(call->arrays.filter, (size_t)bytes)))
+    if (!layer->watch || XXH128_isEqual(hash, identity(plan, &call->arrays)))
         keep_filter(layer, plan, made, refreshes); /* not if the weights changed meanwhile */
     *out = made;
     return TCONV_OK;
@@ -290,8 +296,7 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
     tconv_status status = TCONV_OK;
     XXH128_hash_t hash = {0, 0};
     uint64_t refreshes;
-    if (layer->watch)
-        hash = XXH3_128bits(call->arrays.filter, (size_t)tconv_plan_geometry(plan)->filter_bytes);
+    if (layer->watch) hash = identity(plan, &call->arrays);
     struct kept_filter *found = find_filter(layer, plan, hash, &refreshes);
     if (found == NULL) {
         const bool begun = begin_making(layer);
@@ -491,6 +496,14 @@ void tconv_session_layer_watch(tconv_session_layer *layer, bool watch)
     if (layer == NULL) return;
     if (watch != layer->watch) tconv_session_layer_refresh(layer);
     layer->watch = watch;
+}
+
+void tconv_session_hash(const void *memory, size_t size, uint64_t hash[2])
+{
+    if (hash == NULL) return;
+    const XXH128_hash_t own = XXH3_128bits(memory, size);
+    hash[0] = own.low64;
+    hash[1] = own.high64;
 }
 
 tconv_status tconv_session_layer_count(const tconv_session_layer *layer,

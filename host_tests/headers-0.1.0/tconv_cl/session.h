@@ -42,18 +42,19 @@ TCONV_API uint64_t tconv_session_least_macs(const tconv_session *session);
  * tconv_cl.h) reaches at least up to `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
-    const void *data;     /* the input tensor; may be NULL if it is empty */
-    const void *filter;   /* the weights */
-    void *output;         /* every element is written; nothing between them */
-    const void *bias;     /* one number for each output channel; types as tconv_epilogue says */
-    const void *scale;    /* one number for each output channel */
-    const void *slope;    /* one number for each output channel */
-    const void *residual; /* like the output, but with its own steps */
+    const void *data;        /* the input tensor; may be NULL if it is empty */
+    const void *filter;      /* the weights */
+    void *output;            /* every element is written; nothing between them */
+    const void *bias;        /* one number for each output channel; types as tconv_epilogue says */
+    const void *scale;       /* one number for each output channel */
+    const void *slope;       /* one number for each output channel */
+    const void *residual;    /* like the output, but with its own steps */
+    uint64_t filter_version; /* for tconv_session_layer_watch; 0: not known */
 } tconv_arrays;
 
 #define TCONV_ARRAYS_INIT                                                                          \
     {                                                                                              \
-        sizeof(tconv_arrays), NULL, NULL, NULL, NULL, NULL, NULL, NULL                             \
+        sizeof(tconv_arrays), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                          \
     }
 
 /* Computes output = epilogue(operation(data, filter)) on host arrays and returns when `output` is
@@ -113,11 +114,17 @@ TCONV_API void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument)
  * no-op. Any thread. */
 TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);
 
-/* With `watch`, every run of a layer with a constant filter hashes the filter (XXH3, 128 bits) and
- * packs it again if its elements have changed: for callers who cannot see every change. A hash
- * reads the filter once, at about the speed of memory. Off in new layers. NULL is a no-op. No other
- * thread may use the layer meanwhile. */
+/* With `watch`, every run of a layer with a constant filter hashes the filter (tconv_session_hash)
+ * and packs it again if its elements have changed: for callers who cannot see every change. A hash
+ * reads the filter once, at about the speed of memory. Callers who do see them give the elements a
+ * number, another one after each change, as filter_version of the arrays; if that is not 0, the
+ * filter is not hashed. Off in new layers. NULL is a no-op. No other thread may use the layer
+ * meanwhile. */
 TCONV_API void tconv_session_layer_watch(tconv_session_layer *layer, bool watch);
+
+/* Writes the hash of memory (XXH3, 128 bits). `memory` may be NULL if `size` is 0. NULL for `hash`
+ * is a no-op. Any thread. */
+TCONV_API void tconv_session_hash(const void *memory, size_t size, uint64_t hash[2]);
 
 /* Counts of what a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to
  * `filters_packed`. */
