@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Wrong requests to the tool: each must end with code 2 and one sentence that has the given words, and
 # leave no output file. Right ones: `shape` without any device.
-# usage: requests.sh TCONV-CL FOLDER-OF-VECTORS [no-terminal]
+# usage: requests.sh TCONV-CL FOLDER-OF-VECTORS [wine]
 set -u
 tool=$1
 vectors=$2
+system=${3:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # No OpenCL platform: none of this may need one.
@@ -25,6 +26,11 @@ expect() {
     shift 2
     "$tool" "$@" >"$work/out" 2>"$work/err" </dev/null
     got=$?
+    # Of thousands of programs that Wine starts one ends with code 1 and without a word, before its first instruction.
+    if [ "$got" = 1 ] && [ "$system" = wine ] && ! grep -q . "$work/out" "$work/err"; then
+        "$tool" "$@" >"$work/out" 2>"$work/err" </dev/null
+        got=$?
+    fi
     [ "$got" = "$code" ] || fail "exit code $got, not $code: $*: $(cat "$work/err")"
     [ "$(wc -l <"$work/err")" = 1 ] || fail "not one line on stderr: $*: $(cat "$work/err")"
     grep -q '^tconv-cl: ' "$work/err" || fail "no 'tconv-cl: ' in front: $*"
@@ -313,7 +319,7 @@ for command in bench run shape devices check; do
 done
 "$tool" -q --device=3 --version | grep -q tconv-cl || fail "--version behind other options"
 "$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
-[ "${3:-}" = no-terminal ] || # here stdout is a pipe, which has no path
+[ "$system" = wine ] || # there stdout is a pipe, which has no path
     "$tool" -q shape --data-shape 1,1,2 --filter-shape 1,1,3 --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
 # full arguments...: what stdout does not take is failed work.
 full() {

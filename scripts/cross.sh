@@ -98,7 +98,7 @@ END
     sh host_tests/symbols.sh "$work/dll/libtconv_cl.dll" include
     microsoft_headers
     tests "$work/build" host
-    sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors no-terminal
+    sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors wine
     # Left out of the device tests: what compiles most, and is the same on all systems.
     export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd TCONV_CL_TEST_PERCENT="${TCONV_CL_TEST_PERCENT:-2}"
     tests "$work/build" 'device' --exclude-regex 'types|words|vectors'

@@ -147,6 +147,7 @@ class Resolved:
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
         self.data_bytes, self.output_bytes = geometry.data_bytes, geometry.output_bytes
+        self.macs: int = geometry.macs
         self.key: Hashable = request  # requests of one key have the same plan
         if window is not None:
             self._narrow(geometry, request, window)

@@ -346,7 +346,7 @@ def run(
         )
         if out is not None:
             torch.autograd.graph.increment_version(out)  # so that autograd finds what it saved before changed
-        compute(asked.device, asked.layer, asked.resolved, arrays, threads=_threads())
+        compute(asked.device, asked.layer, asked.resolved, arrays, threads=_threads(asked.resolved.macs))
     return output
 
 
@@ -360,8 +360,17 @@ def _openmp() -> tuple[Any, Any]:
     return (None, None) if parallel is None else (c.library.tconv_on_openmp, ctypes.cast(parallel, ctypes.c_void_p))
 
 
-def _threads() -> tuple[Any, Any]:
-    return _openmp() if torch.get_num_threads() > 1 else (None, None)
+def _threads(macs: int) -> tuple[Any, Any]:
+    """What `compute` takes, for a layer of so many multiply-adds: nothing if waking the threads takes longer than they
+    would delay it, or in a forked child, where OpenMP has none.
+
+    A thread that waits awake takes half of a core, so the layer up to twice its time. Estimates: 25 multiply-adds in a
+    nanosecond on each core; 20 us to wake one thread, 2.5 us for each other.
+    """
+    count = torch.get_num_threads()
+    if count < 2 or macs < 25 * count * (20_000 + 2_500 * count) or state.parent is not None:
+        return None, None
+    return _openmp()
 
 
 def _is_plain(out: Tensor) -> bool:
