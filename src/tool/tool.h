@@ -31,8 +31,11 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of `width` characters, cut off or padded. */
 void print_column(const char *text, int width);
 
-/* Prints a text that begins in column `column`, and ends the line. On a terminal, text beyond its
- * last column, or beyond column 100, goes on below column `column`. */
+/* Writes a text that begins in column `column`, and ends the line. On a terminal, text beyond its
+ * last column, or beyond column 100, goes on in the next line in column `below`. */
+void write_wrapped(FILE *stream, const char *text, int column, int below);
+
+/* Prints it likewise; it goes on below its begin. */
 void print_wrapped(const char *text, int column);
 
 /* Prints a line, wrapped likewise. */

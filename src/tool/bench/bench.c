@@ -155,7 +155,14 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     if (!options.why) return;
     char *why = plan_text(plan, tconv_plan_explain);
     progress(0, 0, "");
-    if (why != NULL) fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
+    if (why != NULL) fprintf(stderr, "%s %s\n", entry->id, entry->layer);
+    for (char *line = why; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        const bool is_last = line[length] == '\0';
+        line[length] = '\0';
+        write_wrapped(stderr, line, 0, 4);
+        line += length + !is_last;
+    }
     free(why);
 }
 

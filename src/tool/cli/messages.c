@@ -125,24 +125,29 @@ int next_part(int column)
     return INDENT;
 }
 
-void print_wrapped(const char *text, int column)
+void write_wrapped(FILE *stream, const char *text, int column, int below)
 {
-    const int columns = columns_of(stdout), width = columns < WIDTH ? columns : WIDTH;
-    for (int at = column; *text != '\0';) {
+    const int columns = columns_of(stream), width = columns < WIDTH ? columns : WIDTH;
+    for (int at = column, begin = column; *text != '\0';) {
         const int blanks = (int)strspn(text, " ");
         const int word = (int)strcspn(text + blanks, " ");
-        if (columns > 0 && at > column && at + blanks + word > width) {
-            printf("\n%*s", column, "");
-            at = column;
+        if (columns > 0 && at > begin && at + blanks + word > width) {
+            fprintf(stream, "\n%*s", below, "");
+            at = begin = below;
         } else {
-            printf("%*s", blanks, "");
+            fprintf(stream, "%*s", blanks, "");
             at += blanks;
         }
-        for (int i = 0; i < word; i++) putchar(shown_as(text[blanks + i]));
+        for (int i = 0; i < word; i++) putc(shown_as(text[blanks + i]), stream);
         text += blanks + word;
         at += word;
     }
-    putchar('\n');
+    putc('\n', stream);
+}
+
+void print_wrapped(const char *text, int column)
+{
+    write_wrapped(stdout, text, column, column);
 }
 
 void print_line(const char *format, ...)
