@@ -93,6 +93,32 @@ static void use_plan(struct work *w)
     tconv_plan_release(plan);
 }
 
+/* A pool of one thread, which is cancelled if the caller is, and then computes or sleeps. */
+struct pool {
+    void (*task)(void *argument);
+    void *argument;
+    bool cancelled;
+};
+
+static void *call_task(void *user)
+{
+    const struct pool *pool = user;
+    if (pool->cancelled) pthread_cancel(pthread_self());
+    pool->task(pool->argument);
+    return NULL;
+}
+
+static void on_threads(void *user, void (*task)(void *argument), void *argument)
+{
+    pthread_t thread;
+    struct pool *pool = user;
+    pool->task = task;
+    pool->argument = argument;
+    const bool started = pthread_create(&thread, NULL, call_task, pool) == 0;
+    task(argument);
+    if (started) pthread_join(thread, NULL);
+}
+
 static void use_session(struct work *w)
 {
     tconv_error *e = &w->error;
@@ -108,6 +134,10 @@ static void use_session(struct work *w)
     TRY(tconv_session_layer_run(layer, &w->problem, NULL, &arrays, e));
     tconv_session_layer_refresh(layer);
     TRY(tconv_session_layer_run(layer, &w->problem, NULL, &arrays, e));
+    struct pool pool = {.cancelled = w->cancelled};
+    for (int i = 0; i < 5; i++)
+        TRY(tconv_session_layer_run_beside(layer, on_threads, &pool, &w->problem, NULL, &arrays,
+                                           e));
     TRY(tconv_slabs_run(&session, 1, &w->problem, NULL, NULL, &arrays, e));
     tconv_session_layer_release(layer);
     tconv_session_release(session);

@@ -364,7 +364,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_session_release": (None, c_void_p),
     "tconv_session_layer_release": (None, c_void_p),
     "tconv_session_layer_refresh": (None, c_void_p),
-    "tconv_session_hash": (None, c_void_p, c_size_t, POINTER(c_uint64 * 2)),
+    "tconv_hash": (None, c_void_p, c_size_t, POINTER(c_uint64 * 2)),
     "tconv_on_openmp": (None, c_void_p, c_void_p, c_void_p),
     "tconv_session_layer_watch": (None, c_void_p, c_bool),
     "tconv_session_device": (c_void_p, c_void_p),

@@ -10,9 +10,11 @@ import itertools
 import logging
 import mmap
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -24,7 +26,7 @@ from . import _request
 from ._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
 from ._host import compute
 from ._request import attributes_of
-from ._trace import tell_fallback
+from ._trace import is_traced, tell_fallback
 from ._types import number_of as number_of_name
 
 WEIGHTS = 512  # packed weights kept
@@ -35,6 +37,7 @@ LARGE = 4 << 20  # least bytes of an output for which large pages pay
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 8}
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 FALLBACKS = ("warn", "error")
+FORKED = 0x40  # PF_FORKNOEXEC of a Linux process: it runs the program of its parent
 
 _versions = itertools.count(1)  # of copies of weights
 _TwoWords = ctypes.c_uint64 * 2
@@ -125,6 +128,8 @@ class Weights:
         """The weight, or a contiguous copy, and the version of its elements; 0: not known."""
         if weight.is_contiguous():
             return weight, 0
+        if self._bytes > 2 * weight.nbytes:  # mostly other tensors' elements
+            return weight.contiguous(), 0
         hashed = self._hash(weight)
         kept = self._dense
         if kept is None or kept.hash != hashed:
@@ -137,7 +142,7 @@ class Weights:
     def _hash(self, weight: Tensor) -> tuple[int, ...]:
         """The hash of the memory between the first and the last element."""
         hashed = _TwoWords()
-        c.library.tconv_session_hash(weight.data_ptr(), self._bytes, ctypes.byref(hashed))
+        c.library.tconv_hash(weight.data_ptr(), self._bytes, ctypes.byref(hashed))
         return tuple(hashed)
 
     def packed(self) -> int:
@@ -353,22 +358,28 @@ def run(
 @functools.cache
 def _openmp() -> tuple[Any, Any]:
     """PyTorch's own threads for `compute`, if OpenMP makes them. They wait awake after each of its operators."""
-    if "ATen parallel backend: OpenMP" not in torch.__config__.parallel_info():
-        return None, None
-    # The function that PyTorch itself uses: a search in a library goes on in those that it was linked with.
-    parallel = getattr(ctypes.CDLL(torch._C.__file__), "GOMP_parallel", None)
-    return (None, None) if parallel is None else (c.library.tconv_on_openmp, ctypes.cast(parallel, ctypes.c_void_p))
+    nothing = (None, None)
+    if sys.platform != "linux" or "ATen parallel backend: OpenMP" not in torch.__config__.parallel_info():
+        return nothing
+    try:
+        if int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[6]) & FORKED:
+            return nothing  # threads that the parent had would be waited for
+        # As the linker finds it for PyTorch: in the whole process, else in what torch is linked with.
+        library = _libc() if hasattr(_libc(), "GOMP_parallel") else ctypes.CDLL(torch._C.__file__)
+        return c.library.tconv_on_openmp, ctypes.cast(library.GOMP_parallel, ctypes.c_void_p)
+    except (OSError, AttributeError):
+        return nothing
 
 
 def _threads(macs: int) -> tuple[Any, Any]:
     """What `compute` takes, for a layer of so many multiply-adds: nothing if waking the threads takes longer than they
-    would delay it, or in a forked child, where OpenMP has none.
+    would delay it, in a forked child, and while somebody traces, who expects events in this thread.
 
     A thread that waits awake takes half of a core, so the layer up to twice its time. Estimates: 25 multiply-adds in a
-    nanosecond on each core; 20 us to wake one thread, 2.5 us for each other.
+    nanosecond on each core; 20 us for waking, and 2.5 us more for each thread.
     """
     count = torch.get_num_threads()
-    if count < 2 or macs < 25 * count * (20_000 + 2_500 * count) or state.parent is not None:
+    if count < 2 or macs < 25 * count * (20_000 + 2_500 * count) or state.parent is not None or is_traced():
         return None, None
     return _openmp()
 

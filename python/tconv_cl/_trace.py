@@ -73,6 +73,11 @@ _listeners: tuple[Callable[[TraceEvent], Any], ...] = ()
 _followed: weakref.WeakSet[Source] = weakref.WeakSet()
 
 
+def is_traced() -> bool:
+    """Whether somebody listens."""
+    return bool(_listeners)
+
+
 _inside = threading.local()  # has `telling` in a thread that runs listeners
 
 # Calls a listener. An exception goes to sys.unraisablehook, so that other listeners and the caller go on.

@@ -99,6 +99,51 @@ def test_weights_that_are_not_contiguous(last):
     check(layer, own, data)
 
 
+@pytest.mark.parametrize("form", ["channels_last", "transposed"])
+def test_copies_of_weights_are_packed_once(form):
+    """A copy is made and packed again only if an element of the weight has changed."""
+    layer, own = layers()
+    data = torch.randn(1, CHANNELS, 3, 4)
+    weight = layer.weight.data
+    weight = weight.to(memory_format=torch.channels_last) if form == "channels_last" else weight.transpose(0, 1)
+    layer.weight.data = weight
+    own.weight = layer.weight
+    before = tconv_cl.torch.statistics().packed
+    for packed in (1, 2, 3):
+        for _ in range(3):
+            check(layer, own, data)
+        assert tconv_cl.torch.statistics().packed == before + packed
+        by_its_memory(layer.weight, 77 * packed)
+
+
+def test_weights_between_others():
+    """Elements between those of a weight are not looked at."""
+    several, data = torch.randn(6, 4, 3, 3, 50), torch.randn(1, 6, 5, 7)
+    weight = several[..., 7]
+    before = tconv_cl.torch.statistics().packed
+    for packed in (1, 2):
+        for other in (3, 8):
+            output = tconv_cl.torch.conv_transpose2d(data, weight)
+            torch.testing.assert_close(output, torch.nn.functional.conv_transpose2d(data, weight))
+            several[..., other] += 1
+        assert tconv_cl.torch.statistics().packed == before + packed
+        weight[1, 2, 0, 0] += 1
+
+
+def test_a_weight_that_changes_while_it_is_copied(monkeypatch):
+    """The copy is used once."""
+    layer, own = layers()
+    layer.weight.data = layer.weight.data.transpose(0, 1)
+    own.weight = layer.weight
+    data, hashes = torch.randn(1, CHANNELS, 3, 4), iter(range(1000))
+    with monkeypatch.context() as patch:
+        patch.setattr(_tensors.Weights, "_hash", lambda *_: (next(hashes), 0))
+        for index in (5, 6):
+            check(layer, own, data)
+            by_its_memory(layer.weight, index)
+    check(layer, own, data)
+
+
 def test_inference_tensors():
     with torch.inference_mode():
         layer, own = layers()

@@ -17,15 +17,29 @@ struct tconv_session {
     struct tconv_lane *idle; /* lanes that no call uses, under the mutex */
 };
 
-/* The session of a layer, which is not NULL. */
-tconv_session *tconv_session_of_layer(const tconv_session_layer *layer);
-
 /* A call's structures in the sizes of this version. */
 struct tconv_session_call {
     tconv_problem problem;
     tconv_plan_options options;
     tconv_arrays arrays;
 };
+
+/* A run of a layer that was prepared: its plan, which counts as used. */
+struct tconv_layer_run {
+    tconv_session_layer *layer;
+    struct tconv_session_call call;
+    struct kept_plan *plan;
+};
+
+/* The two parts of tconv_session_layer_run: what may compile and search, and the computation. Every
+ * run that was prepared must be executed. */
+tconv_status tconv_layer_prepare(tconv_session_layer *layer, const tconv_problem *problem,
+                                 const tconv_plan_options *options, const tconv_arrays *arrays,
+                                 struct tconv_layer_run *run, tconv_error *error);
+tconv_status tconv_layer_execute(struct tconv_layer_run *run, tconv_error *error);
+
+/* The session of a layer. */
+tconv_session *tconv_session_of_layer(const tconv_session_layer *layer);
 
 /* Reads the caller's structures. `options` may be NULL. */
 tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_options *options,

@@ -455,27 +455,40 @@ void tconv_session_layer_release(tconv_session_layer *layer)
     free(layer);
 }
 
-tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_problem *problem,
-                                     const tconv_plan_options *options, const tconv_arrays *arrays,
-                                     tconv_error *error)
+tconv_status tconv_layer_prepare(tconv_session_layer *layer, const tconv_problem *problem,
+                                 const tconv_plan_options *options, const tconv_arrays *arrays,
+                                 struct tconv_layer_run *run, tconv_error *error)
 {
-    TCONV_WITHOUT_CANCELLATION;
-    if (layer == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "layer is NULL");
-    struct tconv_session_call call;
-    struct kept_plan *plan = NULL;
     tconv_status status;
+    if (layer == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "layer is NULL");
+    run->layer = layer;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = tconv_session_read(problem, options, arrays, &call, error)) != TCONV_OK ||
-        (status = take_plan(layer, &call, &plan, error)) != TCONV_OK)
+        (status = tconv_session_read(problem, options, arrays, &run->call, error)) != TCONV_OK)
         return status;
-    status = run_plan(layer->session, layer, plan->plan, &call, error);
+    return take_plan(layer, &run->call, &run->plan, error);
+}
+
+tconv_status tconv_layer_execute(struct tconv_layer_run *run, tconv_error *error)
+{
+    tconv_session_layer *layer = run->layer;
+    const tconv_status status = run_plan(layer->session, layer, run->plan->plan, &run->call, error);
     pthread_mutex_lock(&layer->mutex);
-    drop_plan(plan);
+    drop_plan(run->plan);
     pthread_mutex_unlock(&layer->mutex);
     if (status != TCONV_OK) return status;
     if (!layer->constant_filter) atomic_fetch_add(&layer->filters_packed, 1);
     atomic_fetch_add(&layer->runs, 1);
     return TCONV_OK;
+}
+
+tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_problem *problem,
+                                     const tconv_plan_options *options, const tconv_arrays *arrays,
+                                     tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    struct tconv_layer_run run;
+    const tconv_status status = tconv_layer_prepare(layer, problem, options, arrays, &run, error);
+    return status == TCONV_OK ? tconv_layer_execute(&run, error) : status;
 }
 
 void tconv_session_layer_refresh(tconv_session_layer *layer)
@@ -498,9 +511,8 @@ void tconv_session_layer_watch(tconv_session_layer *layer, bool watch)
     layer->watch = watch;
 }
 
-void tconv_session_hash(const void *memory, size_t size, uint64_t hash[2])
+void tconv_hash(const void *memory, size_t size, uint64_t hash[2])
 {
-    if (hash == NULL) return;
     const XXH128_hash_t own = XXH3_128bits(memory, size);
     hash[0] = own.low64;
     hash[1] = own.high64;

@@ -49,7 +49,7 @@ typedef struct tconv_arrays {
     const void *scale;       /* one number for each output channel */
     const void *slope;       /* one number for each output channel */
     const void *residual;    /* like the output, but with its own steps */
-    uint64_t filter_version; /* for tconv_session_layer_watch; 0: not known */
+    uint64_t filter_version; /* see tconv_session_layer_watch, which it is for; 0: none */
 } tconv_arrays;
 
 #define TCONV_ARRAYS_INIT                                                                          \
@@ -94,10 +94,13 @@ typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void 
 
 /* As tconv_session_layer_run, for an application whose threads wait awake for some time after their
  * own work, as those of OpenMP and of most runtimes do. If the device is the processor, they hold
- * cores that its kernels need. Here they sleep until the layer is computed. `on_threads` is called
- * at most once, with `pool`; it may call the task on fewer threads, or on none. One of these calls
- * computes the layer, so trace callbacks may come on its thread. With `on_threads` NULL, on other
- * devices, and inside a trace callback this is tconv_session_layer_run. */
+ * cores that its kernels need. Here they sleep until the layer is computed.
+ *
+ * `on_threads` is called at most once, with `pool`; it may call the task on fewer threads, or on
+ * none. The calling thread makes the plan, if there is none yet. One of the task's calls computes
+ * the layer, so its trace callbacks come on that thread; they must not wait for the pool. This
+ * function is tconv_session_layer_run if `on_threads` is NULL, on devices that are no CPU or have
+ * one compute unit, and inside a trace callback. */
 TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer,
                                                       tconv_on_threads on_threads, void *pool,
                                                       const tconv_problem *problem,
@@ -106,25 +109,25 @@ TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer
                                                       tconv_error *error);
 
 /* A tconv_on_threads for OpenMP's threads. `gomp_parallel` is the address of GOMP_parallel, a
- * function of the OpenMP library of GCC, and also of LLVM's. Uses as many threads as a parallel
- * region of the calling thread. */
+ * function of the OpenMP library of GCC, and also of LLVM's; with NULL there are no threads. Uses
+ * as many threads as a parallel region of the calling thread. */
 TCONV_API void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument), void *argument);
 
 /* Says that the constant filter has changed: runs that begin from now on pack it again. NULL is a
  * no-op. Any thread. */
 TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);
 
-/* With `watch`, every run of a layer with a constant filter hashes the filter (tconv_session_hash)
- * and packs it again if its elements have changed: for callers who cannot see every change. A hash
- * reads the filter once, at about the speed of memory. Callers who do see them give the elements a
- * number, another one after each change, as filter_version of the arrays; if that is not 0, the
- * filter is not hashed. Off in new layers. NULL is a no-op. No other thread may use the layer
- * meanwhile. */
+/* With `watch`, every run of a layer with a constant filter hashes the filter (tconv_hash) and
+ * packs it again if its elements have changed: for callers who cannot see every change. A hash
+ * reads the filter once, at about the speed of memory. A caller who does see the changes can pass
+ * filter_version in the arrays instead: any number but 0 that this layer never got with other
+ * elements, wherever they were. The filter is then not hashed. Off in new layers. NULL is a no-op.
+ * No other thread may use the layer meanwhile. */
 TCONV_API void tconv_session_layer_watch(tconv_session_layer *layer, bool watch);
 
-/* Writes the hash of memory (XXH3, 128 bits). `memory` may be NULL if `size` is 0. NULL for `hash`
- * is a no-op. Any thread. */
-TCONV_API void tconv_session_hash(const void *memory, size_t size, uint64_t hash[2]);
+/* Writes the hash of `size` bytes (XXH3, 128 bits). `memory` may be NULL if `size` is 0. Any
+ * thread. */
+TCONV_API void tconv_hash(const void *memory, size_t size, uint64_t hash[2]);
 
 /* Counts of what a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to
  * `filters_packed`. */
