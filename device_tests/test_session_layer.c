@@ -529,6 +529,12 @@ static void threads_sleep_beside_a_layer(void **state)
                 assert_int_equal(pool.calls, uses_pool && pools[i] != NULL ? 1 : 0);
                 expect_counts(layer, ++runs, 1, 1, 1);
             }
+        memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
+        expect_ok(
+            tconv_session_layer_run_beside(layer, tconv_on_openmp, NULL, &p, NULL, &arrays, &error),
+            &error);
+        compare_with_oracle(&devices[d], &p, NULL, false, &t);
+        expect_counts(layer, ++runs, 1, 1, 1);
         struct pool pool = {.threads = 2};
         wrong.output = NULL;
         expect_error(

@@ -15,7 +15,6 @@ enum { LONG = 200000000 };
 
 struct layer {
     tconv_session *host;
-    size_t compute_units;
     struct layer_request request;
     tconv_session_layer *inside;
     pthread_mutex_t mutex;              /* guards `counted` */
@@ -58,7 +57,6 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
     struct layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a layer");
     layer->host = host;
-    layer->compute_units = tconv_device_properties(tconv_session_device(host))->compute_units;
     layer->request = *request;
     layer->counted = (tconv_session_layer_counts)TCONV_SESSION_LAYER_COUNTS_INIT;
     pthread_mutex_init(&layer->mutex, NULL);
@@ -117,7 +115,8 @@ tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = layer->request.epilogue;
     options.search = layer->request.search;
-    struct pool pool = {.context = context, .threads = layer->compute_units};
+    const tconv_device_info *device = tconv_device_properties(tconv_session_device(layer->host));
+    struct pool pool = {.context = context, .threads = device->compute_units};
     log_begin(context, NULL);
     tconv_status status = tconv_session_layer_run_beside(
         layer->inside, macs >= LONG ? on_threads : NULL, &pool, problem, &options, arrays, error);

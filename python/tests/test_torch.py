@@ -853,7 +853,7 @@ def test_the_profiler_sees_the_operator():
     assert "tconv_cl::conv_transpose" in [event.key for event in profile.key_averages()]
 
 
-def in_process(code, **environment):
+def in_process(code, timeout=120, **environment):
     """What a Python program of its own says, and that it ends well."""
     start = (
         "import os, sys, torch\nfrom torch.nn import functional\n"
@@ -864,7 +864,7 @@ def in_process(code, **environment):
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -945,50 +945,39 @@ def test_the_threads_of_torch(monkeypatch):
     assert len(calls) == 2
 
 
-BESIDE_THREADS = """
-import sys, torch, tconv_cl._tensors as inside
-torch.set_num_threads(int(sys.argv[1]))
-torch.manual_seed(1)
-data, weight = torch.randn(2, 8, 233, 235), torch.randn(8, 4, 3, 3)
-for turn in range(50):
-    data = functional.conv2d(data, torch.eye(8).reshape(8, 8, 1, 1))  # so that the threads are awake
-    ours = tconv_cl.torch.conv_transpose2d(data, weight, stride=2)
-    assert torch.allclose(ours, functional.conv_transpose2d(data, weight, stride=2), atol=1e-4), turn
-print(inside._threads(1 << 40)[0] is not None)
-"""
-
-
 @pytest.mark.parametrize("count", (1, 2, 5))
 def test_layers_beside_the_threads_of_torch(count):
-    done = subprocess.run(
-        [sys.executable, "-c", f"import tconv_cl.torch\nfrom torch.nn import functional{BESIDE_THREADS}", str(count)],
-        capture_output=True,
-        text=True,
+    openmp = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info() and sys.platform == "linux"
+    in_process(
+        "import tconv_cl.torch, tconv_cl._tensors as inside\n"
+        f"torch.set_num_threads({count})\n"
+        "data, weight = torch.randn(2, 8, 233, 235), torch.randn(8, 4, 3, 3)\n"
+        "for turn in range(50):\n"
+        "    data = functional.conv2d(data, torch.eye(8).reshape(8, 8, 1, 1))  # so that the threads are awake\n"
+        "    ours = tconv_cl.torch.conv_transpose2d(data, weight, stride=2)\n"
+        "    assert torch.allclose(ours, functional.conv_transpose2d(data, weight, stride=2), atol=1e-4), turn\n"
+        f"assert (inside._threads(1 << 40)[0] is not None) == {openmp and count > 1}",
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr
-    openmp = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info() and sys.platform == "linux"
-    assert done.stdout.split() == [str(openmp and count > 1)]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_without_the_threads_of_torch():
     """The parent used PyTorch's threads, which the child lacks, and not OpenCL, which the child may use."""
-    program = """
-import os, signal, torch
-torch.set_num_threads(3)
-data, weight = torch.ones(1, 64, 90, 90), torch.ones(64, 8, 2, 2)
-torch.nn.functional.conv2d(data, torch.ones(64, 64, 3, 3))
-child = os.fork()
-if child == 0:  # PyTorch's own parallel operators would wait for ever
-    signal.alarm(120)
-    import tconv_cl.torch
-    output = tconv_cl.torch.conv_transpose2d(data, weight, stride=2).detach().numpy()
-    os._exit(0 if output.min() == output.max() == 64 and tconv_cl.torch.statistics()[:2] == (1, 0) else 3)
-print(os.waitpid(child, 0)[1])
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.stdout == "0\n", done.stderr
+    in_process(
+        "import signal\ntorch.set_num_threads(3)\n"
+        "data, weight = torch.ones(1, 64, 90, 90), torch.ones(64, 8, 2, 2)\n"
+        "functional.conv2d(data, torch.ones(64, 64, 3, 3))\n"
+        "child = os.fork()\n"
+        "if child == 0:  # PyTorch's own parallel operators would wait for ever\n"
+        "    signal.alarm(120)\n"
+        "    import tconv_cl.torch\n"
+        "    output = tconv_cl.torch.conv_transpose2d(data, weight, stride=2).detach().numpy()\n"
+        "    right = output.min() == output.max() == 64 and tconv_cl.torch.statistics()[:2] == (1, 0)\n"
+        "    os._exit(0 if right else 3)\n"
+        "assert os.waitpid(child, 0)[1] == 0",
+        timeout=300,
+    )
 
 
 def test_many_threads():

@@ -65,7 +65,7 @@ tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer, tconv_on
         !shares_processors(tconv_session_of_layer(layer)) || !make_locks(&shared))
         return tconv_layer_execute(&run, error);
     on_threads(pool, execute_or_sleep, &shared);
-    if (!shared.is_taken) execute_or_sleep(&shared); /* there was no thread */
+    if (!shared.is_taken) execute_or_sleep(&shared); /* the pool called no task */
     pthread_cond_destroy(&shared.ended);
     pthread_mutex_destroy(&shared.mutex);
     return shared.status;

@@ -35,7 +35,7 @@ void print_column(const char *text, int width);
  * last column, or beyond column 100, goes on in the next line in column `below`. */
 void write_wrapped(FILE *stream, const char *text, int column, int below);
 
-/* Prints it likewise; it goes on below its begin. */
+/* The same on stdout; `below` is `column`. */
 void print_wrapped(const char *text, int column);
 
 /* Prints a line, wrapped likewise. */

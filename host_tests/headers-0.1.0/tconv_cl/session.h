@@ -98,9 +98,11 @@ typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void 
  *
  * `on_threads` is called at most once, with `pool`; it may call the task on fewer threads, or on
  * none. The calling thread makes the plan, if there is none yet. One of the task's calls computes
- * the layer, so its trace callbacks come on that thread; they must not wait for the pool. This
- * function is tconv_session_layer_run if `on_threads` is NULL, on devices that are no CPU or have
- * one compute unit, and inside a trace callback. */
+ * the layer, so its trace callbacks come on that thread; they must not wait for the pool.
+ *
+ * The application's threads are left alone if `on_threads` is NULL, if the device is a GPU or
+ * another device that is not the processor, if it has one compute unit, and inside a trace
+ * callback. */
 TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer,
                                                       tconv_on_threads on_threads, void *pool,
                                                       const tconv_problem *problem,
@@ -109,8 +111,8 @@ TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer
                                                       tconv_error *error);
 
 /* A tconv_on_threads for OpenMP's threads. `gomp_parallel` is the address of GOMP_parallel, a
- * function of the OpenMP library of GCC, and also of LLVM's; with NULL there are no threads. Uses
- * as many threads as a parallel region of the calling thread. */
+ * function of GCC's and of LLVM's OpenMP library; NULL: the calling thread computes. Uses as many
+ * threads as a parallel region of the calling thread. */
 TCONV_API void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument), void *argument);
 
 /* Says that the constant filter has changed: runs that begin from now on pack it again. NULL is a

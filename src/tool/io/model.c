@@ -161,7 +161,7 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
     read_type(entry, data->precision);
     if (is_true(layer, "requantize"))
         entry_set_error(entry, "tconv_cl.openvino.convert made it compute with integers: give the "
-                               "model as it was before");
+                               "original model");
     read_attributes(entry, layer);
     read_filter(entry, graph, layer, bin);
     if (is_true(layer, "channels_last")) suite_oneapi(p);
