@@ -23,7 +23,7 @@ static int number_of(const char *variable, int otherwise)
     return (int)value;
 }
 
-int sample_percent(void)
+static int sample_percent(void)
 {
     return number_of("TCONV_CL_TEST_PERCENT", SHORT_RUN);
 }
@@ -31,6 +31,11 @@ int sample_percent(void)
 bool sample_is_whole(void)
 {
     return sample_percent() >= 100;
+}
+
+bool sample_is_least(void)
+{
+    return sample_percent() == 0;
 }
 
 unsigned sample_seed(void)

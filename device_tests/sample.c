@@ -49,7 +49,8 @@ void sample_begin(const char *algorithm, const tconv_problem *problem, unsigned 
 {
     const int a = index_of(algorithm);
     const bool is_drawn = number != IF_NEEDED && drawn(number * 31 + (unsigned)a);
-    const bool is_needed = number == ALWAYS || (features_of(problem) & ~features[a].met) != 0;
+    const bool is_new = !sample_is_least() && (features_of(problem) & ~features[a].met) != 0;
+    const bool is_needed = number == ALWAYS || is_new;
     const bool wanted = number != IF_COMPILED && (sample_is_whole() || is_drawn || is_needed);
     refuse_to_compile(!wanted);
 }
@@ -66,6 +67,7 @@ bool sample_end(const char *algorithm, const tconv_problem *problem, tconv_statu
 
 void expect_all_features(void)
 {
+    if (sample_is_least()) return;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
         for (unsigned f = 0; f < sizeof feature_names / sizeof *feature_names; f++)
             if (features[a].accepted >> f & ~features[a].met >> f & 1)

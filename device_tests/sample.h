@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which cases a run of device tests has. Compiling takes nearly all of their time, so a short run
  * compiles few programs: for each algorithm as many as it needs to meet every rank, format,
- * operator and rule set that it takes, and some more, which a seed draws. What shares a compiled
- * program is run as well. percent.h has percentage and seed. */
+ * operator and rule set that it takes, and some more, which a seed draws; the least run (0 %) has
+ * only the cases that are ALWAYS there. What shares a compiled program is run as well. percent.h
+ * has percentage and seed. */
 #ifndef TCONV_DEVICE_TESTS_SAMPLE_H
 #define TCONV_DEVICE_TESTS_SAMPLE_H
 
@@ -18,7 +19,7 @@ void sample_begin(const char *algorithm, const tconv_problem *problem, unsigned 
 bool sample_end(const char *algorithm, const tconv_problem *problem, tconv_status status);
 
 /* Fails the test where an algorithm accepted a rank, a format, an operator or a rule set, but was
- * never run on it. */
+ * never run on it; not in the least run. */
 void expect_all_features(void);
 
 #endif

@@ -88,14 +88,21 @@ static bool run_random(const struct device *device, const char *algorithm, const
     return ran;
 }
 
+static int problems_each(int usual)
+{
+    enum { SHORT_RUN = 3 };
+    if (sample_is_least()) return 1;
+    return scaled(usual) < SHORT_RUN ? SHORT_RUN : scaled(usual);
+}
+
 /* An algorithm that takes no problem would pass by doing nothing, and problems that are drawn
  * without regard to algorithms leave some without any. Here each algorithm runs `count` problems on
  * every device that supports it, and others that need no program of their own. */
 static void random_problems_of_every_algorithm(void **state)
 {
     (void)state;
-    enum { LEAST = 3, USUAL = 30, RELATIVES = 20, MOST_WORK = 300000 };
-    const int count = scaled(USUAL) < LEAST ? LEAST : scaled(USUAL);
+    enum { USUAL = 30, RELATIVES = 20, MOST_WORK = 300000 };
+    const int count = problems_each(USUAL);
     unsigned seed = sample_seed();
     int relatives = 0;
     for (int i = 0; i < device_count * count; i++)
@@ -121,8 +128,8 @@ static void random_problems_of_every_algorithm(void **state)
 static void residuals_have_steps_of_their_own(void **state)
 {
     (void)state;
-    enum { LEAST = 3, USUAL = 20, MOST_WORK = 100000 };
-    const int count = scaled(USUAL) < LEAST ? LEAST : scaled(USUAL);
+    enum { USUAL = 20, MOST_WORK = 100000 };
+    const int count = problems_each(USUAL);
     unsigned seed = sample_seed() + 77;
     for (int i = 0; i < device_count * count; i++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
@@ -816,6 +823,7 @@ static void copies_of_plain_data(void **state)
     int ran = 0;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         for (size_t a = 0; a < sizeof types / sizeof *types; a++) {
+            if (sample_is_least() && a != i) continue; /* each problem and each type once */
             tconv_problem p = plane_problem(&copies[i], false);
             p.data_type = p.filter_type = types[a];
             struct tensors t;
@@ -829,7 +837,7 @@ static void copies_of_plain_data(void **state)
             ran += run_named(&p, name, i % 2 == 0, &t);
             free_tensors(&t);
         }
-    assert_true(ran >= (largest_group(name) < 32 ? 0 : 20));
+    assert_true(ran >= (largest_group(name) < 32 ? 0 : sample_is_least() ? 4 : 20));
 }
 
 /* Vectors of channels or of neighbouring outputs: every stride that divides them, borders inside a

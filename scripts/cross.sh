@@ -7,10 +7,12 @@
 #   armhf     Linux, zig: host tests under QEMU
 #   macos     arm64, zig: nothing can run
 # Zig comes from PyPI; libraries from Debian's packages for ARM and 32-bit x86, and from its source packages for Windows and macOS.
-# For Debian 12 on amd64, as root or with sudo. usage: cross.sh TARGET
+# For Debian 12 on amd64, as root or with sudo. usage: cross.sh TARGET [OPTION-OF-CMAKE...]
 set -eu
 cd "$(dirname "$0")/.."
 target=${1:-}
+[ $# = 0 ] || shift
+options=$*
 work=$PWD/build/cross/$target
 jobs=${CROSS_JOBS:-$(nproc)}
 sh scripts/packages.sh cmake make pkg-config opencl-c-headers libxxhash-dev
@@ -25,7 +27,7 @@ build() {
     folder=$1
     shift
     cmake -S . -B "$folder" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DTCONV_WARNINGS_AS_ERRORS=ON \
-        "$@" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
+        "$@" $options >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
     cmake --build "$folder" --parallel "$jobs" >>"$folder.log" 2>&1 || { tail -n 50 "$folder.log"; exit 1; }
 }
 
@@ -137,7 +139,7 @@ macos) macos ;;
 aarch64) linux arm64 aarch64 aarch64-linux-gnu aarch64-linux-gnu qemu-aarch64 'host\.(select|choice)' ;;
 armhf) linux armhf arm arm-linux-gnueabihf arm-linux-gnueabihf qemu-arm 'host\.(select|choice|mobile)' ;;
 *)
-    echo "usage: cross.sh m32 | windows | aarch64 | armhf | macos" >&2
+    echo "usage: cross.sh m32 | windows | aarch64 | armhf | macos [OPTION-OF-CMAKE...]" >&2
     exit 2
     ;;
 esac

@@ -31,7 +31,7 @@ if [ -n "$build" ]; then
     sh scripts/debian.sh
     sh scripts/recipes.sh
 fi
-for made in build/wheels build/debian build/cross/sources/complete build/recipes; do
+for made in build/wheels/*-win_amd64.whl build/debian build/cross/sources/complete build/recipes; do
     [ -e "$made" ] || { echo "dist.sh: there is no $made; run it without --no-build" >&2; exit 1; }
 done
 

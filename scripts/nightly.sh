@@ -113,6 +113,7 @@ lane_others() {
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt
     step amd_code_suite amd_code bench/suite.csv device_tests/amd/suite.txt
+    for target in armhf macos; do step cross_$target sh scripts/cross.sh $target; done
     step pocl_6 sh scripts/newer_pocl.sh 15
     step dist sh scripts/dist.sh
     step fuzz sh fuzz/nightly.sh "$seconds"

@@ -6,11 +6,19 @@
 #   the extension for OpenVINO, Linux x86-64                      g++
 # Then checks them: their metadata, what their libraries need, and that each library but macOS's can be loaded, and the tool run: here, under
 # QEMU, and under Wine. The tool is linked with its libraries, from Debian's source packages; their licences are in the wheel.
-# For Debian 12 on amd64, as root or with sudo. usage: wheels.sh
+# For Debian 12 on amd64, as root or with sudo. usage: wheels.sh [--here]
+#   --here   only the two for this system: manylinux2014 x86-64, and the extension for OpenVINO
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 out=$root/build/wheels
+all=yes
+here=
+case ${1:-} in
+'') ;;
+--here) all= here=--here ;;
+*) echo "usage: wheels.sh [--here]" >&2; exit 2 ;;
+esac
 jobs=${CROSS_JOBS:-$(nproc)}
 export CMAKE_BUILD_PARALLEL_LEVEL="$jobs"
 sh scripts/packages.sh g++ cmake make ocl-icd-opencl-dev opencl-c-headers libxxhash-dev python3-venv binutils qemu-user pocl-opencl-icd
@@ -52,7 +60,7 @@ try() {
     "$@" "$tool" devices >"$work/devices" 2>&1 || grep 'no OpenCL' "$work/devices"
 }
 
-for processor in x86_64 aarch64; do
+for processor in x86_64 ${all:+aarch64}; do
     work=$root/build/cross/wheel-linux-$processor
     sysroot=$root/build/cross/libraries/manylinux2014-$processor
     mkdir -p "$work"
@@ -73,7 +81,7 @@ END
     try "$work/bin/cc" -ldl -- $runner
 done
 
-for processor in arm64 x86_64; do
+for processor in ${all:+arm64 x86_64}; do
     work=$root/build/cross/wheel-macos-$processor
     sysroot=$root/build/cross/libraries/macos-$processor
     mkdir -p "$work"
@@ -82,16 +90,18 @@ for processor in arm64 x86_64; do
     wheel "macOS $processor" macosx_11_0_$processor
 done
 
-work=$root/build/cross/wheel-windows
-sysroot=$root/build/cross/libraries/windows
-mkdir -p "$work"
-mingw_toolchain <<'END'
+if [ -n "$all" ]; then
+    work=$root/build/cross/wheel-windows
+    sysroot=$root/build/cross/libraries/windows
+    mkdir -p "$work"
+    mingw_toolchain <<'END'
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static -s")
 END
-wheel Windows win_amd64
-start_wine
-try x86_64-w64-mingw32-gcc-posix -- "$work/bin/wine"
+    wheel Windows win_amd64
+    start_wine
+    try x86_64-w64-mingw32-gcc-posix -- "$work/bin/wine"
+fi
 
 # The extension for OpenVINO, which OpenVINO's own compiler must fit: Debian's.
 work=$root/build/cross/wheel-openvino
@@ -103,4 +113,4 @@ rm -f "$work"/*.whl
 cp "$work"/*.whl "$out/"
 
 "$python" -m twine check --strict "$out"/*.whl >"$out/twine.log" || { cat "$out/twine.log"; exit 1; }
-"$python" packaging/wheels/check.py "$out"/*.whl
+"$python" packaging/wheels/check.py $here "$out"/*.whl

@@ -3,7 +3,9 @@
 """Checks what is in wheels: licences, the marker of types, library and tool of the system that the name promises, and
 that both need nothing but what every such system has, and are hardened where the system has ELF.
 
-usage: check.py WHEEL..."""
+usage: check.py [--here] WHEEL...
+
+With --here only those of scripts/wheels.sh --here are there, else all."""
 
 import re
 import subprocess
@@ -20,6 +22,7 @@ SYSTEM = {
     "macosx_11_0_x86_64": ("libtconv_cl.dylib", b"\xcf\xfa\xed\xfe\x07", b""),
     "win_amd64": ("libtconv_cl.dll", b"MZ", b""),
 }
+HERE = ["manylinux2014_x86_64"]
 LINUX_NEEDS = {
     "libc.so.6",
     "libm.so.6",
@@ -108,9 +111,11 @@ def check(wheel: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    wheels = [Path(argument) for argument in sys.argv[1:]]
+    here = sys.argv[1:2] == ["--here"]
+    wheels = [Path(argument) for argument in sys.argv[1 + here :]]
+    wanted = {*(HERE if here else SYSTEM), EXTENSION}
     found = {next((tag for tag in SYSTEM if tag in wheel.name), EXTENSION) for wheel in wheels}
-    if len(wheels) != len(found) or found != {*SYSTEM, EXTENSION}:
+    if len(wheels) != len(found) or found != wanted:
         sys.exit(
             f"check.py: these are not the wheels that there should be: {', '.join(wheel.name for wheel in wheels)}"
         )
