@@ -26,7 +26,7 @@ from ._device import (
 )
 from ._library import RequestError, library
 from ._request import NXC, XIO, Attributes, Tensor, Window, _integer
-from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, window_of
+from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, suggesting, window_of
 from ._request import window_input as _window_input
 from ._types import type_of
 
@@ -68,6 +68,7 @@ class Options(TypedDict, total=False):
     output_zero_point: int
 
 
+@suggesting
 def conv_transpose(
     data: Array,
     filter: Array,
@@ -231,6 +232,7 @@ class ConvTranspose:
         self._layers: Kept[HostLayer] = Kept(8)  # of devices, for NumPy arrays
         self._filters: Kept[Filter] = Kept(8)  # for pyopencl arrays
 
+    @suggesting
     def __call__(
         self,
         data: Array,
@@ -326,6 +328,7 @@ def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tupl
     return shapes
 
 
+@suggesting
 def output_shape(
     data: Sequence[int],
     filter: Sequence[int],

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_int64
 from difflib import get_close_matches
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 from . import _library as c
 from ._library import RequestError, RequestTypeError, call, library, text
 from ._types import number_of, output_type_of
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
 NXC = XIO = 2  # tconv_data_format, tconv_filter_format
@@ -163,11 +166,28 @@ def attributes_of(function: str, /, **options: Any) -> Attributes:
     """Reads the attributes of a call, _convolution.Options, of the public function with this name."""
     given: dict[str, Any] = {**DEFAULTS, **options}
     if len(given) > len(DEFAULTS):
-        unknown = next(name for name in given if name not in DEFAULTS)
-        alike = get_close_matches(unknown, DEFAULTS, n=1)
-        hint = f"; did you mean {alike[0]!r}?" if alike else ""
-        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}{hint}")
+        _refuse_unknown(function, given, DEFAULTS)
     return attributes_among(given)
+
+
+def suggesting(function: F) -> F:
+    """The function, whose error for an unknown keyword suggests one that it has, as Python's own does since 3.13."""
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def checked(*args: Any, **options: Any) -> Any:
+        if not options.keys() <= known.keys():
+            _refuse_unknown(function.__qualname__, options, known)
+        return function(*args, **options)
+
+    return cast(F, checked)
+
+
+def _refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    unknown = next(name for name in given if name not in known)
+    alike = get_close_matches(unknown, known, n=1)
+    hint = f"; did you mean {alike[0]!r}?" if alike else ""
+    raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}{hint}")
 
 
 def attributes_among(given: dict[str, Any]) -> Attributes:

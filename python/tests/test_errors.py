@@ -68,9 +68,17 @@ def test_request(sentence):
 
 
 def test_unknown_keywords_name_the_function():
-    for function, first in ((tconv_cl.ConvTranspose, (FILTER,)), (tconv_cl.explain, (DATA.shape, FILTER.shape))):
+    functions = (tconv_cl.conv_transpose, tconv_cl.output_shape, tconv_cl.explain)
+    for function, first in (
+        (tconv_cl.ConvTranspose, (FILTER,)),
+        *((each, (DATA.shape, FILTER.shape)) for each in functions),
+    ):
         with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got .* 'stride'; did you mean 'strides'\?"):
             function(*first, stride=2)
+    with pytest.raises(
+        TypeError, match=r"ConvTranspose\.__call__\(\) got .* 'output_row'; did you mean 'output_rows'\?"
+    ):
+        tconv_cl.ConvTranspose(FILTER)(DATA, output_row=(0, 1))
 
 
 def test_lists_take_the_type_of_arrays():
