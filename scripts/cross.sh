@@ -101,8 +101,8 @@ END
     microsoft_headers
     tests "$work/build" host
     sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors wine
-    # Left out of the device tests: what compiles most, and is the same on all systems.
-    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd TCONV_CL_TEST_PERCENT="${TCONV_CL_TEST_PERCENT:-2}"
+    # The least of the device tests, without what compiles most, and is the same on all systems.
+    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd TCONV_CL_TEST_PERCENT="${TCONV_CL_TEST_PERCENT:-0}"
     tests "$work/build" 'device' --exclude-regex 'types|words|vectors'
     "$work/bin/tconv-cl" devices
 }
