@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# All tests of a build with TCONV_SANITIZE=address,undefined,..., with the settings that PoCL needs.
+# The tests of a build with TCONV_SANITIZE=address,undefined,..., with the settings that PoCL needs.
 # usage: address_sanitizer.sh FOLDER-OF-THE-BUILD [ARGUMENT-OF-CTEST...]
 set -eu
 cd "$(dirname "$0")/.."

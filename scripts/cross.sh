@@ -128,7 +128,7 @@ END
     command_file install_name_tool "exit 0" # nothing is installed from here
     tool_libraries
     test_library
-    build "$work/build"
+    build "$work/build" -DTCONV_BUILD_TESTS=ON # also where an earlier run was told not to
 }
 
 case $target in

@@ -12,11 +12,12 @@ set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 out=$root/build/wheels
-all=yes
-here=
-case ${1:-} in
+here=${1:-}
+linux="x86_64 aarch64"
+macos="arm64 x86_64"
+case $here in
 '') ;;
---here) all= here=--here ;;
+--here) linux=x86_64 macos= ;;
 *) echo "usage: wheels.sh [--here]" >&2; exit 2 ;;
 esac
 jobs=${CROSS_JOBS:-$(nproc)}
@@ -60,7 +61,7 @@ try() {
     "$@" "$tool" devices >"$work/devices" 2>&1 || grep 'no OpenCL' "$work/devices"
 }
 
-for processor in x86_64 ${all:+aarch64}; do
+for processor in $linux; do
     work=$root/build/cross/wheel-linux-$processor
     sysroot=$root/build/cross/libraries/manylinux2014-$processor
     mkdir -p "$work"
@@ -81,7 +82,7 @@ END
     try "$work/bin/cc" -ldl -- $runner
 done
 
-for processor in ${all:+arm64 x86_64}; do
+for processor in $macos; do
     work=$root/build/cross/wheel-macos-$processor
     sysroot=$root/build/cross/libraries/macos-$processor
     mkdir -p "$work"
@@ -90,7 +91,7 @@ for processor in ${all:+arm64 x86_64}; do
     wheel "macOS $processor" macosx_11_0_$processor
 done
 
-if [ -n "$all" ]; then
+if [ -z "$here" ]; then
     work=$root/build/cross/wheel-windows
     sysroot=$root/build/cross/libraries/windows
     mkdir -p "$work"
