@@ -138,7 +138,7 @@ def compute(
 def _pointers(arrays: Arrays) -> c.Arrays:
     pointers = [None if array is None else array.__array_interface__["data"][0] for array in arrays]
     data, filter_, bias, scale, slope, residual, out = pointers
-    return c.Arrays(0, data, filter_, out, bias, scale, slope, residual)
+    return c.Arrays(c.ARRAYS_SIZE, data, filter_, out, bias, scale, slope, residual)
 
 
 def _run_in_slabs(

@@ -197,7 +197,9 @@ class Args(Sized):
     ]
 
 
-class Arrays(Sized):
+class Arrays(Structure):
+    """Its first member is ARRAYS_SIZE, which who makes one passes: in every call, so not by Sized, which is slower."""
+
     _fields_ = [
         ("struct_size", c_size_t),
         ("data", c_void_p),
@@ -209,6 +211,9 @@ class Arrays(Sized):
         ("residual", c_void_p),
         ("filter_version", c_uint64),
     ]
+
+
+ARRAYS_SIZE = ctypes.sizeof(Arrays)
 
 
 class HostLayerCounts(Sized):

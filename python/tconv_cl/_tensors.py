@@ -12,8 +12,7 @@ import mmap
 import os
 import sys
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +35,7 @@ LARGE = 4 << 20  # least bytes of an output for which large pages pay
 # tconv_type of problem.h. Of the integers torch's own operator takes only these.
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 8}
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
+TENSORS = (Tensor, nn.Parameter)  # of exactly these classes
 FALLBACKS = ("warn", "error")
 FORKED = 0x40  # PF_FORKNOEXEC of a Linux process: it runs the program of its parent
 
@@ -61,7 +61,7 @@ class State:
         self.computed = self.fallbacks = 0
         self.packed = 0  # of weights that are not kept any more
         self.said: Kept[None] = Kept(SENTENCES)
-        self.weights: OrderedDict[tuple[Any, ...], Weights] = OrderedDict()  # the most recently used comes last
+        self.weights: dict[tuple[Any, ...], Weights] = {}
         self.parent: State | None = None
 
 
@@ -118,8 +118,15 @@ class Weights:
         last = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride()))
         self._bytes = (last + 1) * weight.itemsize
         self._dense: _Copy | None = None
-        self.requests: Kept[_Asked] = Kept(REQUESTS)
+        self.was_used = True  # since it was last considered for removal
+        self.requests: dict[Hashable, _Asked] = {}
         self._layers: Kept[HostLayer] = Kept(8)
+
+    def keep(self, key: Hashable, asked: _Asked) -> None:
+        with state.lock:
+            self.requests[key] = asked
+            while len(self.requests) > REQUESTS:
+                del self.requests[next(iter(self.requests))]
 
     def layer(self, device: HostDevice) -> HostLayer:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
@@ -153,17 +160,28 @@ class Weights:
 def _weights(weight: Tensor) -> Weights:
     """The entry of this tensor. The last WEIGHTS entries are kept; a new entry removes those of freed tensors."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
+    # Without the lock, and whoever owns the memory now: a layer packs its weight again if the elements changed.
+    kept = state.weights.get(place)
+    if kept is None:
+        return _new_weights(place, weight)
+    kept.was_used = True
+    return kept
+
+
+def _new_weights(place: tuple[Any, ...], weight: Tensor) -> Weights:
     released: list[Weights] = []
     with state.lock:
-        kept = state.weights.get(place)
-        if kept is not None and not kept.owner.expired():
-            state.weights.move_to_end(place)
-            return kept
         for gone in [place for place, kept in state.weights.items() if kept.owner.expired()]:
             released.append(state.weights.pop(gone))
-        kept = state.weights[place] = Weights(weight)
+        kept = state.weights.setdefault(place, Weights(weight))  # another thread's, if that came first
         while len(state.weights) > WEIGHTS:
-            released.append(state.weights.popitem(last=False)[1])
+            oldest = next(iter(state.weights))
+            one = state.weights.pop(oldest)
+            if one is kept or one.was_used:
+                one.was_used = False
+                state.weights[oldest] = one  # once more, as the newest
+            else:
+                released.append(one)
         state.packed += sum(weights.packed() for weights in released)
     del released  # without the lock: releasing objects may take a while
     return kept
@@ -181,15 +199,6 @@ def refresh(weight: Tensor) -> None:
 # ---- calls ----
 
 
-class _Asked(NamedTuple):
-    """A call for data of one shape: the function that runs it, and the output's shape in torch's order of axes."""
-
-    device: HostDevice
-    layer: HostLayer
-    resolved: Resolved
-    shape: tuple[int, ...]
-
-
 class _Place(NamedTuple):
     """How data or output lie in memory: extents, and element steps in the same order of axes; none: they are dense."""
 
@@ -197,18 +206,36 @@ class _Place(NamedTuple):
     steps: tuple[int, ...] = ()
 
 
+class _Asked(NamedTuple):
+    """A call for data of one shape and place: what runs it, and how its tensors lie."""
+
+    device: HostDevice
+    layer: HostLayer
+    resolved: Resolved
+    form: torch.memory_format  # of the data and of a new output
+    gathers: bool  # the data must be copied: the library does not take them where they lie
+    writes: bool  # it takes `out`, if one is given
+    shape: tuple[int, ...]  # of the output, in torch's order of axes
+    steps: tuple[int, ...]  # of a new output
+    is_simple: bool  # `again` can run it
+    channels: torch.Size  # the shape of bias and scale
+    references: tuple[Any, Any, Any]  # what tconv_session_layer_run_beside takes: layer, problem, options
+    had_pages: dict[int, int]  # the address of the last output, and for how many calls that is true
+
+
 def _asked(
-    weights: Weights,
-    weight: Tensor,
-    call: Call,
-    data: _Place,
-    output_steps: tuple[int, ...],
-    type_: int,
-    last: bool,
-    bias: bool,
-    scale: bool,
+    weights: Weights, weight: Tensor, call: Call, data: Tensor, bias: bool, scale: bool, out: Tensor | None
 ) -> _Asked:
     device = host_device(number_of(None) if call.device is None else call.device)
+    form = memory_format(data if out is None else out)
+    target = place_of(out, form) if out is not None and _is_plain(out) else None
+    if out is not None and target is None:
+        form = memory_format(data)
+    last = form != torch.contiguous_format
+    place = place_of(data, form)
+    gathers = place is None
+    if place is None:
+        place = _Place(_channels_last(data.shape) if last else tuple(data.shape))
     attributes = attributes_of(
         "conv_transpose",
         strides=call.stride,
@@ -221,12 +248,20 @@ def _asked(
         search=call.search,
         data_format="NXC" if last else "NCX",
     )
-    tensors = (_request.Tensor(data.shape, type_, data.steps), _request.Tensor(tuple(weight.shape), type_))
+    type_ = TYPES[data.dtype]
+    tensors = (_request.Tensor(place.shape, type_, place.steps), _request.Tensor(tuple(weight.shape), type_))
+    output_steps = () if target is None else target.steps
     resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
     shape = resolved.output.shape
     if last:
         shape = (shape[0], shape[-1], *shape[1:-1])
-    return _Asked(device, weights.layer(device), resolved, shape)
+    steps = dense_steps(shape, form)
+    layer = weights.layer(device)
+    is_simple = not (gathers or resolved.empty or device.needs_slabs(resolved))
+    channels = torch.Size([resolved.channels])
+    references = (layer.handle, ctypes.byref(resolved.problem), ctypes.byref(resolved.options))
+    writes = target is not None
+    return _Asked(device, layer, resolved, form, gathers, writes, shape, steps, is_simple, channels, references, {})
 
 
 def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
@@ -235,7 +270,7 @@ def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
     for name, tensor in (("data", data), ("weight", weight), ("bias", bias)):
         if tensor is None:
             continue
-        if type(tensor) not in (Tensor, nn.Parameter):
+        if type(tensor) not in TENSORS:
             return f"{name} is a {type(tensor).__name__}"
         if tensor.layout != torch.strided:
             return f"{name} has the layout {tensor.layout}"
@@ -278,25 +313,96 @@ def place_of(tensor: Tensor, form: torch.memory_format) -> _Place | None:
     return _Place(shape, steps) if min(steps) > 0 else None
 
 
+def dense_steps(shape: tuple[int, ...], form: torch.memory_format) -> tuple[int, ...]:
+    """The strides of a new tensor."""
+    return torch.empty(shape, device="meta", memory_format=form).stride()
+
+
 @functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-def empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
-    """As torch.empty, but with large pages for a large tensor in new memory: its first use takes longer than a
-    convolution."""
-    tensor = torch.empty(shape, dtype=dtype, memory_format=form)
-    if tensor.nbytes >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        begin = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
-        size = (tensor.data_ptr() + tensor.nbytes - begin) // mmap.PAGESIZE * mmap.PAGESIZE
-        middle = begin + size // 2 // mmap.PAGESIZE * mmap.PAGESIZE
-        has_page = ctypes.c_ubyte(0)
-        _libc().mincore(ctypes.c_void_p(middle), ctypes.c_size_t(mmap.PAGESIZE), ctypes.byref(has_page))
-        if not has_page.value & 1:
-            # It is advice: a system may ignore it.
-            _libc().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), mmap.MADV_HUGEPAGE)
-    return tensor
+def _large_pages() -> tuple[Any, Any] | None:
+    """mincore and madvise, where a system has large pages."""
+    if not hasattr(mmap, "MADV_HUGEPAGE"):
+        return None
+    mincore, madvise = _libc().mincore, _libc().madvise
+    mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return mincore, madvise
+
+
+PAGE = mmap.PAGESIZE
+CALLS_WITH_PAGES = 15
+LARGE_PAGES = _large_pages()
+
+
+def ask_for_large_pages(tensor: Tensor) -> bool:
+    """Asks for large pages if the tensor is large and in new memory: its first use takes longer than a convolution.
+    False if it had no pages."""
+    size = tensor.nbytes
+    if size < LARGE or LARGE_PAGES is None:
+        return True
+    (mincore, madvise), begin, has_page = LARGE_PAGES, tensor.data_ptr(), ctypes.c_ubyte()
+    mincore((begin + size // 2) // PAGE * PAGE, PAGE, ctypes.byref(has_page))
+    if has_page.value & 1:
+        return True
+    first, end = -(-begin // PAGE) * PAGE, (begin + size) // PAGE * PAGE
+    madvise(first, end - first, mmap.MADV_HUGEPAGE)  # a system may ignore it
+    return False
+
+
+def _new_output(asked: _Asked, dtype: torch.dtype) -> Tensor:
+    output = torch.empty_strided(asked.shape, asked.steps, dtype=dtype)
+    if asked.resolved.output_bytes >= LARGE:
+        # To ask is slow: memory that had pages at its last use, it has mostly still.
+        address = output.data_ptr()
+        left = asked.had_pages.get(address, 0)
+        if left > 0:
+            asked.had_pages[address] = left - 1
+        elif ask_for_large_pages(output):
+            asked.had_pages.clear()
+            asked.had_pages[address] = CALLS_WITH_PAGES
+    return output
+
+
+def again(
+    call: tuple[Any, ...], data: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None
+) -> Tensor | None:
+    """The output of a call like one that `run` has computed; None: `compute_or` must look closer.
+
+    After torch's own operators the caches hold their tensors, and other threads wait awake: then Python's code takes
+    ten times as long as usual. So here is little of it.
+    """
+    if not (_is_plain(data) and _is_plain(weight)):
+        return None
+    weights = state.weights.get((weight.data_ptr(), weight.shape, weight.stride(), weight.dtype))
+    if weights is None:
+        return None
+    key = (call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, None)
+    asked = weights.requests.get(key)
+    if asked is None or not asked.is_simple:
+        return None
+    addresses = [None, None]
+    for i, tensor in ((0, bias), (1, scale)):
+        if tensor is not None:
+            fits = tensor.shape == asked.channels and tensor.is_contiguous() and tensor.dtype == data.dtype
+            if not (fits and _is_plain(tensor)):
+                return None
+            addresses[i] = tensor.data_ptr()
+    output = _new_output(asked, data.dtype)
+    filter_, version = weights.dense(weight)
+    own = (data.data_ptr(), filter_.data_ptr(), output.data_ptr())
+    arrays = c.Arrays(c.ARRAYS_SIZE, *own, *addresses, None, None, version)
+    threads = _threads(asked.resolved.macs)
+    layer, *what = asked.references
+    if c.library.tconv_session_layer_run_beside(layer, *threads, *what, ctypes.byref(arrays), None):
+        return None
+    weights.was_used = True
+    with state.lock:
+        state.computed += 1
+    return output
 
 
 def run(
@@ -310,38 +416,27 @@ def run(
     """Computes by the library, on its device, into `out` if it can, else into a new tensor. Raises if the library
     refuses."""
     weight = weight.resolve_neg() if weight.is_neg() else weight
-    weights = _weights(weight)
-    output_steps: tuple[int, ...] = ()
-    form = memory_format(data if out is None else out)
-    if out is not None:
-        target = place_of(out, form) if _is_plain(out) else None
-        if target is None:
-            out, form = None, memory_format(data)
-        else:
-            output_steps = target.steps
-    last = form != torch.contiguous_format
     data = data.resolve_neg() if data.is_neg() else data
-    place = place_of(data, form)
-    if place is None:
-        data = data.contiguous(memory_format=form)
-        place = place_of(data, form)
-    key = (call, last, place, output_steps, bias is not None, scale is not None)
-    asked = weights.requests.get(
-        key,
-        lambda: _asked(
-            weights, weight, call, place, output_steps, TYPES[data.dtype], last, bias is not None, scale is not None
-        ),
-    )
+    weights = _weights(weight)
+    place = None if out is None else (_is_plain(out), out.stride())
+    key = (call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, place)
+    asked = weights.requests.get(key)
+    if asked is None:
+        asked = _asked(weights, weight, call, data, bias is not None, scale is not None, out)
+        weights.keep(key, asked)
+    resolved = asked.resolved
     for name, tensor in (("bias", bias), ("scale", scale)):
-        if tensor is not None and tensor.shape[0] != asked.resolved.channels:
-            raise ValueError(f"{name} has {tensor.shape[0]} elements: {asked.resolved.channels} are needed")
+        if tensor is not None and tensor.shape[0] != resolved.channels:
+            raise ValueError(f"{name} has {tensor.shape[0]} elements: {resolved.channels} are needed")
     if bias is not None:
         bias = bias.resolve_neg().contiguous()
-    output = empty(asked.shape, data.dtype, form) if out is None else out
-    if not asked.resolved.empty:
+    if asked.gathers:
+        data = data.contiguous(memory_format=asked.form)
+    output = out if asked.writes else _new_output(asked, data.dtype)
+    if not resolved.empty:
         filter_, version = weights.dense(weight)
         arrays = c.Arrays(
-            0,
+            c.ARRAYS_SIZE,
             data.data_ptr(),
             filter_.data_ptr(),
             output.data_ptr(),
@@ -349,9 +444,9 @@ def run(
             None if scale is None else scale.data_ptr(),
             filter_version=version,
         )
-        if out is not None:
-            torch.autograd.graph.increment_version(out)  # so that autograd finds what it saved before changed
-        compute(asked.device, asked.layer, asked.resolved, arrays, threads=_threads(asked.resolved.macs))
+        if asked.writes:
+            torch.autograd.graph.increment_version(output)  # so that autograd finds what it saved before changed
+        compute(asked.device, asked.layer, resolved, arrays, threads=_threads(resolved.macs))
     return output
 
 
@@ -375,18 +470,18 @@ def _threads(macs: int) -> tuple[Any, Any]:
     """What `compute` takes, for a layer of so many multiply-adds: nothing if waking the threads takes longer than they
     would delay it, in a forked child, and while somebody traces, who expects events in this thread.
 
-    A thread that waits awake takes half of a core, so the layer up to twice its time. Estimates: 25 multiply-adds in a
-    nanosecond on each core; 20 us for waking, and 2.5 us more for each thread.
+    A thread that waits awake takes half of a core, or the core for half a millisecond. Estimates: 25 multiply-adds in a
+    nanosecond on each core; 2.5 us for each thread that is woken.
     """
     count = torch.get_num_threads()
-    if count < 2 or macs < 25 * count * (20_000 + 2_500 * count) or state.parent is not None or is_traced():
+    if count < 2 or macs < 25 * count * 2_500 * count or state.parent is not None or is_traced():
         return None, None
     return _openmp()
 
 
-def _is_plain(out: Tensor) -> bool:
-    """Whether the elements of `out` are those in its memory."""
-    return type(out) in (Tensor, nn.Parameter) and out.layout == torch.strided and out.is_cpu and not out.is_neg()
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether the elements of a tensor are those in its memory."""
+    return type(tensor) in TENSORS and tensor.layout == torch.strided and tensor.is_cpu and not tensor.is_neg()
 
 
 def compute_or(

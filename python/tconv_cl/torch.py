@@ -8,7 +8,9 @@ from typing import Any, Union
 
 import torch
 from torch import Tensor, fx, nn
-from torch.autograd import forward_ad
+from torch._C import _are_functorch_transforms_active, _is_torch_function_mode_enabled, _is_tracing
+from torch._C import _len_torch_dispatch_stack
+from torch.autograd import _profiler_enabled, forward_ad
 from torch.nn import functional
 from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -209,6 +211,17 @@ def _function(
     scale: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
+    if (
+        out is None
+        and _unobserved()
+        and forward_ad._current_level < 0
+        and not torch.is_autocast_enabled("cpu")
+        and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
+    ):
+        call = (stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
+        output = _tensors.again(call, data, weight, bias, scale)
+        if output is not None:
+            return output
     if data.is_quantized:
         raise RuntimeError(QUANTIZED)
     if torch.jit.is_tracing() and torch.onnx.is_in_onnx_export():
@@ -231,17 +244,8 @@ def _function(
     if not batched:
         data = data.unsqueeze(0)
     target = out if out is None or batched else out.unsqueeze(0)
-    call = Call(
-        _list(axes, stride),
-        _list(axes, padding),
-        _list(axes, output_padding),
-        _list(axes, dilation),
-        groups,
-        activation,
-        device,
-        fallback,
-        search,
-    )
+    lists = _lists(axes, stride, padding, output_padding, dilation)
+    call = Call(*lists, groups, activation, device, fallback, search)
     if target is not None:
         _check_out(target, data, _output_shape(data, weight, call))
     reason = _transform(data)
@@ -296,11 +300,11 @@ def _unobserved() -> bool:
     than a small convolution: no compiler, tracer, mode, profiler or transform."""
     return not (
         torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._is_tracing()
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._is_torch_function_mode_enabled()
-        or torch.autograd._profiler_enabled()
+        or _are_functorch_transforms_active()
+        or _is_tracing()
+        or _len_torch_dispatch_stack()
+        or _is_torch_function_mode_enabled()
+        or _profiler_enabled()
     )
 
 
@@ -344,6 +348,10 @@ def _list(axes: int, value: Axes) -> tuple[int, ...]:
     return values * axes if len(values) == 1 else values
 
 
+def _lists(axes: int, *values: Axes) -> tuple[tuple[int, ...], ...]:
+    return tuple(_list(axes, value) for value in values)
+
+
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -357,7 +365,8 @@ def conv_transpose1d(
     out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose1d: input [N, CI, L] or [CI, L], weight [CI, CO/groups, K]."""
-    return _function(1, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
+    *lists, dilation = _lists(1, stride, padding, output_padding, dilation)
+    return _function(1, input, weight, bias, *lists, groups, dilation, out=out)
 
 
 def conv_transpose2d(
@@ -373,7 +382,8 @@ def conv_transpose2d(
     out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose2d: input [N, CI, H, W] or [CI, H, W], weight [CI, CO/groups, KH, KW]."""
-    return _function(2, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
+    *lists, dilation = _lists(2, stride, padding, output_padding, dilation)
+    return _function(2, input, weight, bias, *lists, groups, dilation, out=out)
 
 
 def conv_transpose3d(
@@ -389,7 +399,8 @@ def conv_transpose3d(
     out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose3d: input [N, CI, D, H, W] or [CI, D, H, W], weight [CI, CO/groups, K...]."""
-    return _function(3, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
+    *lists, dilation = _lists(3, stride, padding, output_padding, dilation)
+    return _function(3, input, weight, bias, *lists, groups, dilation, out=out)
 
 
 # ---- modules ----
@@ -428,17 +439,21 @@ class _Layer(nn.Module):
         norm: nn.Module | None = None,
         out: Tensor | None = None,
     ) -> Tensor:
-        if self._is_quantized(input):
+        if (type(input) is not Tensor or "qconfig" in self.__dict__) and self._is_quantized(input):
             raise RuntimeError(QUANTIZED)
-        axes = len(self.kernel_size)
-        output_padding = self._output_padding(
-            input, output_size, self.stride, self.padding, self.kernel_size, axes, self.dilation
-        )
-        scale, bias = (None, self.bias) if norm is None else _affine(norm, self.bias)
+        axes, output_padding = len(self.kernel_size), self.output_padding
+        if output_size is not None:
+            output_padding = self._output_padding(
+                input, output_size, self.stride, self.padding, self.kernel_size, axes, self.dilation
+            )
+        own = self._parameters  # faster than self.weight, which torch finds by a function in Python
+        weight = own["weight"] if "weight" in own else self.weight
+        bias = own["bias"] if "bias" in own else self.bias
+        scale, bias = (None, bias) if norm is None else _affine(norm, bias)
         return _function(
             axes,
             input,
-            self.weight,
+            weight,
             bias,
             self.stride,
             self.padding,
@@ -495,8 +510,8 @@ class Sequential(nn.Sequential):
         modules = list(self)
         while modules:
             module, taken = modules.pop(0), {}
-            if isinstance(module, _Layer) and _takes_others(module, input):
-                if modules and _is_norm_of(module, modules[0], input) and not torch.is_autocast_enabled("cpu"):
+            if isinstance(module, _Layer) and modules and type(modules[0]) in FUSED and _takes_others(module, input):
+                if _is_norm_of(module, modules[0], input) and not torch.is_autocast_enabled("cpu"):
                     taken["norm"] = modules.pop(0)
                 if modules and _is_activation(modules[0]):
                     activation = modules.pop(0)
@@ -546,6 +561,7 @@ def _is_plain(module: nn.Module) -> bool:
 
 METHODS = frozenset({"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"})
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
+FUSED = {*NORMS, *MODULES}
 LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES, Sequential)}
 CALLS = (nn.Module.__call__, nn.Module._call_impl)
@@ -585,7 +601,9 @@ def conv_transpose_cat(parts: Sequence[Tensor | tuple[nn.Module, Tensor]]) -> Te
     if None in shapes or like is None or not _fit(shapes, inputs, like):
         return torch.cat([part if isinstance(part, Tensor) else part[0](part[1]) for part in parts], 1)
     channels = [shape[1] for shape in shapes]
-    joined = _tensors.empty((shapes[0][0], sum(channels), *shapes[0][2:]), like.dtype, memory_format(like))
+    shape = (shapes[0][0], sum(channels), *shapes[0][2:])
+    joined = torch.empty(shape, dtype=like.dtype, memory_format=memory_format(like))
+    _tensors.ask_for_large_pages(joined)
     for part, place in zip(parts, joined.split(channels, 1)):
         if isinstance(part, Tensor):
             place.copy_(part)
@@ -750,6 +768,6 @@ class dispatch(TorchDispatchMode):
             return func(*args, **kwargs)
         data, weight, bias, stride, padding, dilation, _, output_padding, groups = args[:9]
         axes = weight.dim() - 2
-        lists = (_list(axes, value) for value in (stride, padding, output_padding, dilation))
+        lists = _lists(axes, stride, padding, output_padding, dilation)
         call = Call(*lists, groups, device=self.device, fallback=self.fallback, search=self.search)
         return compute_or(lambda: func(*args, **kwargs), data, weight, bias, call)
