@@ -198,7 +198,7 @@ class Args(Sized):
 
 
 class Arrays(Structure):
-    """Its first member is ARRAYS_SIZE, which who makes one passes: in every call, so not by Sized, which is slower."""
+    """Whoever makes one passes ARRAYS_SIZE first. Sized sets it by a function in Python, too slow for every call."""
 
     _fields_ = [
         ("struct_size", c_size_t),

@@ -158,9 +158,9 @@ class Weights:
 
 
 def _weights(weight: Tensor) -> Weights:
-    """The entry of this tensor. The last WEIGHTS entries are kept; a new entry removes those of freed tensors."""
+    """The entry of this tensor, found or made."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
-    # Without the lock, and whoever owns the memory now: a layer packs its weight again if the elements changed.
+    # Without the lock. Another tensor may have the memory now: a layer packs changed elements again.
     kept = state.weights.get(place)
     if kept is None:
         return _new_weights(place, weight)
@@ -169,6 +169,7 @@ def _weights(weight: Tensor) -> Weights:
 
 
 def _new_weights(place: tuple[Any, ...], weight: Tensor) -> Weights:
+    """Adds an entry. Removes those of freed tensors and, beyond WEIGHTS, the oldest that were not used lately."""
     released: list[Weights] = []
     with state.lock:
         for gone in [place for place, kept in state.weights.items() if kept.owner.expired()]:
@@ -179,7 +180,7 @@ def _new_weights(place: tuple[Any, ...], weight: Tensor) -> Weights:
             one = state.weights.pop(oldest)
             if one is kept or one.was_used:
                 one.was_used = False
-                state.weights[oldest] = one  # once more, as the newest
+                state.weights[oldest] = one  # passed over once: it is the newest now
             else:
                 released.append(one)
         state.packed += sum(weights.packed() for weights in released)
@@ -214,13 +215,13 @@ class _Asked(NamedTuple):
     resolved: Resolved
     form: torch.memory_format  # of the data and of a new output
     gathers: bool  # the data must be copied: the library does not take them where they lie
-    writes: bool  # it takes `out`, if one is given
+    writes: bool  # the library writes into `out`; else the output is new
     shape: tuple[int, ...]  # of the output, in torch's order of axes
     steps: tuple[int, ...]  # of a new output
     is_simple: bool  # `again` can run it
     channels: torch.Size  # the shape of bias and scale
     references: tuple[Any, Any, Any]  # what tconv_session_layer_run_beside takes: layer, problem, options
-    had_pages: dict[int, int]  # the address of the last output, and for how many calls that is true
+    had_pages: dict[int, int]  # an output's address that had pages: for how many calls not to ask again
 
 
 def _asked(
@@ -356,7 +357,7 @@ def ask_for_large_pages(tensor: Tensor) -> bool:
 def _new_output(asked: _Asked, dtype: torch.dtype) -> Tensor:
     output = torch.empty_strided(asked.shape, asked.steps, dtype=dtype)
     if asked.resolved.output_bytes >= LARGE:
-        # To ask is slow: memory that had pages at its last use, it has mostly still.
+        # Asking is slow, and memory that had pages mostly still has them.
         address = output.data_ptr()
         left = asked.had_pages.get(address, 0)
         if left > 0:
@@ -370,10 +371,10 @@ def _new_output(asked: _Asked, dtype: torch.dtype) -> Tensor:
 def again(
     call: tuple[Any, ...], data: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None
 ) -> Tensor | None:
-    """The output of a call like one that `run` has computed; None: `compute_or` must look closer.
+    """The output of a call like one that `run` has computed. None: ask compute_or, also after an error, which it then
+    meets again and tells.
 
-    After torch's own operators the caches hold their tensors, and other threads wait awake: then Python's code takes
-    ten times as long as usual. So here is little of it.
+    Kept short: after torch's own operators the caches hold their tensors, and Python runs five to ten times slower.
     """
     if not (_is_plain(data) and _is_plain(weight)):
         return None
@@ -387,12 +388,15 @@ def again(
     addresses = [None, None]
     for i, tensor in ((0, bias), (1, scale)):
         if tensor is not None:
-            fits = tensor.shape == asked.channels and tensor.is_contiguous() and tensor.dtype == data.dtype
-            if not (fits and _is_plain(tensor)):
+            plain = _is_plain(tensor) and tensor.is_contiguous()
+            if not (plain and tensor.shape == asked.channels and tensor.dtype == data.dtype):
                 return None
             addresses[i] = tensor.data_ptr()
-    output = _new_output(asked, data.dtype)
-    filter_, version = weights.dense(weight)
+    try:
+        output = _new_output(asked, data.dtype)
+        filter_, version = weights.dense(weight)
+    except (RuntimeError, MemoryError):
+        return None
     own = (data.data_ptr(), filter_.data_ptr(), output.data_ptr())
     arrays = c.Arrays(c.ARRAYS_SIZE, *own, *addresses, None, None, version)
     threads = _threads(asked.resolved.macs)
@@ -418,7 +422,7 @@ def run(
     weight = weight.resolve_neg() if weight.is_neg() else weight
     data = data.resolve_neg() if data.is_neg() else data
     weights = _weights(weight)
-    place = None if out is None else (_is_plain(out), out.stride())
+    place = None if out is None else out.stride() if _is_plain(out) else ()
     key = (call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, place)
     asked = weights.requests.get(key)
     if asked is None:
@@ -467,11 +471,11 @@ def _openmp() -> tuple[Any, Any]:
 
 
 def _threads(macs: int) -> tuple[Any, Any]:
-    """What `compute` takes, for a layer of so many multiply-adds: nothing if waking the threads takes longer than they
-    would delay it, in a forked child, and while somebody traces, who expects events in this thread.
+    """What `compute` takes, for a layer of so many multiply-adds: nothing if waking torch's threads takes longer than
+    the layer, in a forked child, and while somebody traces, who expects events in this thread.
 
-    A thread that waits awake takes half of a core, or the core for half a millisecond. Estimates: 25 multiply-adds in a
-    nanosecond on each core; 2.5 us for each thread that is woken.
+    A thread that waits awake shares a core with one of the device, which may then wait for half a millisecond.
+    Estimates: 25 multiply-adds in a nanosecond on each core; 2.5 us for each thread that is woken.
     """
     count = torch.get_num_threads()
     if count < 2 or macs < 25 * count * 2_500 * count or state.parent is not None or is_traced():

@@ -211,15 +211,18 @@ def _function(
     scale: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
+    stride, padding = _list(axes, stride), _list(axes, padding)
+    output_padding, dilation = _list(axes, output_padding), _list(axes, dilation)
     if (
         out is None
         and _unobserved()
         and forward_ad._current_level < 0
         and not torch.is_autocast_enabled("cpu")
         and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
+        and weight.dim() == axes + 2
     ):
-        call = (stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
-        output = _tensors.again(call, data, weight, bias, scale)
+        attributes = (stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
+        output = _tensors.again(attributes, data, weight, bias, scale)
         if output is not None:
             return output
     if data.is_quantized:
@@ -244,8 +247,7 @@ def _function(
     if not batched:
         data = data.unsqueeze(0)
     target = out if out is None or batched else out.unsqueeze(0)
-    lists = _lists(axes, stride, padding, output_padding, dilation)
-    call = Call(*lists, groups, activation, device, fallback, search)
+    call = Call(stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
     if target is not None:
         _check_out(target, data, _output_shape(data, weight, call))
     reason = _transform(data)
@@ -348,10 +350,6 @@ def _list(axes: int, value: Axes) -> tuple[int, ...]:
     return values * axes if len(values) == 1 else values
 
 
-def _lists(axes: int, *values: Axes) -> tuple[tuple[int, ...], ...]:
-    return tuple(_list(axes, value) for value in values)
-
-
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -365,8 +363,7 @@ def conv_transpose1d(
     out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose1d: input [N, CI, L] or [CI, L], weight [CI, CO/groups, K]."""
-    *lists, dilation = _lists(1, stride, padding, output_padding, dilation)
-    return _function(1, input, weight, bias, *lists, groups, dilation, out=out)
+    return _function(1, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
 
 
 def conv_transpose2d(
@@ -382,8 +379,7 @@ def conv_transpose2d(
     out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose2d: input [N, CI, H, W] or [CI, H, W], weight [CI, CO/groups, KH, KW]."""
-    *lists, dilation = _lists(2, stride, padding, output_padding, dilation)
-    return _function(2, input, weight, bias, *lists, groups, dilation, out=out)
+    return _function(2, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
 
 
 def conv_transpose3d(
@@ -399,8 +395,7 @@ def conv_transpose3d(
     out: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.conv_transpose3d: input [N, CI, D, H, W] or [CI, D, H, W], weight [CI, CO/groups, K...]."""
-    *lists, dilation = _lists(3, stride, padding, output_padding, dilation)
-    return _function(3, input, weight, bias, *lists, groups, dilation, out=out)
+    return _function(3, input, weight, bias, stride, padding, output_padding, groups, dilation, out=out)
 
 
 # ---- modules ----
@@ -510,7 +505,7 @@ class Sequential(nn.Sequential):
         modules = list(self)
         while modules:
             module, taken = modules.pop(0), {}
-            if isinstance(module, _Layer) and modules and type(modules[0]) in FUSED and _takes_others(module, input):
+            if isinstance(module, _Layer) and _is_fused(modules[:1]) and _takes_others(module, input):
                 if _is_norm_of(module, modules[0], input) and not torch.is_autocast_enabled("cpu"):
                     taken["norm"] = modules.pop(0)
                 if modules and _is_activation(modules[0]):
@@ -523,6 +518,11 @@ class Sequential(nn.Sequential):
             _check_out(out, input, input.shape)
             out.copy_(input)
         return input if out is None else out
+
+
+def _is_fused(following: list[nn.Module]) -> bool:
+    """Whether a layer could compute the module that follows it, if any. Compiled code fuses by itself."""
+    return not torch.compiler.is_compiling() and any(type(module) in FUSED for module in following)
 
 
 def _takes_others(layer: _Layer, input: Any) -> bool:
@@ -768,6 +768,6 @@ class dispatch(TorchDispatchMode):
             return func(*args, **kwargs)
         data, weight, bias, stride, padding, dilation, _, output_padding, groups = args[:9]
         axes = weight.dim() - 2
-        lists = _lists(axes, stride, padding, output_padding, dilation)
+        lists = (_list(axes, value) for value in (stride, padding, output_padding, dilation))
         call = Call(*lists, groups, device=self.device, fallback=self.fallback, search=self.search)
         return compute_or(lambda: func(*args, **kwargs), data, weight, bias, call)

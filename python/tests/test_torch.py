@@ -755,6 +755,17 @@ def test_calls_like_an_earlier_one(last):
         return output
 
     check()
+    layer = nn.ConvTranspose2d(4, 3, 3, 2)
+    own = copy.deepcopy(layer)
+    convert(layer)
+    with torch.no_grad(), Counted(computed=5):
+        for options in ({}, {"output_size": [12, 14]}, {"output_size": [12, 14]}):
+            close(layer(data, **options), own(data, **options))
+        layer.stride = own.stride = [2, 2]
+        for _ in range(2):
+            close(layer(data), own(data))
+    with pytest.raises(RuntimeError, match="conv_transpose1d takes"):
+        tconv_cl.torch.conv_transpose1d(data, weight, bias, (2, 2), (0, 0), (0, 0), 1, (1, 1))
     with Counted(computed=9):
         for stride in (2, [2], (2, 2), [2, 2]):
             check(stride=stride)
