@@ -10,13 +10,15 @@ computes it, and with tconv-cl in it.
 OpenVINO and ONNX Runtime keep small layers (B18), as they do in applications: docs/openvino.md, least_macs.
 
 Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install them. The two graphs
-run in turn, in bursts; the least time of each counts, with two threads or as many as there are processors. Their results are compared.
+run in turn, in bursts; the least time of each counts, or, with --medians, what half of its runs take, which shows when threads get into
+each other's way. There are two threads, or as many as there are processors. The results of the two are compared.
 With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and DequantizeLinear in ONNX Runtime. Prints a table:
 above 1, tconv-cl is faster."""
 import argparse
 import csv
 import math
 import os
+import statistics
 import sys
 import time
 
@@ -174,20 +176,20 @@ class PyTorch:
 RUNTIMES = {'openvino': OpenVINO, 'onnxruntime': ONNXRuntime, 'torch': PyTorch}
 
 
-def measure(graphs, seconds, bursts=8):
-    """The least milliseconds of each."""
+def measure(graphs, seconds, of, bursts=8):
+    """The milliseconds of each: `of` is a function of all its times."""
     for graph in graphs:
         graph.run()
         graph.run()
-    best = [math.inf] * len(graphs)
+    times = [[] for _ in graphs]
     for _ in range(bursts):
         for i, graph in enumerate(graphs):
             end = time.perf_counter() + seconds / bursts
             while time.perf_counter() < end:
                 begin = time.perf_counter()
                 graph.run()
-                best[i] = min(best[i], time.perf_counter() - begin)
-    return [least * 1e3 for least in best]
+                times[i].append(time.perf_counter() - begin)
+    return [of(each) * 1e3 for each in times]
 
 
 def main():
@@ -197,6 +199,7 @@ def main():
     parser.add_argument('--channels-last', action='store_true', help='PyTorch: tensors with channels last')
     parser.add_argument('--quantized', action='store_true', help='OpenVINO and ONNX Runtime: layers of integers')
     parser.add_argument('--seconds', type=float, default=2.5, help='for each graph (%(default)s)')
+    parser.add_argument('--medians', action='store_true', help='medians in place of least times')
     arguments = parser.parse_args()
     if arguments.channels_last and arguments.runtime != 'torch' or arguments.quantized and arguments.runtime == 'torch':
         parser.error('--channels-last is for torch, --quantized for openvino and onnxruntime')
@@ -210,7 +213,7 @@ def main():
     for name in arguments.ids.split(','):
         layer = Layer(rows[name])
         graphs = [RUNTIMES[arguments.runtime](layer, ours, arguments) for ours in (False, True)]
-        stock, ours = measure(graphs, arguments.seconds)
+        stock, ours = measure(graphs, arguments.seconds, statistics.median if arguments.medians else min)
         outputs = [graph.output() for graph in graphs]
         difference = np.abs(outputs[0] - outputs[1]).max() / np.abs(outputs[0]).max()
         wrong |= not difference <= (2 / 256 if arguments.quantized else TOLERANCE)

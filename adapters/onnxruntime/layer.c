@@ -9,10 +9,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Multiply-adds from which on ONNX Runtime's threads sleep meanwhile: waking them takes some tens
- * of microseconds. */
-enum { LONG = 200000000 };
-
 struct layer {
     tconv_session *host;
     struct layer_request request;
@@ -117,9 +113,10 @@ tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
     options.search = layer->request.search;
     const tconv_device_info *device = tconv_device_properties(tconv_session_device(layer->host));
     struct pool pool = {.context = context, .threads = device->compute_units};
+    const bool sleeps = macs >= (uint64_t)TCONV_BESIDE_MACS * pool.threads * pool.threads;
     log_begin(context, NULL);
-    tconv_status status = tconv_session_layer_run_beside(
-        layer->inside, macs >= LONG ? on_threads : NULL, &pool, problem, &options, arrays, error);
+    tconv_status status = tconv_session_layer_run_beside(layer->inside, sleeps ? on_threads : NULL,
+                                                         &pool, problem, &options, arrays, error);
     if (status != TCONV_ERROR_FORKED) count_made(layer);
     if (status != TCONV_OK && status != TCONV_ERROR_FORKED && !tconv_status_is_request(status)) {
         *in_slabs = *error;

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 NO_DEVICE = 42  # of tconv_status
+BESIDE_MACS = 62500
 MAX_AXES = 6
 MAX_RANK = MAX_AXES + 3
 # The enumerations whose values have names. A member of tconv_problem that is called as its enumeration is one of them.

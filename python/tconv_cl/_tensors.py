@@ -475,10 +475,9 @@ def _threads(macs: int) -> tuple[Any, Any]:
     the layer, in a forked child, and while somebody traces, who expects events in this thread.
 
     A thread that waits awake shares a core with one of the device, which may then wait for half a millisecond.
-    Estimates: 25 multiply-adds in a nanosecond on each core; 2.5 us for each thread that is woken.
     """
     count = torch.get_num_threads()
-    if count < 2 or macs < 25 * count * 2_500 * count or state.parent is not None or is_traced():
+    if count < 2 or macs < c.BESIDE_MACS * count * count or state.parent is not None or is_traced():
         return None, None
     return _openmp()
 
