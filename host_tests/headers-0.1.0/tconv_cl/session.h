@@ -92,8 +92,10 @@ TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
  * at the same time, and returns when all these calls have returned. */
 typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void *argument);
 
-/* For tconv_session_layer_run_beside. */
-enum { TCONV_BESIDE_MACS = 62500 };
+/* Multiply-adds, for tconv_session_layer_run_beside. */
+enum {
+    TCONV_BESIDE_MACS = 62500, /* of a core while one thread is woken, in 2.5 us */
+};
 
 /* As tconv_session_layer_run, for an application whose threads wait awake for some time after their
  * own work, as those of OpenMP and of most runtimes do. If the device is the processor, they hold
@@ -104,8 +106,8 @@ enum { TCONV_BESIDE_MACS = 62500 };
  * the layer, so its trace callbacks come on that thread; they must not wait for the pool.
  *
  * It pays for a layer of at least TCONV_BESIDE_MACS * n * n multiply-adds (tconv_geometry.macs),
- * with n threads: a core computes so many while one thread is woken, in 2.5 us. Smaller layers are
- * computed sooner with `on_threads` NULL.
+ * with n threads: n cores compute so many while n threads are woken. Smaller layers are computed
+ * sooner with `on_threads` NULL.
  *
  * The application's threads are left alone if `on_threads` is NULL, if the device is a GPU or
  * another device that is not the processor, if it has one compute unit, and inside a trace
