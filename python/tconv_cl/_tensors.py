@@ -160,9 +160,8 @@ class Weights:
 def _weights(weight: Tensor) -> Weights:
     """The entry of this tensor, found or made."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
-    # Without the lock. Another tensor may have the memory now: a layer packs changed elements again.
-    kept = state.weights.get(place)
-    if kept is None:
+    kept = state.weights.get(place)  # without the lock
+    if kept is None or kept.owner.expired():
         return _new_weights(place, weight)
     kept.was_used = True
     return kept
@@ -379,7 +378,7 @@ def again(
     if not (_is_plain(data) and _is_plain(weight)):
         return None
     weights = state.weights.get((weight.data_ptr(), weight.shape, weight.stride(), weight.dtype))
-    if weights is None:
+    if weights is None or weights.owner.expired():
         return None
     key = (call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, None)
     asked = weights.requests.get(key)
