@@ -10,8 +10,8 @@ computes it, and with tconv-cl in it.
 OpenVINO and ONNX Runtime keep small layers (B18), as they do in applications: docs/openvino.md, least_macs.
 
 Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install them. The two graphs
-run in turn, in bursts; the least time of each counts, or, with --medians, what half of its runs take, which shows when threads get into
-each other's way. There are two threads, or as many as there are processors. The results of the two are compared.
+run in turn, in bursts; the least time of each counts, or with --medians its median, which shows when threads get into each other's way.
+There are two threads, or as many as there are processors. The results of the two are compared.
 With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and DequantizeLinear in ONNX Runtime. Prints a table:
 above 1, tconv-cl is faster."""
 import argparse

@@ -157,18 +157,22 @@ class Weights:
         return sum(layer.counts().filters_packed for layer in self._layers.values())
 
 
-def _weights(weight: Tensor) -> Weights:
-    """The entry of this tensor, found or made."""
-    place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
-    kept = state.weights.get(place)  # without the lock
+def _place_of_weight(weight: Tensor) -> tuple[Any, ...]:
+    return weight.data_ptr(), weight.shape, weight.stride(), weight.dtype
+
+
+def _known(weight: Tensor) -> Weights | None:
+    """The entry of this tensor, if it has one. Takes no lock."""
+    kept = state.weights.get(_place_of_weight(weight))
     if kept is None or kept.owner.expired():
-        return _new_weights(place, weight)
+        return None
     kept.was_used = True
     return kept
 
 
-def _new_weights(place: tuple[Any, ...], weight: Tensor) -> Weights:
+def _new_weights(weight: Tensor) -> Weights:
     """Adds an entry. Removes those of freed tensors and, beyond WEIGHTS, the oldest that were not used lately."""
+    place = _place_of_weight(weight)
     released: list[Weights] = []
     with state.lock:
         for gone in [place for place, kept in state.weights.items() if kept.owner.expired()]:
@@ -367,6 +371,13 @@ def _new_output(asked: _Asked, dtype: torch.dtype) -> Tensor:
     return output
 
 
+def _key(
+    call: tuple[Any, ...], data: Tensor, bias: Tensor | None, scale: Tensor | None, out: tuple[int, ...] | None = None
+) -> Hashable:
+    """What a request for a weight depends on. `out` has strides, none if the library cannot write there."""
+    return call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, out
+
+
 def again(
     call: tuple[Any, ...], data: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None
 ) -> Tensor | None:
@@ -377,11 +388,10 @@ def again(
     """
     if not (_is_plain(data) and _is_plain(weight)):
         return None
-    weights = state.weights.get((weight.data_ptr(), weight.shape, weight.stride(), weight.dtype))
-    if weights is None or weights.owner.expired():
+    weights = _known(weight)
+    if weights is None:
         return None
-    key = (call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, None)
-    asked = weights.requests.get(key)
+    asked = weights.requests.get(_key(call, data, bias, scale))
     if asked is None or not asked.is_simple:
         return None
     addresses = [None, None]
@@ -402,7 +412,6 @@ def again(
     layer, *what = asked.references
     if c.library.tconv_session_layer_run_beside(layer, *threads, *what, ctypes.byref(arrays), None):
         return None
-    weights.was_used = True
     with state.lock:
         state.computed += 1
     return output
@@ -420,9 +429,8 @@ def run(
     refuses."""
     weight = weight.resolve_neg() if weight.is_neg() else weight
     data = data.resolve_neg() if data.is_neg() else data
-    weights = _weights(weight)
-    place = None if out is None else out.stride() if _is_plain(out) else ()
-    key = (call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, place)
+    weights = _known(weight) or _new_weights(weight)
+    key = _key(call, data, bias, scale, None if out is None else out.stride() if _is_plain(out) else ())
     asked = weights.requests.get(key)
     if asked is None:
         asked = _asked(weights, weight, call, data, bias is not None, scale is not None, out)

@@ -213,12 +213,12 @@ def _function(
 ) -> Tensor:
     stride, padding = _list(axes, stride), _list(axes, padding)
     output_padding, dilation = _list(axes, output_padding), _list(axes, dilation)
+    direct = _unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
     if (
-        out is None
-        and _unobserved()
+        direct
+        and out is None
         and forward_ad._current_level < 0
         and not torch.is_autocast_enabled("cpu")
-        and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
         and weight.dim() == axes + 2
     ):
         attributes = (stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
@@ -255,7 +255,7 @@ def _function(
         if not torch.compiler.is_compiling():
             fell_back(weight, reason, fallback)
         output = _own(data, weight, bias, call, scale)
-    elif _unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias)):
+    elif direct:
         output = compute_or(lambda: _own(data, weight, bias, call, scale), data, weight, bias, call, scale, target)
     else:
         name, *numbers = activation
