@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of tiled.c and matrix.c, which compute layers as matrix products on GPUs: phases,
  * rows and positions, parts of the input channels, the table, packing and launches.
- * cl/gpu/positions.clh is its counterpart for kernels. */
+ * positions.c decides and counts, positions_table.c and positions_launches.c write down what
+ * follows. cl/gpu/positions.clh is its counterpart for kernels. */
 #ifndef TCONV_ALGORITHM_POSITIONS_H
 #define TCONV_ALGORITHM_POSITIONS_H
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What positions.c, positions_table.c and positions_launches.c share. Only these three files
+ * include it. */
+#ifndef TCONV_ALGORITHM_POSITIONS_INTERNAL_H
+#define TCONV_ALGORITHM_POSITIONS_INTERNAL_H
+
+#include "algorithm/gpu/positions.h"
+
+enum {
+    TCONV_MOST_PHASES = 1 << 12,
+    TCONV_MOST_TAPS = 1 << 16,
+};
+
+/* How far from a position the input of a tap lies. */
+int64_t tconv_side_distance(const struct tconv_side *side, int64_t tap);
+
+/* Work-groups of the copy along the channels of a point. */
+int64_t tconv_copy_channel_tiles(const struct tconv_copy *copy, tconv_type type);
+
+/* Tiles of a phase. */
+double tconv_positions_phase_tiles(const struct tconv_positions *p);
+
+/* Work-groups of one part, and of all parts. */
+double tconv_positions_part_groups(const struct tconv_positions *p);
+double tconv_positions_groups(const struct tconv_positions *p);
+
+/* Input channels of a part: whole stages. */
+int64_t tconv_positions_part_channels(const struct tconv_positions *p);
+
+/* Bytes that parts leave for the second launch: the sums of all tiles, with alignment. */
+double tconv_positions_workspace_bytes(const struct tconv_positions *p);
+
+/* Elements of the packed filter, `bytes` each, with its header. */
+double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes);
+
+/* 64-bit numbers of the table. */
+size_t tconv_positions_table_longs(const struct tconv_positions *p);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the table of cl/gpu/tiled_table.h: numbers, the phases of work-groups with their taps, and
+ * the order that spreads them over compute units. */
+#include "algorithm/gpu/positions_internal.h"
+
+#include "base/checked.h"
+#include "gpu/copy_table.h"
+#include "gpu/tiled_table.h"
+
+#include <stdlib.h>
+
+_Static_assert(TILED_LONGS + TCONV_MOST_PHASES * TILED_KIND_LONGS + TCONV_MOST_TAPS * TAP_LONGS <=
+                   TCONV_TABLE_LIMIT,
+               "the largest table");
+
+size_t tconv_positions_table_longs(const struct tconv_positions *p)
+{
+    return TILED_LONGS + (size_t)p->all_phases * TILED_KIND_LONGS +
+           (size_t)p->list_taps * TAP_LONGS;
+}
+
+/* The taps of one phase along an axis: tap number `first` + i * `step` of the packed filter, and
+ * how far from a position its input lies. */
+struct reach {
+    int64_t taps, first, step;
+};
+
+static struct reach reach_of(const struct tconv_side *side, const struct tconv_class *classes,
+                             int64_t phase)
+{
+    if (side->merged) return (struct reach){side->taps, 0, 1};
+    const struct tconv_class *class =
+        &classes[tconv_mod(phase + side->axis->pad, side->axis->stride)];
+    return (struct reach){class->taps, class->first, tconv_tap_step(side->axis)};
+}
+
+/* Phases with more taps come first. */
+static int by_taps(const void *one, const void *other)
+{
+    const int64_t *a = one, *b = other;
+    if (a[KIND_TAPS] != b[KIND_TAPS]) return a[KIND_TAPS] > b[KIND_TAPS] ? -1 : 1;
+    return a[TILED_KIND_PHASE] < b[TILED_KIND_PHASE] ? -1 : 1;
+}
+
+/* Writes a kind for each phase of work-groups, and all taps. */
+static bool write_phases(const struct tconv_positions *g, int64_t *kinds, int64_t *tap)
+{
+    const struct tconv_side *side = g->side;
+    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    int64_t *kind = kinds;
+    bool memory = true;
+    for (int a = 0; a < 3; a++) {
+        classes[a] = malloc((size_t)side[a].axis->stride * sizeof *classes[a]);
+        memory = memory && classes[a] != NULL;
+        if (classes[a] != NULL) tconv_classes(side[a].axis, classes[a]);
+    }
+    int64_t start = 0;
+    for (int64_t phase = 0; memory && phase < g->all_phases; phase++, kind += TILED_KIND_LONGS) {
+        const int64_t t[] = {phase / side[2].phases / side[1].phases,
+                             phase / side[2].phases % side[1].phases, phase % side[2].phases};
+        struct reach reach[3];
+        for (int a = 0; a < 3; a++) reach[a] = reach_of(&side[a], classes[a], t[a]);
+        kind[KIND_TAPS] = reach[0].taps * reach[1].taps * reach[2].taps;
+        kind[KIND_LIST] = start;
+        kind[TILED_KIND_PHASE] = phase;
+        start += kind[KIND_TAPS];
+        for (int64_t i = 0; i < kind[KIND_TAPS]; i++, tap += TAP_LONGS) {
+            int64_t rest = i, k[3];
+            for (int a = 2; a >= 0; a--) {
+                k[a] = reach[a].first + rest % reach[a].taps * reach[a].step;
+                rest /= reach[a].taps;
+                tap[TAP_Z + a] = tconv_side_distance(&side[a], k[a]);
+                tap[TAP_OFFSET] += tap[TAP_Z + a] * side[a].axis->data_step;
+            }
+            tap[TAP_WEIGHTS] = ((k[0] * side[1].taps + k[1]) * side[2].taps + k[2]) *
+                               g->packed_channels * g->matrix_rows;
+        }
+    }
+    for (int a = 0; a < 3; a++) free(classes[a]);
+    qsort(kinds, (size_t)g->all_phases, TILED_KIND_LONGS * sizeof *kinds, by_taps);
+    return memory;
+}
+
+enum { MOST_UNITS = 1 << 12 };
+
+/* Groups of the last chunk in rounds of one for each unit, and the taps of each group. */
+struct rounds {
+    const int64_t *kinds;
+    int64_t tiles, groups, units;
+};
+
+/* The work of the busiest unit if the rounds of `turns` are in the opposite order; equal ones by
+ * the sum of squares. */
+static double unevenness(const struct rounds *r, uint64_t turns)
+{
+    int64_t load[MOST_UNITS] = {0}, most = 0;
+    double squares = 0, all = 1;
+    for (int64_t i = 0; i < r->groups; i++) {
+        const int64_t round = i / r->units, first = round * r->units,
+                      count = tconv_min(r->units, r->groups - first);
+        const bool turned = round < TILED_TURN_BITS && (turns >> round & 1) != 0;
+        load[turned ? first + count - 1 - i : i - first] +=
+            r->kinds[i / r->tiles * TILED_KIND_LONGS + KIND_TAPS];
+    }
+    for (int64_t u = 0; u < r->units; u++) {
+        most = tconv_max(most, load[u]);
+        squares += (double)load[u] * (double)load[u];
+        all += (double)load[u];
+    }
+    return (double)most + squares / (all * all);
+}
+
+/* Chooses which rounds are turned: from every other round on, turns single rounds and pairs of
+ * neighbours as long as it helps. */
+static uint64_t choose_turns(const struct rounds *r)
+{
+    enum { MOST_TRIES = 8 };
+    const int64_t rounds = tconv_min(tconv_ceil_div(r->groups, r->units), TILED_TURN_BITS);
+    uint64_t turns = UINT64_C(0x5555555555555555);
+    double least = unevenness(r, turns);
+    bool better = true;
+    for (int tries = 0; better && tries < MOST_TRIES; tries++) {
+        better = false;
+        for (int64_t i = 0; i < 2 * rounds - 1; i++) {
+            const uint64_t flipped = turns ^
+                                     (i < rounds ? UINT64_C(1) << i : UINT64_C(3) << (i - rounds));
+            const double own = unevenness(r, flipped);
+            if (own >= least) continue;
+            least = own;
+            turns = flipped;
+            better = true;
+        }
+    }
+    return turns;
+}
+
+/* Writes the order of work-groups: own_tile of cl/gpu/positions.clh. */
+static void write_order(const struct tconv_positions *g, const int64_t *kinds, int64_t *t)
+{
+    const int64_t tiles = (int64_t)tconv_positions_phase_tiles(g) * g->parts;
+    const int64_t units = tconv_min(tconv_max((int64_t)g->units, 1), MOST_UNITS);
+    const bool even = kinds[KIND_TAPS] == kinds[(g->phases - 1) * TILED_KIND_LONGS + KIND_TAPS];
+    const int64_t spread = even ? 1 : units, full = tiles / spread;
+    /* The last chunk has up to two tiles for a unit, so that there is more to choose from. */
+    const int64_t whole = tiles % spread == 0 ? full : tconv_max(full - 1, 0),
+                  last = tiles - whole * spread;
+    t[TILED_FULL_CHUNKS] = whole;
+    t[TILED_KINDS] = g->phases;
+    t[TILED_LAST_GROUPS] = g->phases * last;
+    t[TILED_PHASE_TILES] = tconv_divisor((int64_t)tconv_positions_phase_tiles(g));
+    t[TILED_CHUNK] = tconv_divisor(g->phases * spread);
+    t[TILED_SPREAD] = tconv_divisor(spread);
+    t[TILED_LAST_SPREAD] = tconv_divisor(tconv_max(last, 1));
+    t[TILED_UNITS] = tconv_divisor(units);
+    if (last == 0) return;
+    const struct rounds rounds = {kinds, last, g->phases * last, units};
+    t[TILED_TURNS] = (int64_t)choose_turns(&rounds);
+}
+
+bool tconv_positions_write_table(const struct tconv_positions *g,
+                                 struct tconv_kernel_plan *kernel_plan)
+{
+    const size_t phases_at = TILED_LONGS,
+                 list_at = phases_at + (size_t)g->all_phases * TILED_KIND_LONGS;
+    if (!tconv_kernel_plan_table(kernel_plan, tconv_positions_table_longs(g))) return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
+    for (int a = 0; a < 3; a++) {
+        t[TILED_POSITIONS_Z + a] = tconv_divisor(g->side[a].positions);
+        t[TILED_FIRST_Z + a] = g->side[a].first;
+        t[TILED_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
+        if (g->side[a].merged) t[TILED_NEAREST_Z + a] = tconv_side_distance(&g->side[a], 0);
+        t[TILED_TAPS_Z + a] = g->side[a].taps;
+    }
+    t[TILED_ALL_POSITIONS] = g->all_positions;
+    t[TILED_ROWS] = g->matrix_rows;
+    t[TILED_GROUP_WEIGHTS] = g->list_taps * g->packed_channels * g->matrix_rows;
+    t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
+    t[TILED_OUTPUT_QUADS] = tconv_positions_has_groups(g, true, 4);
+    t[TILED_PARTS] = g->parts;
+    t[TILED_PART_CHANNELS] = tconv_positions_part_channels(g);
+    t[TILED_PART] = tconv_divisor((int64_t)tconv_positions_part_groups(g));
+    t[TILED_BLOCKS] = tconv_divisor(g->blocks);
+    t[TILED_TILES] = tconv_divisor(g->tiles);
+    if (g->copy.elements > 0) {
+        t[TILED_COPY_POINTS] = g->copy.points;
+        t[TILED_COPY_CHANNELS] = g->copy.channels;
+        t[TILED_COPY_ROW] = g->copy.row;
+        t[TILED_COPY_BATCH_STEP] = g->copy.batch_step;
+        t[TILED_COPY_CHANNEL_STEP] = g->copy.channel_step;
+        t[TILED_COPY_POINT_TILES] = tconv_divisor(tconv_ceil_div(g->copy.points, COPIED_POINTS));
+        t[TILED_COPY_CHANNEL_TILES] =
+            tconv_divisor(tconv_copy_channel_tiles(&g->copy, g->folded.layer.data_type));
+    }
+    t[TILED_PHASES_AT] = (int64_t)phases_at;
+    t[TILED_LIST_AT] = (int64_t)list_at;
+    if (!write_phases(g, t + phases_at, t + list_at)) return false;
+    write_order(g, t + phases_at, t);
+    return true;
+}
