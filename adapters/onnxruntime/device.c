@@ -5,20 +5,8 @@
 #include "log.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-tconv_status fail(tconv_error *error, tconv_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
-    error->status = status;
-    error->opencl_code = 0;
-    return status;
-}
 
 enum { MOST = 256 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */

@@ -3,11 +3,7 @@
 #ifndef TCONV_ONNXRUNTIME_DEVICE_H
 #define TCONV_ONNXRUNTIME_DEVICE_H
 
-#include <tconv_cl/tconv_cl.h>
-
-/* Fills `error`, which must not be NULL, as printf does, and returns `status`. */
-__attribute__((format(printf, 3, 4))) tconv_status fail(tconv_error *error, tconv_status status,
-                                                        const char *format, ...);
+#include "errors.h"
 
 /* Opens the device with this name (see tconv_device_find; "": the default one), or returns the open
  * one. It is never closed: when a process ends, OpenCL runtimes may be gone before this library. */

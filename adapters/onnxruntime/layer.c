@@ -3,7 +3,6 @@
 #include "layer.h"
 
 #include "log.h"
-#include "node.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

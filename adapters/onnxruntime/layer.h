@@ -4,7 +4,6 @@
 #define TCONV_ONNXRUNTIME_LAYER_H
 
 #include "device.h"
-#include "ort.h"
 
 /* The attributes of a layer, for any extents of its tensors. */
 struct layer_request {

@@ -3,8 +3,7 @@
 #ifndef TCONV_ONNXRUNTIME_LOG_H
 #define TCONV_ONNXRUNTIME_LOG_H
 
-#include "device.h"
-#include "ort.h"
+#include "errors.h"
 
 /* Writes one warning. Without a logger it goes to stderr. */
 __attribute__((format(printf, 2, 3))) void log_warning(const OrtLogger *logger, const char *format,

@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool succeeded(OrtStatus *status, tconv_error *error)
-{
-    if (status == NULL) return true;
-    if (error != NULL) fail(error, TCONV_ERROR_INTERNAL, "%s", ort.GetErrorMessage(status));
-    ort.ReleaseStatus(status);
-    return false;
-}
-
 tconv_type type_of(ONNXTensorElementDataType type)
 {
     switch ((int)type) {

@@ -4,7 +4,6 @@
 #define TCONV_ONNXRUNTIME_NODE_H
 
 #include "layer.h"
-#include "ort.h"
 
 enum tensor { TENSOR_DATA, TENSOR_FILTER, TENSOR_BIAS, TENSOR_SLOPE, TENSOR_RESIDUAL, TENSORS };
 
@@ -81,9 +80,5 @@ bool attribute_of(const OrtNode *node, const char *name, OrtOpAttrType type, voi
 
 /* Reads an attribute that is one number; `absent` if it is missing. */
 double number_of(const OrtNode *node, const char *name, double absent);
-
-/* True if a call into ONNX Runtime succeeded. Otherwise its message goes to `error`, if that is not
- * NULL. */
-bool succeeded(OrtStatus *status, tconv_error *error);
 
 #endif

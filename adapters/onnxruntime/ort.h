@@ -196,7 +196,7 @@ struct OrtNodeComputeInfo {
           const OrtNode *const *nodes, size_t count, const OrtNodeFusionOptions *options))
 /* clang-format on */
 
-/* The functions under their names; ort_load fills it, in provider.c. */
+/* The functions under their names; ort_load fills it, in factory.c. */
 #define ORT_MEMBER(place, result, name, arguments) result(*name) arguments;
 extern struct ort {
     ORT_API_ENTRIES(ORT_MEMBER)

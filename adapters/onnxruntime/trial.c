@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tries a layer on the device, with invented extents where the model has none. */
+#include "trial.h"
+#include "log.h"
+
+#include <math.h>
+
+static bool is_extent_known(const tconv_shape *shape, int axis)
+{
+    return shape->rank != 0 && shape->dim[axis] >= 0;
+}
+
+/* Replaces the unknown extents of `known` by likely ones, for a try. */
+static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int64_t channels,
+                         int64_t extent, const tconv_list *kernel)
+{
+    tconv_shape shape = {rank, {0}};
+    for (int i = 0; i < rank; i++) {
+        shape.dim[i] = i == 0 ? batch : i == 1 ? channels : extent;
+        if (i > 1 && kernel != NULL && kernel->count != 0) shape.dim[i] = kernel->value[i - 2];
+        if (is_extent_known(known, i)) shape.dim[i] = known->dim[i];
+    }
+    return shape;
+}
+
+static int64_t value_of(const tconv_list *list, int axis, int64_t absent)
+{
+    return list->count == 0 ? absent : list->value[axis];
+}
+
+/* The least extent, at least `extent`, with step * (extent - 1) >= lacking. If it is beyond all
+ * bounds, the library's error says so. */
+static int64_t grown(int64_t extent, double lacking, int64_t step)
+{
+    return (int64_t)fmin(fmax((double)extent, 1 + ceil(lacking / (double)step)), 0x1p40);
+}
+
+/* Lets invented extents grow until the pads leave an element of the output: those of the data, or
+ * those of the filter if only they are unknown. */
+static void outgrow_pads(const struct node_layer *layer, tconv_shape *data, tconv_shape *filter)
+{
+    const tconv_problem *problem = &layer->request.problem;
+    const bool is_kernel_given = layer->request.kernel.count != 0;
+    for (int i = 2; i < data->rank; i++) {
+        const int64_t stride = value_of(&problem->strides, i - 2, 1);
+        const int64_t dilation = value_of(&problem->dilations, i - 2, 1);
+        const double cut = (double)value_of(&problem->pads_begin, i - 2, 0) +
+                           (double)value_of(&problem->pads_end, i - 2, 0) -
+                           (double)value_of(&problem->output_padding, i - 2, 0);
+        const double by_data = (double)stride * (double)(data->dim[i] - 1);
+        const double by_filter = (double)dilation * (double)(filter->dim[i] - 1);
+        if (!is_extent_known(&layer->data, i))
+            data->dim[i] = grown(data->dim[i], cut - by_filter, stride);
+        else if (!is_kernel_given && !is_extent_known(&layer->filter, i))
+            filter->dim[i] = grown(filter->dim[i], cut - by_data, dilation);
+    }
+}
+
+static bool is_known(const tconv_shape *shape)
+{
+    bool known = shape->rank != 0;
+    for (int i = 0; i < shape->rank; i++) known = known && shape->dim[i] >= 0;
+    return known;
+}
+
+bool is_small(const struct node_layer *layer, uint64_t least_macs)
+{
+    tconv_problem problem;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    return is_known(&layer->data) && is_known(&layer->filter) &&
+           layer_resolve(&layer->request, &layer->data, &layer->filter, &problem, &geometry,
+                         &error) == TCONV_OK &&
+           geometry.macs < least_macs;
+}
+
+tconv_status try_plan(tconv_session *host, tconv_search search, const OrtLogger *logger,
+                      const struct node_layer *layer, tconv_error *error)
+{
+    enum { EXTENT = 64, KERNEL = 3 };
+    const struct layer_request *request = &layer->request;
+    const int rank = rank_of(layer);
+    const int64_t groups = request->problem.groups;
+    int64_t channels = groups;
+    if (layer->data.rank == rank && layer->data.dim[1] >= 0) channels = layer->data.dim[1];
+    if (layer->filter.rank == rank && layer->filter.dim[0] >= 0) channels = layer->filter.dim[0];
+    if (layer->filter.rank != 0 && layer->filter.rank != rank)
+        return fail(error, TCONV_ERROR_SHAPE, "data has rank %d, the filter %d", rank,
+                    layer->filter.rank);
+    tconv_shape data = guess(&layer->data, rank, 1, channels, EXTENT, NULL);
+    tconv_shape filter = guess(&layer->filter, rank, channels, 1, KERNEL, &request->kernel);
+    outgrow_pads(layer, &data, &filter);
+    tconv_problem problem;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_status status = layer_resolve(request, &data, &filter, &problem, &geometry, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue = request->epilogue;
+    options.search = search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL : TCONV_SEARCH_RECORDS;
+    tconv_plan *plan;
+    log_begin(NULL, logger);
+    status = tconv_plan_create(tconv_session_device(host), &problem, &options, &plan, error);
+    log_end();
+    if (status == TCONV_OK) tconv_plan_release(plan);
+    return status;
+}
