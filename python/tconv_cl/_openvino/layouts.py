@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channels last, where that saves copies.
+
+OpenVINO's processor plugin computes convolutions with channels last. An operator of an extension gets plain tensors,
+for which the plugin would reorder them before it and after it. In the form with channels last, a Transpose stands on
+each side, which the plugin takes as another view of its own layout: nothing is executed for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from openvino import Node, Output
+from openvino import opset13 as ops
+from openvino.passes import AnyInput, Matcher, MatcherPass
+from openvino.utils.node_factory import NodeFactory
+
+from .graph import OURS, STOCK, UNARY, extents_of, is_concatenated, only_consumer, scalar_of
+
+CONVOLUTIONS = ("Convolution", "GroupConvolution")
+# OpenVINO's processor plugin passes tensors through these operators without changing the layout.
+TRANSPARENT = (
+    *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert",
+    "FakeQuantize", "BatchNormInference", "MaxPool", "AvgPool", "Concat",
+)  # fmt: skip
+
+
+class Views(MatcherPass):
+    """Removes the Transposes between two operators with channels last, if only activations are between them.
+
+    The plugin would execute them: it knows no layout there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() == OURS)
+        self.register_matcher(Matcher(pattern, "tconv_cl_views"), self.change)
+
+    def change(self, matcher: Matcher) -> bool:
+        node = matcher.get_match_root()
+        view = node.input_value(0).get_node()
+        if not node.get_attributes()["channels_last"] or not _is_view(view):
+            return False
+        between, before = [], view.input_value(0).get_node()
+        while before.get_type_name() in UNARY and before.get_input_size() == 1 and only_consumer(before) is not None:
+            between.append(before)
+            before = before.input_value(0).get_node()
+        ours = before.get_type_name() == "Transpose" and before.input_value(0).get_node().get_type_name() == OURS
+        if not between or not ours or only_consumer(before) is None:
+            return False
+        between[-1].input(0).replace_source_output(before.input_value(0))
+        for unary in reversed(between):
+            unary.constructor_validate_and_infer_types()
+        node.input(0).replace_source_output(between[0].output(0))
+        return True
+
+
+class Port:
+    """The data of an operator, or its output: the cost of reordering it, and its neighbours, seen through operators
+    that take any layout."""
+
+    def __init__(self, node: Node, *, before: bool) -> None:
+        shape = node.get_input_partial_shape(0) if before else node.get_output_partial_shape(0)
+        extents = extents_of(shape)
+        both_are_one = extents[1] == 1 or np.prod(extents[2:]) == 1  # both layouts have the same bytes
+        self.size = 0.0 if both_are_one else float(np.prod(extents, dtype=np.float64))
+        self.ours: set[str] = set()
+        self.convolution = False
+        seen, open_ends = {node.get_name()}, [node]
+        while open_ends:
+            end = open_ends.pop()
+            if before:
+                inputs = end.input_values()[: 1 if end == node or end.get_type_name() in STOCK else None]
+                found = [value.get_node() for value in inputs]
+            else:
+                found = [target.get_node() for output in end.outputs() for target in output.get_target_inputs()]
+            for near in found:
+                kind = near.get_type_name()
+                if kind in CONVOLUTIONS:
+                    self.convolution = True
+                elif kind == OURS:
+                    self.ours.add(near.get_name())
+                elif kind in TRANSPARENT and near.get_name() not in seen:
+                    seen.add(near.get_name())
+                    open_ends.append(near)
+
+
+def channels_last(nodes: list[Node]) -> list[Node]:
+    """The operators for which channels last leaves the fewest bytes to be reordered, all of them together.
+
+    OpenVINO's plugin computes convolutions with channels last; other tensors are plain. The search changes one operator
+    at a time while that helps, from all plain and from all changed.
+    """
+    nodes = [node for node in nodes if node.get_input_partial_shape(0).rank.is_static]
+    nodes = [node for node in nodes if not node.get_attributes()["channels_last"] and not is_concatenated(node)]
+    ports = {node.get_name(): (Port(node, before=True), Port(node, before=False)) for node in nodes}
+
+    def cost(last: dict[str, bool]) -> float:
+        total = 0.0
+        for name, (data, output) in ports.items():
+            for port in (data, output):
+                if port.convolution:
+                    total += 0 if last[name] else port.size
+                elif not port.ours:
+                    total += port.size if last[name] else 0
+            if not data.convolution:  # otherwise both reorder by themselves
+                total += sum(data.size for other in data.ours if last.get(other, False) != last[name])
+        return total
+
+    def improved(last: dict[str, bool]) -> dict[str, bool]:
+        least, better = cost(last), True
+        while better:
+            better = False
+            for name in ports:
+                changed = {**last, name: not last[name]}
+                now = cost(changed)
+                if now < least:
+                    last, least, better = changed, now, True
+        return last
+
+    best = min((improved(dict.fromkeys(ports, start)) for start in (False, True)), key=cost)
+    return [node for node in nodes if best[node.get_name()]]
+
+
+def _is_view(node: Node) -> bool:
+    """True for a Transpose beside one of our operators."""
+    if node.get_type_name() != "Transpose":
+        return False
+    around = [node.input_value(0).get_node(), *(target.get_node() for target in node.output(0).get_target_inputs())]
+    return any(near.get_type_name() == OURS and near.get_attributes()["channels_last"] for near in around)
+
+
+def to_channels_last(node: Node, factory: NodeFactory) -> None:
+    inputs, attributes = node.input_values(), {**node.get_attributes(), "channels_last": True}
+    for i in [0, 2 + attributes["scale"] + attributes["bias"]] if attributes["residual"] else [0]:
+        inputs[i] = to_last(inputs[i])
+    made = factory.create(OURS, inputs, attributes)
+    made.set_friendly_name(node.get_friendly_name())
+    widening = _widening(node)
+    if widening:
+        widening[0].input(0).replace_source_output(made.output(0))
+        for step in widening:
+            step.constructor_validate_and_infer_types()
+    before, end = (widening[-1], widening[-1]) if widening else (node, made)
+    consumers = before.output(0).get_target_inputs()
+    result = to_first(end)
+    for consumer in consumers:
+        consumer.replace_source_output(result.output(0))
+    names = before.output(0).get_names()
+    before.output(0).set_names(set())
+    result.output(0).set_names(names)
+
+
+def to_last(value: Output) -> Output:
+    rank = value.get_partial_shape().rank.get_length()
+    return ops.transpose(value, ops.constant(np.array([0, *range(2, rank), 1]))).output(0)
+
+
+def to_first(node: Node) -> Node:
+    return ops.transpose(node, ops.constant(np.array(first_order(node.get_output_partial_shape(0).rank.get_length()))))
+
+
+def first_order(rank: int) -> list[int]:
+    """The order of axes that turns channels last into channels first."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def _widening(node: Node) -> list[Node]:
+    """The steps from bytes to floats behind an operator: the Transpose comes after them, as the plugin looks for them
+    directly behind bytes. The convolution that follows is then computed with integers."""
+    steps: list[Node] = []
+    while node.get_attributes().get("requantize", True) and (after := only_consumer(node)) is not None:
+        kinds = ("Subtract", "Multiply") if steps else ("Convert",)
+        if after.get_type_name() not in kinds or (steps and scalar_of(after.input_value(1)) is None):
+            break
+        steps.append(after)
+        node = after
+    return steps
