@@ -113,6 +113,8 @@ for key, text in row.items():
 END
 
 # ---- the list of layers; names completed ----
+printf 'id,in_channels,out_channels,input,kernel\nX\033[31m,3,4,5x6,2x2\n' >"$work/s.csv"
+"$tool" bench --list --suite "$work/s.csv" | grep -q '^X?\[31m  *--data-shape' || fail "an id that colours the terminal"
 "$tool" bench --list --ids 'b07 , S5' >"$work/out" 2>"$work/err" && [ "$(cut -d ' ' -f 1 "$work/out" | paste -sd ,)" = B07,S5 ] &&
     grep -q -- '--data-shape 1,512,32,32 ' "$work/out" || fail "bench --list: $(cat "$work/out" "$work/err")"
 "$tool" bench --list --json "$work/c.json" >/dev/null && [ "$(grep -c '"id"' "$work/c.json")" = "$("$tool" bench --list | wc -l)" ] || fail "bench --list --json"
@@ -189,7 +191,7 @@ printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' >"$work/s.csv
 "$tool" bench $device --suite "$work/s.csv" --runs 5 --no-ceilings --json "$work/b.json" >"$work/out" 2>"$work/err" &&
     "$tool" compare "$work/old.json" "$work/b.json" >"$work/out" 2>"$work/err" &&
     "$tool" compare "$work/old.json" "$work/b.json" --json "$work/c.json" >/dev/null 2>"$work/err" || fail "compare: $(cat "$work/err")"
-grep -qE '^X .* [0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+%' "$work/out" && grep -q '^1 layers in both; geometric mean of old / new time [0-9.]*$' "$work/out" &&
+grep -qE '^X .* [0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+%' "$work/out" && grep -q '^1 layer in both; geometric mean of old / new time [0-9.]*$' "$work/out" &&
     grep -q '"geomean_ratio": [0-9]' "$work/c.json" || fail "compare: $(cat "$work/out")"
 sed 's/"ms_median": [0-9.e-]*/"ms_median": 1e9/' "$work/b.json" >"$work/slow.json"
 "$tool" compare --fail "$work/slow.json" "$work/b.json" >"$work/out" 2>"$work/err" || fail "compare --fail of faster layers: $(cat "$work/err")"
@@ -342,14 +344,14 @@ file=$(sed -n 's/^ *"file": "\(.*\)",/\1/p' "$work/r.json" | head -1)
 echo damaged >"$work/tuned/$file"
 echo notes >"$work/tuned/notes.txt"
 "$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" || fail "tune --records with damaged files"
-grep -q '^1 results are stored' "$work/out" && grep -q "^tconv-cl: $file: skipped: damaged" "$work/err" &&
+grep -q '^1 result is stored' "$work/out" && grep -q "^tconv-cl: $file: skipped: damaged" "$work/err" &&
     grep -q '^tconv-cl: notes.txt: skipped: no file of this version' "$work/err" && [ "$(grep -c '"why":' "$work/r.json")" = 2 ] ||
     fail "damaged files of tune --records: $(cat "$work/out" "$work/err")"
 rm "$work/tuned/notes.txt"
 # PoCL without threads is another device.
 if grep -q '"platform": "Portable Computing Language"' "$work/r.json"; then
     POCL_DEVICES=basic "$tool" tune --device cpu --ids S5 --budget 1 >"$work/out" 2>&1 || fail "tune on another device: $(cat "$work/out")"
-    "$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" && grep -q '^1 results are stored' "$work/out" &&
+    "$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" && grep -q '^1 result is stored' "$work/out" &&
         [ "$(grep -c ': skipped: of another device, driver or version' "$work/err")" = 1 ] &&
         [ "$(grep -c '"device": "tconv-cl .*driver ' "$work/r.json")" = 1 ] || fail "records of another device: $(cat "$work/out" "$work/err")"
 fi
@@ -360,7 +362,7 @@ grep -qE '^(clock|unit_lanes) .*[1-9]' "$work/out" && [ "$(grep -c '"name": "[a-
 "$tool" tune $device --fields "reference_tap=0 reference_output=0 reference_wait=0 gpu_begin=0 gpu_wait=0" || fail "tune --fields"
 TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench with fields"
 [ "$(value algorithm)" = '"reference"' ] || fail "bench does not use what tune --fields stored"
-"$tool" tune $device --fields "" || fail "tune --fields that forgets"
+"$tool" tune $device --fields "" 2>"$work/err" && grep -q 'forgotten in' "$work/err" || fail "tune --fields that forgets: $(cat "$work/err")"
 "$tool" tune $device --fields "walk=3" >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q 'no field "walk"' "$work/err" || fail "a field that does not exist: $(cat "$work/err")"
 "$tool" tune $device --machine --ids B18 >"$work/out" 2>"$work/err"

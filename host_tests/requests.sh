@@ -128,9 +128,12 @@ expect 2 "1 to 1000" bench --runs 0
 expect 2 "1 to 1000" bench --repeat 0
 expect 2 "it must be a number" bench --runs many
 expect 2 "devices lists them all" devices --device gpu
-expect 2 "it must be a number" bench --ids B05 --device 0,,1
+expect 2 'is "0,1": it must be a number, gpu, cpu or a part of a name' bench --ids B05 --device 0,1
+expect 2 'is "": it must be a number, gpu, cpu or a part of a name' bench --ids B05 --device ""
+expect 2 "did you mean --quiet" bench --quite
+expect 2 'activation leaky_relu is "x"' bench --ids B05 --activation leaky_relu:x
 expect 1 "--json" bench --json "$work/none/x.json"
-expect 1 "No such file" shape --json ""
+expect 2 "json is empty: it must name a file" shape --json ""
 expect 1 "Is a directory" shape --json "$work"
 printf 'id,type,in_channels,out_channels,input,kernel\nX,"f\r\n8",3,4,5,2\n' >"$work/s.csv"
 expect 2 'is "f??8"' bench --suite "$work/s.csv"
@@ -159,6 +162,9 @@ expect 2 "--json and the old report are both" compare "$work/old.json" "$work/ne
 expect 1 "none.json cannot be opened: No such file" compare "$work/old.json" "$work/none.json"
 expect 1 "cut.json is no JSON: line 2" compare "$work/cut.json" "$work/new.json"
 expect 2 "is not a report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"
+echo '{"schema": 2, "layers": []}' >"$work/next.json"
+expect 2 "has another schema than 1" compare "$work/next.json" "$work/new.json"
+expect 1 "cannot be read: Is a directory" compare "$work" "$work/new.json"
 expect 1 "No such file" compare "$work/old.json" "$work/new.json" --json "$work/none/c.json"
 expect 1 "--compare $work/cut.json is no JSON" bench --ids B05 --compare "$work/cut.json"
 expect 2 "--compare $work/tune.json is not a report of tconv-cl bench" bench --ids B05 --compare "$work/tune.json"
@@ -254,7 +260,7 @@ printf '\010\010decoder' >"$work/decoder.ONNX"
 for command in "$run --data $d.data.npy" "bench" "bench --list"; do
     expect 2 "convert it with \`pip install openvino\` and \`ovc '$work/decoder.ONNX' --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"
 done
-for option in compare csv plot trace; do
+for option in compare csv plot trace runs repeat; do
     expect 2 "leave out --$option" bench --list --$option "$work/none"
 done
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"

@@ -63,7 +63,7 @@ bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
     if (strcmp(text, "auto") == 0) return true;
     pattern->algorithm = tconv_algorithm_named(name);
     if (pattern->algorithm == NULL)
-        return tconv_refuse(reason, "there is no such algorithm; tconv_algorithm_name lists them");
+        return tconv_refuse(reason, "there is no such algorithm; `tconv-cl algorithms` lists them");
     for (text += length, text += strspn(text, spaces); *text != '\0';
          text += strspn(text, spaces)) {
         const size_t part = strcspn(text, spaces);

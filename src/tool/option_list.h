@@ -34,7 +34,7 @@
 #define DEVICE_OPTIONS(O)                                                                          \
     O(ANY, TEXT, device, "device", 'd', "N",                                                       \
       "number of the device, as `tconv-cl devices` lists them, or gpu, cpu or a part of its "      \
-      "name; run: several numbers, as 0,1")
+      "name; `run` takes several numbers, as 0,1")
 
 #define COMMON_OPTIONS(O)                                                                          \
     O(ANY, WRITTEN, json, "json", 'j', "FILE", "write the results as JSON; - is stdout")           \
@@ -61,21 +61,21 @@
     O(LAYER, TEXT, groups, "groups", 0, "G",                                                       \
       "groups of the oneAPI form, default 1; this and the next two select that form")              \
     O(LAYER_OR_SUITE, TEXT, data_format, "data-format", 0, "FORMAT",                               \
-      "NCX or NXC, also for every layer of a suite; default NXC in the oneAPI form, else NCX")     \
+      "NCX or NXC, of one layer or of all of a suite; default NXC in the oneAPI form, else NCX")   \
     O(LAYER, TEXT, filter_format, "filter-format", 0, "FORMAT",                                    \
       "OIX or XIO; default XIO in the oneAPI form")                                                \
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
     O(LAYER, TEXT, data_steps, "data-steps", 0, "LIST",                                            \
-      "elements between neighbours along each axis of the data, in its axis order; run: in "       \
-      "memory, files are dense; default: dense")                                                   \
+      "elements from one to the next along each axis of the data in memory, in its axis order; "   \
+      "files stay dense; default: dense")                                                   \
     O(LAYER, TEXT, output_steps, "output-steps", 0, "LIST",                                        \
       "likewise of the output, whose elements must not overlap")                                   \
     O(LAYER, TEXT, residual_steps, "residual-steps", 0, "LIST",                                    \
       "likewise of the residual; 0 repeats an element along the axis")                             \
     O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                  \
-      "element type where files do not say it; default f32")
+      "element type, where no file says it; default f32")
 
 #define EPILOGUE_OPTIONS(O)                                                                        \
     O(LAYERS, TEXT, alpha, "alpha", 0, "A", "scale of the accumulators; default 1")                \
@@ -87,7 +87,8 @@
     O(LAYERS, TEXT, filter_type, "filter-type", 0, "TYPE",                                         \
       "element type of the filter where it is not that of the data: i8 with u8 data")              \
     O(LAYERS, TEXT, output_type, "output-type", 0, "TYPE",                                         \
-      "element type of the output where it is not that of the data: f32, i32, i8, u8")             \
+      "element type of the output where it is not that of the data: f32 for f16 and bf16; i32, "   \
+      "i8, u8 for bytes")                                                                          \
     O(LAYERS, FLAG, requantize, "requantize", 0, NULL,                                             \
       "requantize i8 and u8: compute the epilogue in f32, round to the output's type, saturate")   \
     O(LAYERS, TEXT, data_zero_point, "data-zero-point", 0, "Z",                                    \
@@ -145,12 +146,12 @@
     O(ANY, TEXT, runs, "runs", 0, "N",                                                             \
       "timed runs of each layer; default: as many as fit into half a second, 5 to 100")            \
     O(ANY, TEXT, repeat, "repeat", 0, "N",                                                         \
-      "computations that each run enqueues; the time of the run is their mean, with less of the "  \
-      "time that a launch takes; default 1")                                                       \
+      "computations that each run enqueues; its time is their mean, so that launches count less; " \
+      "default 1")                                                       \
     O(ANY, FLAG, no_ceilings, "no-ceilings", 0, NULL,                                              \
       "do not measure the device's peak and bandwidth: saves seconds, prints no % floor")          \
     O(ANY, FLAG, why, "why", 0, NULL,                                                              \
-      "print the expected time, or the reason of the rejection, for each algorithm")               \
+      "print on stderr the expected time of each algorithm, or why it was rejected")               \
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
       "draw the layers under the roofline, with Python's matplotlib; - is stdout")                 \

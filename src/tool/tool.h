@@ -31,6 +31,12 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of `width` characters, cut off or padded. */
 void print_column(const char *text, int width);
 
+/* Prints the first columns of a row: an id, which is not cut off, and a layer's name. */
+void print_names(const char *id, const char *layer, int width);
+
+/* "s" for a number that is not one. */
+const char *plural(int64_t count);
+
 /* Writes a text that begins in column `column`, and ends the line. On a terminal, text beyond its
  * last column, or beyond column 100, goes on in the next line in column `below`. */
 void write_wrapped(FILE *stream, const char *text, int column, int below);
@@ -79,6 +85,10 @@ void watch_interrupts(void);
 bool interrupted(void);
 
 /* ---- json.c ---- */
+
+/* The version of the members of all reports. A member that is added does not change it; one that is
+ * renamed, removed or means something else does. */
+enum { JSON_SCHEMA = 1 };
 
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
 enum exit_code write_json(json_t *json);
@@ -216,6 +226,12 @@ const char *command_name(int index);
 const char *command_summary(const char *name);
 bool command_has_options(const char *name);
 enum exit_code run_command(const char *name, const char *option);
+
+/* The variables of the environment that users of the tool need; the last one has no name. */
+struct variable {
+    const char *name, *meaning;
+};
+extern const struct variable known_variables[];
 
 /* Hidden arguments with which a command prints synopsis and options for its manual page, or the
  * names of its options. print_roff escapes a text for roff. */

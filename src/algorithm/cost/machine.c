@@ -44,10 +44,14 @@ static bool is_fixed(const struct tconv_machine_field *field)
            field->offset == offsetof(struct tconv_machine, lanes);
 }
 
+static double most_of(const struct tconv_machine_field *field)
+{
+    return strcmp(field->unit, "bytes") == 0 ? 1e12 : 1e7;
+}
+
 static bool in_range(const struct tconv_machine_field *field, double value)
 {
-    const double most = strcmp(field->unit, "bytes") == 0 ? 1e12 : 1e7;
-    return value >= field->least && value <= most; /* and so not NaN */
+    return value >= field->least && value <= most_of(field); /* and so not NaN */
 }
 
 bool tconv_machine_read(struct tconv_machine *machine, const char *text,
@@ -63,8 +67,9 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
             return tconv_refuse(reason, "there is no field \"%.*s\" that can be set",
                                 (int)(name < 40 ? name : 40), text);
         if (end != text + length || !in_range(field, value))
-            return tconv_refuse(reason, "\"%.*s\" has no value in the range of %s (%s)",
-                                (int)(length < 60 ? length : 60), text, field->name, field->unit);
+            return tconv_refuse(reason, "\"%.*s\": %s must be %g to %g (%s)",
+                                (int)(length < 60 ? length : 60), text, field->name, field->least,
+                                most_of(field), field->unit);
         *(double *)((char *)machine + field->offset) = value;
         text += length;
     }

@@ -155,7 +155,11 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     if (!options.why) return;
     char *why = plan_text(plan, tconv_plan_explain);
     progress(0, 0, "");
-    if (why != NULL) fprintf(stderr, "%s %s\n", entry->id, entry->layer);
+    if (why != NULL) {
+        char names[300];
+        snprintf(names, sizeof names, "%s %s", entry->id, entry->layer);
+        write_wrapped(stderr, names, 0, 4);
+    }
     for (char *line = why; line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         const bool is_last = line[length] == '\0';
@@ -260,8 +264,7 @@ static void print_result(const struct entry *e, struct result *r, const struct r
     progress(0, 0, "");
     const bool known = r->error[0] == '\0' && roofline->sizes > 0;
     paint(known && floor_ms(r, roofline) < SLOW * r->ms_median ? COLOUR_SLOW : COLOUR_NONE);
-    printf("%-4s ", e->id);
-    print_column(e->layer, 28);
+    print_names(e->id, e->layer, 28);
     if (r->error[0] != '\0') {
         printf(" %-16s", r->algorithm[0] == '\0' ? "-" : r->algorithm);
         print_wrapped(r->error, next_part(FIGURES));
@@ -490,10 +493,10 @@ static enum exit_code list_layers(void)
 {
     const struct {
         const char *name, *value;
-    } of_times[] = {{"compare", options.compare},
-                    {"csv", options.csv},
-                    {"plot", options.plot},
-                    {"trace", options.trace}};
+    } of_times[] = {{"compare", options.compare},     {"csv", options.csv},
+                    {"plot", options.plot},           {"trace", options.trace},
+                    {"runs", options.runs},           {"repeat", options.repeat},
+                    {"why", options.why ? "" : NULL}, {"fail", options.fail ? "" : NULL}};
     for (size_t i = 0; i < sizeof of_times / sizeof *of_times; i++)
         if (of_times[i].value != NULL)
             return wrong_request("--list times nothing: leave out --%s", of_times[i].name);
@@ -504,12 +507,14 @@ static enum exit_code list_layers(void)
         const struct entry *e = &suite.entries[i];
         char problem[1000];
         tconv_problem_text(&e->problem, problem, sizeof problem);
-        json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "id", text_json(e->id), "layer",
-                                              text_json(e->layer), "problem", problem));
+        const bool whole = e->error == NULL;
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o}", "id", text_json(e->id),
+                                              "layer", text_json(e->layer), "problem",
+                                              whole ? json_string(problem) : json_null(), "error",
+                                              whole ? json_null() : text_json(e->error)));
         if (!table_wanted()) continue;
-        printf("%-4s ", e->id);
-        print_column(e->layer, 28);
-        print_wrapped(problem, next_part(34));
+        print_names(e->id, e->layer, 28);
+        print_wrapped(whole ? problem : e->error, next_part(34));
     }
     suite_free(&suite);
     if (code == EXIT_DONE && options.json != NULL)

@@ -56,6 +56,13 @@ static enum exit_code report_read(const char *option, const char *path, json_t *
     FILE *file = in_file_open(path);
     if (file == NULL)
         return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
+    const int first = getc(file); /* a folder opens, but cannot be read */
+    if (ferror(file)) {
+        const int reason = errno;
+        in_file_close(file);
+        return failed_work("%s %s cannot be read: %s", option, path, strerror(reason));
+    }
+    ungetc(first, file);
     *report = json_loadf(file, 0, &error);
     in_file_close(file);
     if (*report == NULL)
@@ -67,9 +74,14 @@ static enum exit_code report_read(const char *option, const char *path, json_t *
     json_array_foreach(layers, i, layer) whole = whole &&
                                                  json_is_string(json_object_get(layer, "id")) &&
                                                  json_object_get(layer, "ms_median") != NULL;
-    if (whole) return EXIT_DONE;
+    const json_t *schema = json_object_get(*report, "schema");
+    const bool known = schema == NULL || json_integer_value(schema) == JSON_SCHEMA;
+    if (whole && known) return EXIT_DONE;
     json_decref(*report);
     *report = NULL;
+    if (!known)
+        return wrong_request("%s %s has another schema than %d, the one that this version reads",
+                             option, path, JSON_SCHEMA);
     return wrong_request("%s %s is not a report of tconv-cl bench: its layers must have id and "
                          "ms_median",
                          option, path);
@@ -154,9 +166,7 @@ static void print_pair(const struct pair *p)
     char text[320];
     const char *const verdict = word(p->verdict);
     paint(p->verdict == SLOWER ? COLOUR_SLOW : p->verdict == FASTER ? COLOUR_FAST : COLOUR_NONE);
-    print_column(text_of(p->layer, "id"), 4);
-    putchar(' ');
-    print_column(text_of(p->layer, "layer"), 28);
+    print_names(text_of(p->layer, "id"), text_of(p->layer, "layer"), 28);
     const int figures = next_part(FIGURES);
     if (isnan(p->ratio)) {
         print_wrapped(p->note, figures);
@@ -285,7 +295,7 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
         char text[60] = "";
         if (sums.both > 0)
             snprintf(text, sizeof text, "; geometric mean of old / new time %.3f", mean);
-        print_line("%d layers in both%s", sums.both, text);
+        print_line("%d layer%s in both%s", sums.both, plural(sums.both), text);
         print_list("faster", FASTER, sums.faster, list);
         print_list("slower", SLOWER, sums.slower, list);
     }

@@ -115,8 +115,8 @@ static void print_records(const struct records *r, const char *folder)
         print_wrapped(text, COLUMN);
     }
     if (!options.quiet)
-        print_line("%zu results are stored%s%s", used, folder == NULL ? "" : " in ",
-                   folder == NULL ? "" : folder);
+        print_line("%zu %s stored%s%s", used, used == 1 ? "result is" : "results are",
+                   folder == NULL ? "" : " in ", folder == NULL ? "" : folder);
 }
 
 enum exit_code list_records(void)

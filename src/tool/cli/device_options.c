@@ -31,6 +31,11 @@ enum exit_code choose_devices(int *numbers, int most, int *count)
                    ? wrong_request("--device: %s", error.message)
                    : failed_call(&error);
     }
+    if (options.device[0] == '\0' || (most == 1 && strchr(options.device, ',') != NULL))
+        return wrong_request(
+            "--device is \"%s\": it must be a number, gpu, cpu or a part of a name; "
+            "`run` also takes numbers with commas",
+            options.device);
     if (!read_numbers("--device", options.device, wanted, most, count)) return EXIT_REQUEST_WRONG;
     if (tconv_device_count(&there, &error) != TCONV_OK) return failed_call(&error);
     for (int i = 0; i < *count; i++) {

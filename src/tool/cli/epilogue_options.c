@@ -40,8 +40,10 @@ static bool read_activation(tconv_epilogue *e)
     const bool given = options.activation[length] == ':';
     double numbers[2] = {0, 0};
     int count = 0;
+    char option[60];
+    snprintf(option, sizeof option, "--activation %s", name);
     if (given && wanted > 0 &&
-        (count = read_reals("--activation", options.activation + length + 1, numbers, wanted)) < 0)
+        (count = read_reals(option, options.activation + length + 1, numbers, wanted)) < 0)
         return false;
     if (count != wanted || (given && wanted == 0)) {
         static const char *const takes[] = {"no number", "one number", "two numbers"};

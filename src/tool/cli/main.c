@@ -38,6 +38,18 @@ static const struct command {
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+const struct variable known_variables[] = {
+    {"TCONV_CL_DEVICE", "the default of --device"},
+    {"TCONV_CL_CACHE_DIR", "where compiled programs and tuning results are kept"},
+    {"TCONV_CL_CACHE", "off: they are not kept"},
+    {"TCONV_CL_SEARCH", "how algorithms are chosen: model, records, measure or renew"},
+    {"NO_COLOR", "not empty: no colours"},
+    {"COLUMNS", "the width of the terminal"},
+    {"OCL_ICD_VENDORS", "which OpenCL implementations the loader uses"},
+    {"POCL_AFFINITY", "1: each thread of PoCL stays on a processor of its own"},
+    {NULL, NULL},
+};
+
 static enum exit_code help(void)
 {
     printf("Transposed convolution on any OpenCL device.\n\n"
@@ -54,7 +66,10 @@ static enum exit_code help(void)
            "  tconv-cl run --data x.npy --filter w.npy --strides 2 --output y.npy\n"
            "  tconv-cl run --model decoder.xml --layer up1 --data x.npy --output y.npy\n\n"
            "Exit code: 0 done; 1 the work failed (device, memory, a file, a comparison); 2 the "
-           "request is wrong.\n");
+           "request is wrong.\n\n"
+           "Environment:\n");
+    for (int i = 0; known_variables[i].name != NULL; i++)
+        printf("  %-20s %s\n", known_variables[i].name, known_variables[i].meaning);
     return EXIT_DONE;
 }
 

@@ -93,6 +93,20 @@ void print_column(const char *text, int width)
     for (; shown < width; shown++) putchar(' ');
 }
 
+void print_names(const char *id, const char *layer, int width)
+{
+    enum { LEAST = 4 };
+    const int length = (int)strlen(id);
+    print_column(id, length < LEAST ? LEAST : length);
+    putchar(' ');
+    print_column(layer, width);
+}
+
+const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 enum { WIDTH = 100 /* of tables */ };
 
 /* The columns of the terminal behind a stream: COLUMNS, else what the terminal says, else those of

@@ -174,6 +174,8 @@ static enum exit_code bad_option(const struct poptOption *table, const char *opt
 
 static enum exit_code unknown_algorithm(void)
 {
+    if (options.algorithm[0] == '\0')
+        return wrong_request("--algorithm is empty; tconv-cl algorithms prints the names");
     struct guess guess = guess_begin(options.algorithm, strcspn(options.algorithm, " ,"));
     for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
         guess_try(&guess, tconv_algorithm_name(i));

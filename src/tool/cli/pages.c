@@ -33,7 +33,12 @@ static void print_overview(void)
         print_roff(command_summary(command_name(i)));
         printf("\n");
     }
-    printf(".PP\nOptions without a command are those of\n.BR bench .\n");
+    printf(".PP\nOptions without a command are those of\n.BR bench .\n.SH ENVIRONMENT\n");
+    for (int i = 0; known_variables[i].name != NULL; i++) {
+        printf(".TP\n.B %s\n", known_variables[i].name);
+        print_roff(known_variables[i].meaning);
+        printf("\n");
+    }
     print_end();
     for (int i = 0; command_name(i) != NULL; i++) {
         if (!command_has_options(command_name(i))) continue;

@@ -182,9 +182,9 @@ enum exit_code built_in_checks(struct suite *suite)
 }
 
 struct tally {
-    int passed, refused;
-    struct failures failures;
-    bool one; /* problem */
+    int passed, failed, refused;
+    struct failures failures; /* and refusals of an algorithm that --algorithm names */
+    bool one;                 /* problem */
     json_t *results;
 };
 
@@ -194,8 +194,7 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
     const bool compared = t->compared > 0 && isfinite(t->max_error);
     if (table_wanted()) {
         progress(0, 0, "");
-        printf("%-4s ", e->id);
-        print_column(e->layer, 24);
+        print_names(e->id, e->layer, 24);
         printf(" %-16s %-8s", algorithm, verdict);
         char text[100];
         snprintf(text, sizeof text, "max error %.2g of its bound, %zu outputs", t->max_error,
@@ -218,7 +217,9 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
 {
     failures_add(&tally->failures, e, strcmp(algorithm, "-") == 0 ? NULL : algorithm, t->status,
                  t->error);
-    report(tally, e, algorithm, "failed", t);
+    const bool refused = t->status == TCONV_ERROR_ALGORITHM;
+    *(refused ? &tally->refused : &tally->failed) += 1;
+    report(tally, e, algorithm, refused ? "refused" : "failed", t);
 }
 
 /* True if no algorithm takes the request that one algorithm refused. The reference takes whatever
@@ -292,13 +293,13 @@ static enum exit_code check(const struct work *work)
     }
     progress(0, 0, "");
     if (table_wanted() && !options.quiet)
-        printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed,
-               tally.failures.count, tally.refused);
+        printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed, tally.failed,
+               tally.refused);
     if (options.json != NULL)
         code = write_json(json_pack("{s:s, s:i, s:i, s:i, s:O, s:b}", "max_error_is", MAX_ERROR_IS,
-                                    "passed", tally.passed, "failed", tally.failures.count,
-                                    "refused", tally.refused, "results", tally.results,
-                                    "interrupted", interrupted()));
+                                    "passed", tally.passed, "failed", tally.failed, "refused",
+                                    tally.refused, "results", tally.results, "interrupted",
+                                    interrupted()));
     json_decref(tally.results);
     const enum exit_code traced = trace_write();
     if (code == EXIT_DONE) code = traced;

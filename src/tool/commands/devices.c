@@ -78,8 +78,9 @@ void describe_device(const tconv_device_info *d, void (*tell)(const char *line))
              d->version);
     tell(line);
     snprintf(line, sizeof line,
-             "%u compute units, vectors of %u x f32%s, work-groups of up to %llu", d->compute_units,
-             d->vector_width, d->fma ? " with fma" : "", (unsigned long long)d->work_group_limit);
+             "%u compute unit%s, vectors of %u x f32%s, work-groups of up to %llu",
+             d->compute_units, plural(d->compute_units), d->vector_width, d->fma ? " with fma" : "",
+             (unsigned long long)d->work_group_limit);
     tell(line);
     snprintf(line, sizeof line, "memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s",
              (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),

@@ -48,9 +48,11 @@ void guess_try(struct guess *guess, const char *candidate)
     if (guess->length < 2 || guess->length > LONGEST || length > LONGEST) return;
     /* A prefix of the word is closer than any misspelling. */
     const bool begins = guess->length >= 3 && strncmp(candidate, guess->word, guess->length) == 0;
-    const int distance = begins ? 0 : edit_distance(guess->word, guess->length, candidate, length);
+    const int edits = begins ? 0 : edit_distance(guess->word, guess->length, candidate, length);
     const int most = guess->length < 6 ? 1 : guess->length < 9 ? 2 : 3;
-    if (distance > most || (guess->best != NULL && distance >= guess->distance)) return;
+    /* Of two as close, the one that begins with the same letter. */
+    const int distance = 2 * edits + !same(guess->word[0], candidate[0]);
+    if (edits > most || (guess->best != NULL && distance >= guess->distance)) return;
     guess->best = candidate;
     guess->distance = distance;
 }

@@ -295,8 +295,9 @@ static enum exit_code report(const int *numbers, int count, const struct suite *
                                             (end - tconv_os_seconds()) / (count - i), tally));
     report_line(0, "%s", "");
     if (!options.quiet)
-        report_line(0, "%d checks passed, %d refused, %d skipped; %d failures", tally->passed,
-                    tally->refused, tally->skipped, tally->failed);
+        report_line(0, "%d check%s passed, %d refused, %d skipped; %d failure%s", tally->passed,
+                    plural(tally->passed), tally->refused, tally->skipped, tally->failed,
+                    plural(tally->failed));
     json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:i}", "version",
                              version, "loader", loader, "platforms", platforms, "default",
                              preferred < 0 ? json_null() : json_integer(preferred), "environment",

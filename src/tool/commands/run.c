@@ -256,8 +256,8 @@ static enum exit_code read_limit(int64_t *limit)
     if (!read_numbers("--memory-limit", options.memory_limit, limit, 1, &count))
         return EXIT_REQUEST_WRONG;
     if (*limit < 1 || *limit > INT64_MAX >> 20)
-        return wrong_request("--memory-limit is %s: it must be at least 1 MiB",
-                             options.memory_limit);
+        return wrong_request("--memory-limit is %s: it must be 1 to %" PRId64 " MiB",
+                             options.memory_limit, INT64_MAX >> 20);
     return EXIT_DONE;
 }
 
@@ -314,7 +314,8 @@ static enum exit_code report(const struct devices *devices, const struct job *jo
     for (int i = 0; i < geometry->output_shape.rank; i++)
         printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
     printf(", computed by %s", algorithm);
-    if (devices->slabs > 0) printf(" in %" PRId64 " slabs", devices->slabs);
+    if (devices->slabs > 0)
+        printf(" in %" PRId64 " slab%s", devices->slabs, plural(devices->slabs));
     for (int i = 0; i < used; i++)
         printf("%s device %d, %s", i == 0 ? " on" : " and", devices->number[i],
                tconv_device_properties(tconv_session_device(devices->session[i]))->name);

@@ -137,8 +137,7 @@ static json_t *layer_json(const struct entry *entry, const struct tuned *t)
 static void print_layer(const struct entry *entry, const struct tuned *t)
 {
     progress(0, 0, "");
-    printf("%-4s ", entry->id);
-    print_column(entry->layer, 28);
+    print_names(entry->id, entry->layer, 28);
     if (t->error[0] != '\0') {
         print_wrapped(t->error, next_part(34));
     } else {

@@ -130,6 +130,20 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
                                 : write_json(with_origin(report_json(number, info, folder, m)));
 }
 
+/* Stores the fields that the option gives. */
+static enum exit_code store(tconv_device *device)
+{
+    const char *folder = tconv_device_search_folder(device);
+    tconv_error error;
+    if (tconv_device_set_machine(device, options.fields, &error) != TCONV_OK)
+        return failed_call(&error);
+    if (folder != NULL && options.fields[0] == '\0')
+        notice("forgotten in %s", folder);
+    else if (folder != NULL)
+        notice("stored in %s; --fields \"\" forgets it", folder);
+    return EXIT_DONE;
+}
+
 enum exit_code tune_machine(void)
 {
     int number;
@@ -149,9 +163,8 @@ enum exit_code tune_machine(void)
         notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
     if (options.fields == NULL)
         code = measure(number, session, &m);
-    else if (tconv_device_set_machine(tconv_session_device(session), options.fields, &error) !=
-             TCONV_OK)
-        code = failed_call(&error);
+    else
+        code = store(tconv_session_device(session));
     free(m.lines);
     tconv_session_release(session);
     return code;

@@ -9,14 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-/* The version of the members of all reports. A member that is added does not change it; one that is
- * renamed, removed or means something else does. */
-enum { SCHEMA = 1 };
-
 enum exit_code write_json(json_t *json)
 {
     if (json == NULL) return failed_work("the JSON cannot be made: no memory");
-    if (json_is_object(json)) json_object_set_new(json, "schema", json_integer(SCHEMA));
+    if (json_is_object(json)) json_object_set_new(json, "schema", json_integer(JSON_SCHEMA));
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
     enum exit_code code = EXIT_DONE;
     if (strcmp(options.json, "-") == 0) {

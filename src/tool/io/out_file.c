@@ -78,6 +78,7 @@ enum exit_code out_file_check(const char *option, const char *path)
 {
     if (strcmp(path, "-") == 0 || system_kind(path) == SYSTEM_OTHER)
         return EXIT_DONE; /* opening a pipe would wait for its reader */
+    if (path[0] == '\0') return wrong_request("%s is empty: it must name a file", option);
     struct out_file file;
     const enum exit_code code = out_file_begin(option, path, &file);
     if (code != EXIT_DONE) return code;
