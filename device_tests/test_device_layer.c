@@ -324,6 +324,31 @@ static void weights_are_replaced(void **state)
         }
 }
 
+/* Makes a layer with the weights of `k` for another problem, and compares what it computes. */
+static void share(struct known *k, const tconv_problem *problem, const tconv_plan_options *options,
+                  struct known *shared)
+{
+    tconv_error error;
+    *shared = (struct known){.problem = *problem};
+    make_tensors(&shared->problem, SMALL_INTEGERS, 9, &shared->tensors);
+    memcpy(shared->tensors.filter, k->tensors.filter, (size_t)k->tensors.geometry.filter_bytes);
+    expect_ok(tconv_device_layer_share(k->layer, &shared->problem, options, &shared->layer, &error),
+              &error);
+    assert_int_equal(tconv_device_layer_bytes(shared->layer), tconv_device_layer_bytes(k->layer));
+}
+
+static void compare_shared(const struct device *device, struct known *shared, const char *name)
+{
+    shared->bytes = (size_t)shared->tensors.geometry.output_bytes;
+    shared->data =
+        buffer_of(device, shared->tensors.data, (size_t)shared->tensors.geometry.data_bytes);
+    cl_mem output = buffer_of(device, NULL, shared->bytes);
+    run(device, shared, output);
+    read_output(device, output, shared->bytes, shared->tensors.output);
+    compare_with_oracle(device, &shared->problem, name, false, &shared->tensors);
+    clReleaseMemObject(output);
+}
+
 /* Other batches and extents with the same packed filter. If the library is to choose, it would
  * choose another algorithm on a CPU. */
 static void weights_are_shared(void **state)
@@ -334,36 +359,46 @@ static void weights_are_shared(void **state)
             for (int i = 0; i < 4; i++) {
                 const struct device *device = &devices[d];
                 const char *name = named ? WITH_WORKSPACE : "auto";
-                struct known k, shared = {0};
-                tconv_error error;
+                struct known k, shared;
                 make_known(device, WITH_WORKSPACE, 5, &k);
                 const tconv_plan_options options = options_for(name, false);
-                shared.problem = plane(1 + i % 2, 6, 10, i < 2 ? 3 : 40, 4, 2, 1);
-                make_tensors(&shared.problem, SMALL_INTEGERS, 9, &shared.tensors);
-                memcpy(shared.tensors.filter, k.tensors.filter,
-                       (size_t)k.tensors.geometry.filter_bytes);
-                expect_ok(tconv_device_layer_share(k.layer, &shared.problem, &options,
-                                                   &shared.layer, &error),
-                          &error);
+                const tconv_problem p = plane(1 + i % 2, 6, 10, i < 2 ? 3 : 40, 4, 2, 1);
+                share(&k, &p, &options, &shared);
                 assert_string_equal(tconv_plan_algorithm(tconv_device_layer_plan(shared.layer)),
                                     WITH_WORKSPACE);
-                assert_int_equal(tconv_device_layer_bytes(shared.layer),
-                                 tconv_device_layer_bytes(k.layer));
                 if (i % 2 == 0) { /* the other one may go */
                     tconv_device_layer_release(k.layer);
                     k.layer = NULL;
                 }
-                shared.bytes = (size_t)shared.tensors.geometry.output_bytes;
-                shared.data = buffer_of(device, shared.tensors.data,
-                                        (size_t)shared.tensors.geometry.data_bytes);
-                cl_mem output = buffer_of(device, NULL, shared.bytes);
-                run(device, &shared, output);
-                read_output(device, output, shared.bytes, shared.tensors.output);
-                compare_with_oracle(device, &shared.problem, name, false, &shared.tensors);
-                clReleaseMemObject(output);
+                compare_shared(device, &shared, name);
                 free_known(&shared);
                 free_known(&k);
             }
+}
+
+/* The tile of one layer need not suit the extents of another one. */
+static void weights_are_shared_whatever_the_tile(void **state)
+{
+    (void)state;
+    const int64_t extents[][3] = {{7, 34, 18}, {1, 60, 2}, {4, 2, 60}, {2, 9, 9}};
+    const tconv_plan_options options = options_for("auto", false);
+    for (int d = 0; d < device_count; d++) {
+        const struct device *device = &devices[d];
+        struct known k = {.problem = plane(1, 16, 32, 15, 3, 2, 0)}, shared;
+        k.problem.data.dim[3] = 33;
+        make_tensors(&k.problem, SMALL_INTEGERS, 4, &k.tensors);
+        const tconv_weights weights = weights_of(&k.tensors);
+        k.layer = make_layer(device, &k.problem, &options, &weights);
+        for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) {
+            tconv_problem p = plane(extents[i][0], 16, 32, extents[i][1], 3, 2, 0);
+            p.data.dim[3] = extents[i][2];
+            share(&k, &p, &options, &shared);
+            compare_shared(device, &shared, "auto");
+            free_known(&shared);
+        }
+        tconv_device_layer_release(k.layer);
+        free_tensors(&k.tensors);
+    }
 }
 
 static void weights_that_do_not_fit_are_not_shared(void **state)
@@ -376,7 +411,8 @@ static void weights_that_do_not_fit_are_not_shared(void **state)
     tconv_problem p = plane(1, 6, 10, 5, 3, 2, 1);
     tconv_plan_options options = options_for(WITH_WORKSPACE, false);
     expect_error(tconv_device_layer_share(k.layer, &p, &options, &none, &error),
-                 TCONV_ERROR_MISMATCH, &error, "packed for other channels, taps, types");
+                 TCONV_ERROR_MISMATCH, &error,
+                 "packed for other channels, taps, types, zero points");
     options.epilogue.bias = true;
     expect_error(tconv_device_layer_share(k.layer, &k.problem, &options, &none, &error),
                  TCONV_ERROR_MISMATCH, &error, "layer has no bias");
@@ -820,6 +856,7 @@ int main(void)
         cmocka_unit_test(weights_may_be_buffers),
         cmocka_unit_test(weights_are_replaced),
         cmocka_unit_test(weights_are_shared),
+        cmocka_unit_test(weights_are_shared_whatever_the_tile),
         cmocka_unit_test(weights_that_do_not_fit_are_not_shared),
         cmocka_unit_test(layers_on_an_in_order_queue_share_a_workspace),
         cmocka_unit_test(executions_that_may_overlap_have_workspaces),

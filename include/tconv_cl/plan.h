@@ -222,7 +222,8 @@ TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;
  * batch, extents and pads may differ. (If "auto" takes another algorithm for other extents, name
- * the first plan's algorithm. With TCONV_MATH_FAST the layout may depend on the extents.) `storage`
+ * the first plan's algorithm. Extents of 1 may need another layout; with TCONV_MATH_FAST others may
+ * too.) `storage`
  * receives the packed weights: tconv_plan_filter_bytes that kernels may read and write, from a
  * multiple of 64 on. NULL: the library allocates a buffer in the plan's context. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.

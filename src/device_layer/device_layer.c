@@ -293,9 +293,9 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
     static const char *const names[VECTORS] = {"bias", "scale", "slope"};
     if (!tconv_packed_filter_fits(w->filter, layer->plan))
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
-                          "the filter of layer is packed for other channels, taps, types or "
-                          "another algorithm than this problem and its algorithm %s need: make a "
-                          "layer with weights of its own",
+                          "the filter of layer is packed for other channels, taps, types, zero "
+                          "points, extents of 1 or another algorithm than this problem and its "
+                          "algorithm %s need: make a layer with weights of its own",
                           tconv_plan_algorithm(layer->plan));
     for (int i = 0; i < VECTORS; i++) {
         const bool has = is_given(&w->vector[i]), wanted = wants(&layer->epilogue, i);
@@ -311,13 +311,42 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
     return TCONV_OK;
 }
 
+/* Makes a layer that reads the packed layout of another one: by its algorithm, with a tile that
+ * suits the problem, or with the same tile if that decides about the layout. */
+static tconv_status make_alike(tconv_device_layer *from, const tconv_problem *problem,
+                               const tconv_plan_options *given, tconv_device_layer **out,
+                               tconv_error *error)
+{
+    enum { TILE = 200 };
+    char algorithm[TILE];
+    tconv_plan_options options = *given;
+    tconv_error reason;
+    options.algorithm = algorithm;
+    const int length =
+        snprintf(algorithm, sizeof algorithm, "%s", tconv_plan_algorithm(from->plan));
+    tconv_status status = make_layer(from->device, problem, &options, out, &reason);
+    if (status == TCONV_OK) {
+        (*out)->weights = use_weights(from);
+        if (tconv_packed_filter_fits((*out)->weights->filter, (*out)->plan)) return TCONV_OK;
+        tconv_device_layer_release(*out);
+        algorithm[length] = ' ';
+        tconv_plan_tile(from->plan, algorithm + length + 1, sizeof algorithm - (size_t)length - 1);
+        status = make_layer(from->device, problem, &options, out, &reason);
+        if (status == TCONV_OK) (*out)->weights = use_weights(from);
+    }
+    if (status == TCONV_ERROR_ALGORITHM)
+        return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                          "the filter of layer is packed for its algorithm: %.800s",
+                          reason.message);
+    if (status != TCONV_OK && error != NULL) *error = reason;
+    return status;
+}
+
 tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_problem *given_problem,
                                       const tconv_plan_options *given_options,
                                       tconv_device_layer **out, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    enum { TILE = 200 };
-    char algorithm[TILE];
     if (from == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           from == NULL ? "layer" : "out");
@@ -334,13 +363,8 @@ tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_prob
     if (!tconv_packed_filter_fits(layer->weights->filter, layer->plan) &&
         (options.algorithm == NULL || strcmp(options.algorithm, "auto") == 0)) {
         tconv_device_layer_release(layer);
-        const int length =
-            snprintf(algorithm, sizeof algorithm, "%s ", tconv_plan_algorithm(from->plan));
-        tconv_plan_tile(from->plan, algorithm + length, sizeof algorithm - (size_t)length);
-        options.algorithm = algorithm;
-        status = make_layer(from->device, &problem, &options, &layer, error);
+        status = make_alike(from, &problem, &options, &layer, error);
         if (status != TCONV_OK) return status;
-        layer->weights = use_weights(from);
     }
     if ((status = check_shared(layer, layer->weights, error)) != TCONV_OK)
         tconv_device_layer_release(layer);

@@ -77,10 +77,11 @@ TCONV_API tconv_status tconv_device_layer_create(tconv_device *device, cl_comman
                                                  tconv_device_layer **out, tconv_error *error);
 
 /* Makes a layer for another problem with the weights of `layer`, which both then share: batch,
- * extents and pads may differ, and the epilogue in what has no tensor. If the library chooses an
- * algorithm that reads another packed layout, the algorithm of `layer` is taken instead. Returns
- * also TCONV_ERROR_MISMATCH: the weights do not fit the problem, the epilogue, or the algorithm
- * that `options` name. */
+ * extents and pads may differ, and the epilogue in what has no tensor, but for the zero points of
+ * data and filter. If the library chooses an algorithm that reads another packed layout, the
+ * algorithm of `layer` is taken instead. Returns also TCONV_ERROR_MISMATCH: the weights do not fit
+ * the problem (an extent of 1 may need another layout), the epilogue, or the algorithm that
+ * `options` name. */
 TCONV_API tconv_status tconv_device_layer_share(tconv_device_layer *layer,
                                                 const tconv_problem *problem,
                                                 const tconv_plan_options *options,
