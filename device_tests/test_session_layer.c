@@ -104,6 +104,97 @@ static void weights_have_versions(void **state)
     }
 }
 
+/* The same array stands for other weights if the problem reads it in another order. */
+static void a_constant_filter_has_an_order(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int watch = 0; watch < 2; watch++) {
+            tconv_session *session = open_host(&devices[d]);
+            tconv_session_layer *layer = make_layer(session, true);
+            tconv_session_layer_watch(layer, watch != 0);
+            tconv_problem p = TCONV_PROBLEM_INIT;
+            p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+            p.data_format = TCONV_NCX;
+            p.data = (tconv_shape){4, {1, 3, 5, 5}};
+            for (int i = 0; i < 4; i++) {
+                p.filter_format = i % 2 == 0 ? TCONV_OIX : TCONV_XIO;
+                p.filter = (tconv_shape){4, {3, 3, 3, 3}};
+                struct tensors t;
+                make_tensors(&p, REAL_NUMBERS, 4, &t);
+                const tconv_arrays arrays = arrays_of(&t);
+                run(layer, &p, NULL, &arrays);
+                compare_with_oracle(&devices[d], &p, NULL, false, &t);
+                free_tensors(&t);
+            }
+            expect_counts(layer, 4, 2, 2, 2);
+            tconv_session_layer_release(layer);
+            tconv_session_release(session);
+        }
+}
+
+/* Nothing is read or packed for an output without elements. */
+static void an_empty_batch_packs_nothing(void **state)
+{
+    (void)state;
+    tconv_session *session = open_host(&devices[0]);
+    tconv_session_layer *layer = make_layer(session, false);
+    const tconv_problem p = plane(0, 5, 7, 6, 3, 2, 1);
+    const tconv_arrays none = TCONV_ARRAYS_INIT;
+    run(layer, &p, NULL, &none);
+    expect_counts(layer, 1, 1, 1, 0);
+    tconv_session_layer_release(layer);
+    tconv_session_release(session);
+}
+
+struct inner {
+    tconv_session_layer *layer;
+    const tconv_problem *problem;
+    const tconv_arrays *arrays;
+    int calls;
+};
+
+static bool run_inside(void *context, const char *algorithm, int index, int count, double best_ms)
+{
+    struct inner *inner = context;
+    (void)algorithm;
+    (void)index;
+    (void)count;
+    (void)best_ms;
+    if (inner->calls++ == 0) run(inner->layer, inner->problem, NULL, inner->arrays);
+    return true;
+}
+
+/* A search's callback may run the layer that the search is for, with other extents. */
+static void a_search_may_run_its_layer(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *layer = make_layer(session, true);
+        const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1), other = plane(2, 5, 7, 4, 3, 2, 1);
+        struct tensors t, others;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        make_tensors(&other, REAL_NUMBERS, 4, &others);
+        memcpy(others.filter, t.filter, (size_t)t.geometry.filter_bytes);
+        const tconv_arrays arrays = arrays_of(&t), inside = arrays_of(&others);
+        struct inner inner = {layer, &other, &inside, 0};
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.search = TCONV_SEARCH_RENEW;
+        options.search_ms = 1;
+        options.search_progress = run_inside;
+        options.search_context = &inner;
+        run(layer, &p, &options, &arrays);
+        assert_true(inner.calls > 0);
+        compare_with_oracle(&devices[d], &p, NULL, false, &t);
+        compare_with_oracle(&devices[d], &other, NULL, false, &others);
+        free_tensors(&t);
+        free_tensors(&others);
+        tconv_session_layer_release(layer);
+        tconv_session_release(session);
+    }
+}
+
 static void memory_has_a_hash(void **state)
 {
     (void)state;
@@ -555,6 +646,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_constant_filter_is_packed_once),
         cmocka_unit_test(weights_have_versions),
+        cmocka_unit_test(a_constant_filter_has_an_order),
+        cmocka_unit_test(an_empty_batch_packs_nothing),
+        cmocka_unit_test(a_search_may_run_its_layer),
         cmocka_unit_test(memory_has_a_hash),
         cmocka_unit_test(the_plans_used_last_are_kept),
         cmocka_unit_test(arrays_lie_anywhere),

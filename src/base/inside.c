@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps for each thread whether it is inside a callback of tracing. */
+/* Keeps for each thread whether it is inside a callback. */
 #include "base/inside.h"
 
 static _Thread_local bool is_inside;
@@ -9,7 +9,14 @@ bool tconv_is_inside(void)
     return is_inside;
 }
 
-void tconv_set_inside(bool inside)
+bool tconv_enter_callback(void)
 {
-    is_inside = inside;
+    const bool was_inside = is_inside;
+    is_inside = true;
+    return was_inside;
+}
+
+void tconv_leave_callback(bool was_inside)
+{
+    is_inside = was_inside;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a thread is inside a callback of tracing. */
+/* Whether a thread is inside a callback: of tracing, or about a search. */
 #ifndef TCONV_BASE_INSIDE_H
 #define TCONV_BASE_INSIDE_H
 
@@ -10,7 +10,8 @@
  * inside a callback, too, and wait for this one. */
 bool tconv_is_inside(void);
 
-/* Says that this thread enters a callback, or leaves it. */
-void tconv_set_inside(bool inside);
+/* Says that this thread enters a callback. Returns what tconv_leave_callback takes. */
+bool tconv_enter_callback(void);
+void tconv_leave_callback(bool was_inside);
 
 #endif

@@ -71,9 +71,9 @@ void tconv_trace(tconv_device *device, tconv_trace_event event)
     if (callback == NULL) return;
     event.struct_size = sizeof event;
     event.device = device;
-    tconv_set_inside(true);
+    const bool was_inside = tconv_enter_callback();
     callback(context, &event);
-    tconv_set_inside(false);
+    tconv_leave_callback(was_inside);
     pthread_mutex_lock(&tracing->lock);
     end_call(tracing, &call);
     pthread_cond_broadcast(&tracing->ended);

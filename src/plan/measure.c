@@ -3,6 +3,7 @@
 #include "plan/measure.h"
 
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/number.h"
 #include "base/os.h"
 #include "base/text.h"
@@ -226,9 +227,12 @@ static bool go_on(const tconv_plan_options *options, const struct bench *bench, 
                                                   ? bench->candidates[index].candidate.algorithm
                                               : best != NULL ? best->candidate.algorithm
                                                              : NULL;
-    return options->search_progress(options->search_context,
-                                    algorithm == NULL ? "" : algorithm->name, index, bench->count,
-                                    best == NULL ? 0 : best->ms);
+    const bool was_inside = tconv_enter_callback();
+    const bool wanted = options->search_progress(options->search_context,
+                                                 algorithm == NULL ? "" : algorithm->name, index,
+                                                 bench->count, best == NULL ? 0 : best->ms);
+    tconv_leave_callback(was_inside);
+    return wanted;
 }
 
 /* The cost model's choice: the first candidate that could be timed. */

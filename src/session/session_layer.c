@@ -28,6 +28,8 @@ struct kept_plan {
 
 struct kept_filter {
     tconv_packed_filter *filter;
+    tconv_operation operation; /* this and the format tell in which order the weights were read */
+    tconv_filter_format format;
     XXH128_hash_t hash; /* the weights' identity, if the layer watches them */
     int users;
 };
@@ -44,7 +46,7 @@ struct tconv_session_layer {
 };
 
 /* Waits until no other thread makes a plan or packs a filter, because it may be the same one. A
- * thread inside a trace callback does not wait, and may then make another one of the same: the
+ * thread inside a callback does not wait, and may then make another one of the same: the
  * thread that it would wait for may be inside a callback, too, and wait for this one. Returns
  * whether end_making must be called. */
 static bool begin_making(tconv_session_layer *layer)
@@ -220,24 +222,34 @@ static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
     }
 }
 
-/* Under the lock: the place of a filter that fits the plan, or else of the first free one. */
-static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan)
+/* True if the plan reads the filter, and it was packed from weights in the problem's order. */
+static bool is_wanted(const struct kept_filter *filter, const tconv_plan *plan,
+                      const tconv_problem *problem)
+{
+    return filter->operation == problem->operation && filter->format == problem->filter_format &&
+           tconv_packed_filter_fits(filter->filter, plan);
+}
+
+/* Under the lock: the place of the wanted filter, or else of the first free one. */
+static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan,
+                        const tconv_problem *problem)
 {
     int place = 0;
     while (place < MOST_FILTERS && layer->filter[place] != NULL &&
-           !tconv_packed_filter_fits(layer->filter[place]->filter, plan))
+           !is_wanted(layer->filter[place], plan, problem))
         place++;
     return place;
 }
 
-/* The kept filter that fits the plan, which counts as used until drop_filter; NULL if there is
- * none. Also tells how often the layer has been refreshed. */
+/* The kept filter for the plan, which counts as used until drop_filter; NULL if there is none. Also
+ * tells how often the layer has been refreshed. */
 static struct kept_filter *find_filter(tconv_session_layer *layer, const tconv_plan *plan,
-                                       XXH128_hash_t hash, uint64_t *refreshes)
+                                       const tconv_problem *problem, XXH128_hash_t hash,
+                                       uint64_t *refreshes)
 {
     pthread_mutex_lock(&layer->mutex);
     if (layer->watch) drop_other_filters(layer, hash);
-    const int place = filter_place(layer, plan);
+    const int place = filter_place(layer, plan, problem);
     struct kept_filter *found = place < MOST_FILTERS ? layer->filter[place] : NULL;
     if (found != NULL) found->users++;
     *refreshes = layer->refreshes;
@@ -247,11 +259,11 @@ static struct kept_filter *find_filter(tconv_session_layer *layer, const tconv_p
 
 /* Keeps a new filter, unless the layer was refreshed meanwhile. */
 static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
-                        struct kept_filter *made, uint64_t refreshes)
+                        const tconv_problem *problem, struct kept_filter *made, uint64_t refreshes)
 {
     pthread_mutex_lock(&layer->mutex);
     if (layer->refreshes == refreshes) {
-        int place = filter_place(layer, plan);
+        int place = filter_place(layer, plan, problem);
         if (place < MOST_FILTERS && layer->filter[place] != NULL)
             drop_filter(layer->filter[place]); /* a trace callback packed it meanwhile */
         else if (place == MOST_FILTERS)
@@ -279,10 +291,13 @@ static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
         return status;
     }
     atomic_fetch_add(&layer->filters_packed, 1);
+    made->operation = call->problem.operation;
+    made->format = call->problem.filter_format;
     made->hash = hash;
     made->users = 1;
     if (!layer->watch || XXH128_isEqual(hash, identity(plan, &call->arrays)))
-        keep_filter(layer, plan, made, refreshes); /* not if the weights changed meanwhile */
+        keep_filter(layer, plan, &call->problem, made,
+                    refreshes); /* not if the weights changed meanwhile */
     *out = made;
     return TCONV_OK;
 }
@@ -297,10 +312,10 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
     XXH128_hash_t hash = {0, 0};
     uint64_t refreshes;
     if (layer->watch) hash = identity(plan, &call->arrays);
-    struct kept_filter *found = find_filter(layer, plan, hash, &refreshes);
+    struct kept_filter *found = find_filter(layer, plan, &call->problem, hash, &refreshes);
     if (found == NULL) {
         const bool begun = begin_making(layer);
-        found = find_filter(layer, plan, hash, &refreshes);
+        found = find_filter(layer, plan, &call->problem, hash, &refreshes);
         if (found == NULL)
             status = make_filter(layer, plan, lane, call, hash, refreshes, &found, error);
         end_making(layer, begun);
@@ -386,6 +401,8 @@ static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer,
     if (status == TCONV_OK)
         status = run_in_lane(plan, lane, call, filter == NULL ? NULL : filter->filter, error);
     tconv_lane_give_back(lane, layer != NULL);
+    if (layer != NULL && filter == NULL && status == TCONV_OK)
+        atomic_fetch_add(&layer->filters_packed, 1);
     if (filter != NULL) {
         pthread_mutex_lock(&layer->mutex);
         drop_filter(filter);
@@ -476,7 +493,6 @@ tconv_status tconv_layer_execute(struct tconv_layer_run *run, tconv_error *error
     drop_plan(run->plan);
     pthread_mutex_unlock(&layer->mutex);
     if (status != TCONV_OK) return status;
-    if (!layer->constant_filter) atomic_fetch_add(&layer->filters_packed, 1);
     atomic_fetch_add(&layer->runs, 1);
     return TCONV_OK;
 }

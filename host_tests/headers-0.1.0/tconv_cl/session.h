@@ -38,8 +38,9 @@ TCONV_API tconv_device *tconv_session_device(const tconv_session *session);
 TCONV_API uint64_t tconv_session_least_macs(const tconv_session *session);
 
 /* Host arrays, in the problem's shapes, formats and element steps. `bias`, `scale`, `slope` and
- * `residual` must be set if and only if the epilogue has them; NULL: absent. Its struct_size (see
- * tconv_cl.h) reaches at least up to `output`. */
+ * `residual` must be set if and only if the epilogue has them; NULL: absent. If the output has no
+ * elements, no array is looked at. The struct_size (see tconv_cl.h) reaches at least up to
+ * `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
     const void *data;        /* the input tensor; may be NULL if it is empty */
@@ -110,8 +111,7 @@ enum {
  * sooner with `on_threads` NULL.
  *
  * The application's threads are left alone if `on_threads` is NULL, if the device is a GPU or
- * another device that is not the processor, if it has one compute unit, and inside a trace
- * callback. */
+ * another device that is not the processor, if it has one compute unit, and inside a callback. */
 TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer,
                                                       tconv_on_threads on_threads, void *pool,
                                                       const tconv_problem *problem,
