@@ -255,6 +255,8 @@ static void the_limit_is_kept(void **state)
     overwrite(in_base("limited/notes.txt"), "not a program", 13);
     overwrite(in_base("limited/tconv-cl-new-1-2-3"), "tconvcl\1 half a program", 23);
     make_old(in_base("limited/tconv-cl-new-1-2-3"));
+    overwrite(in_base("limited/tconv-cl-new-4-5-6"), "", 0); /* of a process that was killed */
+    make_old(in_base("limited/tconv-cl-new-4-5-6"));
     folder = in_base("limited");
     store(folder, 4500, "key 8", binary);
     for (int i = 0; i < 9; i++) {

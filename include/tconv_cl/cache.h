@@ -34,8 +34,9 @@ extern "C" {
 
 /* Sets the folder in which a device object keeps programs from now on, instead of the one above;
  * NULL: none. It is created when the first record is kept. `limit` is in bytes, for all records in
- * it; 0: 256 MiB. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the text is copied.
- * Threads: no other thread may use the object during the call. */
+ * it; 0: 256 MiB. Fields of tconv_device_set_machine are then those stored there, or none. Returns
+ * TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the text is copied. Threads: no other thread may
+ * use the object during the call. */
 TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *folder,
                                               uint64_t limit, tconv_error *error);
 

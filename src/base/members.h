@@ -10,8 +10,9 @@
  *   P(SHAPE, member, "option")                    extents of a tensor
  *   P(LIST, member, "option", absent, least)      a number for each spatial axis: its value if the
  *                                                 list is absent, its least legal value
- *   P(STEPS, member, "option", least)             element steps of a tensor: their least legal
- * value P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
+ *   P(STEPS, member, "option", least)             element steps of a tensor, and the least legal
+ *                                                 one
+ *   P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
  *                                                 tconv_KIND_from_name; the text has it `when`
  *   P(NUMBER, member, "option", when)             an integer
  *   P(IMPLIED, member, NULL)                      follows from other options

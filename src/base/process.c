@@ -31,6 +31,8 @@ tconv_status tconv_process_enter(tconv_error *error)
 
 bool tconv_process_forked(void)
 {
-    const long known = atomic_load(&user);
-    return known != 0 && known != tconv_os_process();
+    const long known = atomic_load(&user), own = tconv_os_process();
+    /* If this copy of the library has not been used yet, another one may have been. */
+    const long first = known != 0 ? known : tconv_os_find_mark(own);
+    return first != 0 && first != own;
 }

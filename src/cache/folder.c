@@ -149,13 +149,14 @@ struct inventory {
     uint64_t all; /* bytes */
 };
 
-/* Adds a file to the inventory if it is a program, and removes it if it was never finished. */
+/* Adds a file to the inventory if it is a program, and removes it if it was never finished; a crash
+ * may leave it empty. */
 static void take_stock(void *context, const struct tconv_os_file *file)
 {
     struct inventory *i = context;
     if (!file->ordinary) return;
     if (is_unfinished(file->name) && i->now - file->used > (int64_t)LEFT_OVER * 1000000000 &&
-        is_ours(i->folder, file->name))
+        (file->size == 0 || is_ours(i->folder, file->name)))
         tconv_os_file_remove(i->folder, file->name);
     if (!is_program(file->name)) return;
     if (i->count == i->room) {

@@ -22,10 +22,6 @@ enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
 /* Further calls, which the tool and the tests use. opencl_calls.h has the library's calls; its
  * codes are not used here. */
 #define OTHER_CALLS                                                                                \
-    CALL(clEnqueueFillBuffer,                                                                      \
-         (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,         \
-          size_t offset, size_t size, cl_uint count, const cl_event *wait, cl_event *event),       \
-         (queue, buffer, pattern, pattern_size, offset, size, count, wait, event), 0)              \
     CALL(clSetUserEventStatus, (cl_event event, cl_int status), (event, status), 0)                \
     CREATE(clCreateUserEvent, EVENTS, cl_event, (cl_context context, cl_int * code),               \
            (context, code), 0)                                                                     \

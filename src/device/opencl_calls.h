@@ -97,6 +97,13 @@ EVENT_CALL(clEnqueueMarkerWithWaitList,
            (cl_command_queue queue, cl_uint count, const cl_event *wait, cl_event *event),
            (queue, count, wait, event), CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT,
            CL_INVALID_EVENT_WAIT_LIST, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+EVENT_CALL(clEnqueueFillBuffer,
+           (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,
+            size_t offset, size_t size, cl_uint count, const cl_event *wait, cl_event *event),
+           (queue, buffer, pattern, pattern_size, offset, size, count, wait, event),
+           CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT, CL_INVALID_MEM_OBJECT, CL_INVALID_VALUE,
+           CL_INVALID_EVENT_WAIT_LIST, CL_MISALIGNED_SUB_BUFFER_OFFSET,
+           CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 EVENT_CALL(clEnqueueWriteBuffer,
            (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
             const void *from, cl_uint count, const cl_event *wait, cl_event *event),

@@ -52,13 +52,14 @@ tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *pro
                                 tconv_error *error)
 {
     struct tconv_program *entry = malloc(sizeof *entry);
-    cl_int code = entry == NULL
-                      ? CL_OUT_OF_HOST_MEMORY
-                      : clRetainProgram(*program); /* one for the list, one for the caller */
-    if (code != CL_SUCCESS) {
-        free(entry);
+    const cl_int code = entry == NULL
+                            ? CL_SUCCESS
+                            : clRetainProgram(*program); /* one for the list, one for the caller */
+    if (entry == NULL || code != CL_SUCCESS) {
         free(key);
         clReleaseProgram(*program);
+        if (entry == NULL) return tconv_fail_memory(error, sizeof *entry, "keeping a program");
+        free(entry);
         return tconv_fail_opencl(error, code, "clRetainProgram", "keeping a program");
     }
     pthread_mutex_lock(&device->lock);

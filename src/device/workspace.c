@@ -148,11 +148,14 @@ tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_comma
         if (w == NULL) return tconv_fail_memory(error, sizeof *w, "making a workspace");
         count(device, 1, 0, 0);
     }
-    const tconv_status status = w->bytes < bytes ? grow(device, w, bytes, error) : TCONV_OK;
-    if (status != TCONV_OK) { /* is there one that can be waited for? */
+    tconv_error own;
+    if (w->bytes < bytes && grow(device, w, bytes, &own) != TCONV_OK) {
         discard(device, w);
-        w = pick(device, bytes, queue, in_order, false);
-        if (w == NULL) return status;
+        w = pick(device, bytes, queue, in_order, false); /* is there one to wait for? */
+        if (w == NULL) {
+            if (error != NULL) *error = own;
+            return own.status;
+        }
     }
     if (w->waits) flush(w->last);
     *out = w;

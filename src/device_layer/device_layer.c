@@ -523,6 +523,7 @@ const tconv_plan *tconv_device_layer_plan(const tconv_device_layer *layer)
 
 uint64_t tconv_device_layer_bytes(const tconv_device_layer *layer)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (layer == NULL) return 0;
     struct weights *w = use_weights((tconv_device_layer *)(uintptr_t)layer); /* for its lock */
     const uint64_t bytes = w->bytes;

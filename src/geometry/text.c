@@ -107,15 +107,26 @@ static void note_formats(struct tconv_text *text, const tconv_problem *problem)
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     set_formats(&taken, TCONV_NXC, TCONV_XIO);
     set_formats(&other, TCONV_NCX, TCONV_OIX);
-    const bool given = other.data_format == problem->data_format &&
-                       other.filter_format == problem->filter_format;
-    if (given || tconv_resolve(&other, &geometry, NULL) != TCONV_OK) return;
-    tconv_text_add(
-        text,
-        "data_format %s and filter_format %s are taken, the oneAPI form's defaults; the "
-        "tensors also fit %s and %s: give the formats\n",
-        tconv_data_format_name(taken.data_format), tconv_filter_format_name(taken.filter_format),
-        tconv_data_format_name(other.data_format), tconv_filter_format_name(other.filter_format));
+    const bool data = other.data_format != problem->data_format,
+               filter = other.filter_format != problem->filter_format;
+    if ((!data && !filter) || tconv_resolve(&other, &geometry, NULL) != TCONV_OK) return;
+    if (data && filter)
+        tconv_text_add(text,
+                       "data_format %s and filter_format %s are taken, the oneAPI form's defaults; "
+                       "the tensors also fit %s and %s: give the formats\n",
+                       tconv_data_format_name(taken.data_format),
+                       tconv_filter_format_name(taken.filter_format),
+                       tconv_data_format_name(other.data_format),
+                       tconv_filter_format_name(other.filter_format));
+    else
+        tconv_text_add(text,
+                       "%s %s is taken, the oneAPI form's default; the tensors also fit %s: give "
+                       "the format\n",
+                       data ? "data_format" : "filter_format",
+                       data ? tconv_data_format_name(taken.data_format)
+                            : tconv_filter_format_name(taken.filter_format),
+                       data ? tconv_data_format_name(other.data_format)
+                            : tconv_filter_format_name(other.filter_format));
 }
 
 int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)

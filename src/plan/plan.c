@@ -202,18 +202,21 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
 {
     const tconv_device_info whole = plan->info;
     tconv_status status = TCONV_OK;
+    tconv_error own; /* of a try that another one may follow */
     clear_algorithm(plan);
     plan->candidate = *candidate;
     for (bool again = true; again && status == TCONV_OK;) {
         const tconv_device_info before = plan->info;
-        status = try_candidate(plan, error);
+        status = try_candidate(plan, &own);
         again = (status == TCONV_ERROR_DEVICE &&
                  (plan->info.work_group_limit < before.work_group_limit ||
                   plan->info.local_memory < before.local_memory)) ||
                 (status != TCONV_OK && plan->info.architecture != before.architecture);
-        if (again) status = enumerate_again(plan, error);
+        if (again) status = enumerate_again(plan, &own);
     }
-    if (status != TCONV_OK) plan->info = whole; /* the limits were this algorithm's */
+    if (status == TCONV_OK) return TCONV_OK;
+    plan->info = whole; /* the limits were this algorithm's */
+    if (error != NULL) *error = own;
     return status;
 }
 
