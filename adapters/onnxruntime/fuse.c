@@ -222,6 +222,12 @@ static double largest(tconv_type type)
     }
 }
 
+/* True if the library takes it as a number of an activation. */
+static bool is_f32(double number)
+{
+    return fabs(number) <= FLT_MAX;
+}
+
 static bool fuse_clip(struct node_layer *layer, const OrtNode *node)
 {
     tconv_epilogue *epilogue = &layer->request.epilogue;
@@ -232,7 +238,7 @@ static bool fuse_clip(struct node_layer *layer, const OrtNode *node)
         const OrtValueInfo *input = input_of(node, i + 1);
         if (input != NULL && !number_in(input, &bound[i])) return false;
     }
-    if (!isfinite(bound[0]) || !isfinite(bound[1]) || bound[0] > bound[1]) return false;
+    if (!is_f32(bound[0]) || !is_f32(bound[1]) || bound[0] > bound[1]) return false;
     epilogue->activation = TCONV_ACTIVATION_CLAMP;
     epilogue->a = bound[0];
     epilogue->b = bound[1];
@@ -247,8 +253,11 @@ static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
     tconv_type slope_type;
     tconv_shape shape;
     tconv_error error;
-    if (number_in(slope, &epilogue->a)) {
+    double only;
+    if (number_in(slope, &only)) {
+        if (!is_f32(only)) return false;
         epilogue->activation = TCONV_ACTIVATION_LEAKY_RELU;
+        epilogue->a = only;
         return true;
     }
     /* For other types the library's slopes have another type. */
@@ -290,8 +299,10 @@ static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64
     };
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++) {
         if (!is_operator(node, simple[i].name)) continue;
+        const double alpha = number_of(node, "alpha", simple[i].alpha);
+        if (!is_f32(alpha)) return false;
         epilogue->activation = simple[i].activation;
-        epilogue->a = number_of(node, "alpha", simple[i].alpha);
+        epilogue->a = alpha;
         return true;
     }
     return false;

@@ -2,7 +2,6 @@
 /* Lines for ONNX Runtime's log: warnings, and what the library's tracing tells. */
 #include "log.h"
 
-
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -377,6 +377,9 @@ def test_fused_in_other_types(dtype, tmp_path):
     ([("Div", ["b"], {})], {"b": np.zeros([1])}),
     ([("Sin", [], {})], {}),
     ([("HardSigmoid", [], {})], {}),
+    ([("LeakyRelu", [], {"alpha": float("inf")})], {}),
+    ([("Elu", [], {"alpha": float("inf")})], {}),
+    ([("PRelu", ["b"], {})], {"b": np.array([np.inf])}),
     ([("Relu", [], {}), ("Add", ["b"], {})], {"b": random([3, 1, 1], 5)}),  # a bias comes before
 ])  # yapf: disable
 def test_what_is_not_fused(nodes, constants, tmp_path):

@@ -196,6 +196,27 @@ def test_bias_and_activation_are_fused(activation, grouped, axes):
     assert convert(model) == 0
 
 
+@pytest.mark.parametrize("activation, kind", [
+    (lambda x: ops.clamp(x, 0, 1.797e308), "relu"),
+    (lambda x: ops.clamp(x, -1.797e308, 0.5), "none"),
+    (lambda x: ops.clamp(x, 0, np.inf), "relu"),
+    (lambda x: ops.clamp(x, -1e39, 0.5), "none"),
+    (lambda x: ops.elu(x, 1e39), "none"),
+    (lambda x: ops.prelu(x, np.array([np.inf], dtype=np.float32)), "none"),
+])  # yapf: disable
+def test_numbers_that_are_not_finite_are_not_fused(activation, kind):
+    """ONNX's Clip of opset 10 and before, without a bound, becomes the first two."""
+    data = random([1, 4, 5, 5])
+    parameter = ops.parameter(data.shape, np.float32)
+    node = activation(transposed(parameter, ops.constant(random([4, 6, 2, 2])), [2, 2]))
+    model = ov.Model([node], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1
+    ours = [node for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution"]
+    assert ours[0].get_attributes()["activation"] == kind
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=1e-5, atol=1e-6)
+
+
 def numbers(channels, axes, seed, low=0.5, high=2):
     return np.random.default_rng(seed).uniform(low, high, (1, channels, *[1] * axes)).astype(np.float32)
 

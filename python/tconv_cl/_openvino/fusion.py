@@ -10,6 +10,8 @@ from openvino import Node, Output
 
 from .graph import can_hold, constant, is_concatenated, only_consumer, per_channel, scalar_of, slopes_of, values_of
 
+MOST = float(np.finfo(np.float32).max)
+
 
 def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
     """Finds the nodes after `node` that can be fused: the last node, and the fused operator's inputs and attributes."""
@@ -124,14 +126,22 @@ def _activation(data: Node, channels: int) -> tuple[Node, list[Output], dict[str
     return None if found is None else (node, *found)
 
 
+def _is_f32(number: float) -> bool:
+    """True if the library takes it as a number of an activation."""
+    return bool(abs(number) <= MOST)
+
+
 def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output], dict[str, Any]] | None:
     kind, attributes = node.get_type_name(), node.get_attributes()
     simple = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HSwish": "hardswish", "Mish": "mish"}
     if kind in simple:
         return [], {"activation": simple[kind]}
     if kind == "Clamp":
-        return [], {"activation": "clamp", "a": float(attributes["min"]), "b": float(attributes["max"])}
-    if kind == "Elu":
+        low, high = float(attributes["min"]), float(attributes["max"])
+        if low == 0 and high > MOST:
+            return [], {"activation": "relu"}
+        return ([], {"activation": "clamp", "a": low, "b": high}) if _is_f32(low) and _is_f32(high) else None
+    if kind == "Elu" and _is_f32(attributes["alpha"]):
         return [], {"activation": "elu", "a": float(attributes["alpha"])}
     if kind == "Gelu":
         mode = str(attributes.get("approximation_mode", "erf")).lower()
@@ -141,7 +151,7 @@ def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output],
     if kind == "PRelu":
         slope = scalar_of(node.input_value(1))
         if slope is not None:
-            return [], {"activation": "leaky_relu", "a": slope}
+            return ([], {"activation": "leaky_relu", "a": slope}) if _is_f32(slope) else None
         slopes = slopes_of(node.input_value(1), channels, data)
         if slopes is not None:
             return [constant(slopes, data.get_output_element_type(0))], {"activation": "prelu"}
