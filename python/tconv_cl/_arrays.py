@@ -89,7 +89,7 @@ def numpy_array(name: str, value: Any) -> np.ndarray:
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):
             return _from_dlpack(value)
-        if hasattr(value, "__array__") and not isinstance(value, type):
+        if hasattr(value, "__array__") and not isinstance(value, type) and name != "out":  # that may give a copy
             return np.asarray(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RequestTypeError(f"{name}, a {kind}, gives no array that NumPy can read: {error}") from error

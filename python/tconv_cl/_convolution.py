@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 import numpy as np
 
 from . import _host, _opencl
-from ._arrays import Arrays, check_channels, element_steps, numpy_array
+from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
 from ._device import (
     Device,
     Filter,
@@ -195,9 +195,10 @@ class ConvTranspose:
     Args: those of conv_transpose, except data, residual, out, output_rows, data_rows and progress. Errors that data of
     any extents would have are raised here.
 
-    A contiguous array in host memory is not copied: every call hashes it, and packs it again if it has changed. Lists
-    and arrays that are not contiguous are copied here. A pyopencl filter must not change. Layers can be copied and
-    pickled; each packs its filter itself. Any number of threads may call one layer at once.
+    A contiguous array in host memory is not copied: every call hashes it, and packs it again if it has changed. Arrays
+    that are not contiguous are copied here, and so are lists: a list of weights is float32, or int64 if all its numbers
+    are integers. A pyopencl filter must not change. Layers can be copied and pickled; each packs its filter itself. Any
+    number of threads may call one layer at once.
 
     Examples:
         >>> layer = ConvTranspose(np.ones((1, 1, 3), np.float32), strides=2, activation="relu")
@@ -218,8 +219,11 @@ class ConvTranspose:
     ) -> None:
         given: dict[str, Any] = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
         if not _opencl.is_array(filter):
-            given = {name: value if value is None else numpy_array(name, value) for name, value in given.items()}
-            given["filter"] = np.ascontiguousarray(given["filter"])
+            weights = numpy_array("filter", filter)
+            if weights.dtype.kind == "f":
+                weights = of_type(filter, weights, np.dtype(np.float32))
+            given = {name: _host.other_array(name, value, weights.dtype) for name, value in given.items()}
+            given["filter"] = np.ascontiguousarray(weights)
         self._arrays = Arrays(None, **given)
         self._attributes = attributes_of("ConvTranspose", **options)
         self._options = options

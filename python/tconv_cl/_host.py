@@ -51,13 +51,16 @@ def _of_lists(arrays: Arrays) -> Arrays:
         filter = of_type(arrays.filter, filter, data.dtype)
     else:
         data = of_type(arrays.data, data, filter.dtype)
-    factors = np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
-    others = []
-    for name, value in zip(Arrays._fields[2:], arrays[2:]):
-        array = None if value is None else numpy_array(name, value)
-        wanted = factors if name in ("scale", "slope") else data.dtype
-        others.append(array if array is None or wanted.kind != "f" else of_type(value, array, wanted))
-    return Arrays(data, filter, *others)
+    named = zip(Arrays._fields[2:], arrays[2:])
+    return Arrays(data, filter, *(other_array(name, value, data.dtype) for name, value in named))
+
+
+def other_array(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+    """The NumPy array of an argument beside the data, which have this type."""
+    array = None if value is None else numpy_array(name, value)
+    factors = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    wanted = factors if name in ("scale", "slope") else dtype
+    return array if array is None or wanted.kind != "f" else of_type(value, array, wanted)
 
 
 def _usable(name: str, array: np.ndarray[Any, Any]) -> bool:

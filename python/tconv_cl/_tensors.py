@@ -293,6 +293,11 @@ def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
     return None
 
 
+def has_wide_padding(call: Call) -> bool:
+    """True for an output padding that torch does not take; the library does."""
+    return any(o >= s and o >= d for o, s, d in zip(call.output_padding, call.stride, call.dilation))
+
+
 def memory_format(data: Tensor) -> torch.memory_format:
     """The memory format of the output: that of the data, also if these are a part of a larger tensor."""
     last = CHANNELS_LAST.get(data.dim())
@@ -505,6 +510,8 @@ def compute_or(
 ) -> Tensor:
     """The output, by the library or, if it refuses, by `own`, which is torch's operator. It is `out` if the library
     could write into that."""
+    if has_wide_padding(call):
+        return own()  # raises torch's error
     reason = refusal(data, weight, bias)
     if reason is None:
         try:

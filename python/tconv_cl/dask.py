@@ -128,17 +128,21 @@ class _Division:
         if limit < 1:
             raise RequestError(f"memory_limit is {memory_limit}: it must be at least 1")
         items = max(data.chunks[0])
-        if chunks == "auto":
+        if isinstance(chunks, str) and chunks == "auto":
             stride = geometry.stride[0]
             while items > 1 and self._rows_within(limit, items) < stride:
                 items = (items + 1) // 2
             rows = max(data.chunks[self.axis]) * stride or geometry.output[0]
             rows = min(rows, max(1, self._rows_within(limit, items)))
             chunks = rows // stride * stride or rows  # whole strides: inner tasks are alike and share a plan
+        elif isinstance(chunks, np.ndarray):
+            chunks = tuple(chunks.tolist())
         try:
             rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ZeroDivisionError) as error:
             raise RequestError(f"chunks is {chunks!r}: {error}") from None
+        if min(rows) < 1:
+            raise RequestError(f"chunks is {chunks!r}: a chunk has {min(rows)} output rows, it must have at least 1")
         self.items = max(items, 1)
         batch = tuple(end - begin for _, begin, end in self._batches(data))
         self.chunks = tuple((extent,) for extent in resolved.output.shape)

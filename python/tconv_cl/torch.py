@@ -18,7 +18,7 @@ from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
 from . import _tensors
 from ._library import RequestTypeError
-from ._tensors import Call, Statistics, compute_or, fell_back, memory_format, statistics
+from ._tensors import Call, Statistics, compute_or, fell_back, has_wide_padding, memory_format, statistics
 from ._vmap import batched
 
 __all__ = [
@@ -55,6 +55,7 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "mish": functional.mish,
 }
 
+MOST = torch.finfo(torch.float32).max
 GELUS = {"none": "gelu", "tanh": "gelu_tanh"}  # by the module's `approximate`
 
 # Modules of exactly these classes as the library's activations.
@@ -136,6 +137,8 @@ def _operator(
 @_operator.register_fake
 def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_) -> Tensor:
     call = Call(tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation), groups)
+    if has_wide_padding(call):
+        raise RuntimeError("output padding must be smaller than either stride or dilation")  # torch's sentence
     return torch.empty(
         _output_shape(data, weight, call), dtype=data.dtype, device=data.device, memory_format=memory_format(data)
     )
@@ -539,8 +542,12 @@ def _takes_others(layer: _Layer, input: Any) -> bool:
 
 
 def _is_activation(module: nn.Module) -> bool:
-    known = type(module) is not nn.GELU or module.approximate in GELUS
-    return type(module) in MODULES and known and _is_plain(module)
+    if type(module) not in MODULES or not _is_plain(module):
+        return False
+    if type(module) is nn.GELU and module.approximate not in GELUS:
+        return False
+    # The library's numbers are finite in f32.
+    return all(abs(number) <= MOST for number in MODULES[type(module)](module)[1:])
 
 
 def _is_plain(module: nn.Module) -> bool:

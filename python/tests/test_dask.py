@@ -179,6 +179,7 @@ def test_tasks():
     assert smaller.chunks[:3] == ((2, 1), (2,), (15,) * 20)
     assert tconv_cl.dask.conv_transpose(data, filter, memory_limit=6000, **options).chunks[0] == (1, 1, 1)
     assert tconv_cl.dask.conv_transpose(data, filter, chunks=(250, 50), **options).chunks[2] == (250, 50)
+    assert tconv_cl.dask.conv_transpose(data, filter, chunks=np.array([250, 50]), **options).chunks[2] == (250, 50)
     assert tconv_cl.dask.conv_transpose(data, filter, chunks=-1, **options).chunks[2] == (300,)
 
 
@@ -225,7 +226,9 @@ def test_requests():
         "there is no out": dict(beta=1),
         "strides is 0": dict(strides=0),
         "data has 2 channels": dict(groups=3),
-        "output rows 0 to 0 are not a part": dict(chunks=(0, 10)),
+        r"chunks is \(0, 10\): a chunk has 0 output rows": dict(chunks=(0, 10)),
+        "chunks is 0: ": dict(chunks=0),
+        "chunks is -3: ": dict(chunks=-3),
         "memory_limit is 0": dict(memory_limit=0),
         "memory_limit is 'zz': write bytes": dict(memory_limit="zz"),
         "chunks is 'a': ": dict(chunks="a"),

@@ -138,6 +138,13 @@ def test_shared_virtual_memory(queue):
     np.testing.assert_array_equal(out, WANTED)
 
 
+class Copied:
+    """As a dataset of h5py or a Dask array: NumPy gets a copy."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.zeros((1, 3, 7), np.float32)
+
+
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -151,6 +158,7 @@ def test_shared_virtual_memory(queue):
         (dict(data=np.ma.masked_array(DATA, DATA > 0.5)), r"data is a masked array: .* filled\(\)"),
         (dict(bias=np.ma.masked_array(BIAS)), "bias is a masked array"),
         (dict(out=[[[0.0] * 7] * 3]), "out is a list"),
+        (dict(out=Copied()), "out is a Copied: it must be an array"),
         (dict(strides="2"), "strides is '2'|'2': it must be an integer"),
         (dict(strides=1.5), "strides is 1.5: it must be an integer"),
         (dict(alpha="x"), "alpha is 'x': it must be a number"),
@@ -166,6 +174,12 @@ def test_wrong_types(arguments, sentence):
 
 
 # ---- layers ----
+
+
+def test_a_layer_takes_lists():
+    layer = tconv_cl.ConvTranspose(FILTER.tolist(), BIAS.tolist(), scale=[1, 2, 3])
+    wanted = tconv_cl.conv_transpose(DATA, FILTER, BIAS, scale=np.array([1, 2, 3], np.float32))
+    assert np.array_equal(layer(DATA), wanted)
 
 
 @pytest.mark.parametrize(

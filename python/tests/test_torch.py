@@ -25,6 +25,7 @@ from test_readme import tutorial  # noqa: E402
 from test_threads import resident_bytes  # noqa: E402
 from test_vectors import CASES, load  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import tconv_cl  # noqa: E402
@@ -101,9 +102,9 @@ def model(*, dtype=torch.float32):
     return nn.Sequential(*layers).to(dtype)
 
 
-def converted(own):
+def converted(own, **options):
     ours = copy.deepcopy(own)
-    assert convert(ours) == sum(isinstance(module, LAYERS) for module in own.modules())
+    assert convert(ours, **options) == sum(isinstance(module, LAYERS) for module in own.modules())
     return ours
 
 
@@ -543,6 +544,29 @@ def test_packed_weights_go_with_the_weights():
     del weight
     tconv_cl.torch.conv_transpose1d(random(1, 2, 4), random(2, 2, 3))
     assert not [place for place in kept if place[1][:2] == (64, 8)]
+
+
+@pytest.mark.parametrize("stride, extra, dilation", [(2, 2, 1), (1, 1, 1), (2, 3, 3)])
+def test_an_output_padding_that_torch_refuses_is_refused(stride, extra, dilation):
+    own = nn.ConvTranspose1d(4, 3, 3, stride=stride, output_padding=extra, dilation=dilation)
+    data, sentence = random(2, 4, 5), "output padding must be smaller than either stride or dilation"
+    for layer in (own, converted(own), converted(own, fallback="error")):
+        for gradients in (True, False):
+            with torch.set_grad_enabled(gradients), pytest.raises(RuntimeError, match=sentence):
+                layer(data)
+    with tconv_cl.torch.dispatch(), torch.no_grad(), pytest.raises(RuntimeError, match=sentence):
+        own(data)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, pytest.raises(RuntimeError, match=sentence):
+        converted(own)(mode.from_tensor(data))
+
+
+@pytest.mark.parametrize(
+    "activation", [nn.Hardtanh(-float("inf"), 0.5), nn.LeakyReLU(float("inf")), nn.ELU(float("inf"))]
+)
+def test_numbers_that_are_not_finite_are_not_fused(activation):
+    own, data = nn.Sequential(nn.ConvTranspose1d(4, 3, 3), activation), random(2, 4, 5)
+    with torch.no_grad(), Counted(computed=1):
+        close(converted(own, fallback="error")(data), own(data))
 
 
 # Where an activation changes the library's result by more than a rounding: not on these.
