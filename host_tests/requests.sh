@@ -260,6 +260,10 @@ printf '\010\010decoder' >"$work/decoder.ONNX"
 for command in "$run --data $d.data.npy" "bench" "bench --list"; do
     expect 2 "convert it with \`pip install openvino\` and \`ovc '$work/decoder.ONNX' --compress_to_fp16=False\`" $command --model "$work/decoder.ONNX"
 done
+# The edges of a loop that carry values connect no ports.
+sed 's#</edges>#</edges><back_edges><edge from-layer="10" to-layer="3"/></back_edges>#' "$vectors/ir/plain_f32.xml" >"$work/loop.xml"
+cp "$vectors/ir/plain_f32.bin" "$work/loop.bin"
+"$tool" bench --list --model "$work/loop.xml" >"$work/out" 2>"$work/err" && grep -q -- '--data-shape' "$work/out" || fail "back edges: $(cat "$work/out" "$work/err")"
 for option in compare csv plot trace runs repeat; do
     expect 2 "leave out --$option" bench --list --$option "$work/none"
 done

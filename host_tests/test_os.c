@@ -3,6 +3,7 @@
  * not ASCII, and threads that replace one file all the time. */
 #include "base/number.h"
 #include "base/os.h"
+#include "base/process.h"
 #include "cache/folder.h"
 #include "portable.h"
 
@@ -13,6 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if defined(__linux__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include <cmocka.h>
 
@@ -255,6 +260,23 @@ static int remove_base(void **state)
     return !remove_folder(base);
 }
 
+#if defined(__linux__)
+/* Another copy of the library has used OpenCL in the parent; this one has not been used yet. */
+static void other_copies_leave_marks(void **state)
+{
+    (void)state;
+    assert_false(tconv_process_forked());
+    tconv_os_leave_mark(tconv_os_process());
+    assert_false(tconv_process_forked());
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(tconv_process_forked() ? 0 : 1);
+    int result = 1;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +289,9 @@ int main(void)
         cmocka_unit_test(time_goes_on),
         cmocka_unit_test(replaced_files_are_whole),
         cmocka_unit_test(libraries_are_found),
+#if defined(__linux__)
+        cmocka_unit_test(other_copies_leave_marks),
+#endif
     };
     return cmocka_run_group_tests_name("os", tests, make_base, remove_base);
 }

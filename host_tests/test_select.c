@@ -106,10 +106,18 @@ static void check_text(const struct tconv_request *request, const struct tconv_c
 static void kernel_plans_fit_their_device(void **state)
 {
     (void)state;
+    /* Few rows and positions, and many channels, which parts divide. */
+    tconv_problem halves = plane(512, 8, 4, 3, 1);
+    halves.data_type = TCONV_F16;
+    halves.filter_type = TCONV_F16;
+    halves.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    halves.data_format = TCONV_NXC;
+    halves.filter_format = TCONV_OIX;
+    halves.data = (tconv_shape){4, {1, 4, 4, 512}};
     const tconv_problem problems[] = {
         plane(3, 5, 7, 3, 2),   plane(64, 128, 32, 4, 2), plane(17, 1, 9, 9, 3),
         plane(2, 2, 3, 64, 32), plane(256, 256, 1, 4, 1), plane(8, 31, 130, 2, 2),
-        plane(5, 7, 33, 1, 1),  plane(1, 1, 50, 40, 9),
+        plane(5, 7, 33, 1, 1),  plane(1, 1, 50, 40, 9),   halves,
     };
     int written = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)

@@ -171,7 +171,8 @@ static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t inp
     return true;
 }
 
-/* True if two tensors have the same shape at every run. Unknown extents must have the same name. */
+/* True if two tensors have the same shape at every run. Unknown extents must have the same name; a
+ * rank of 0 may be an unknown one. */
 static bool is_same_shape(const OrtValueInfo *one, const OrtValueInfo *other)
 {
     const OrtValueInfo *const value[2] = {one, other};
@@ -188,7 +189,7 @@ static bool is_same_shape(const OrtValueInfo *one, const OrtValueInfo *other)
             !succeeded(ort.GetSymbolicDimensions(tensor, name[i], (size_t)shape[i].rank), NULL))
             return false;
     }
-    if (type[0] != type[1] || shape[0].rank != shape[1].rank) return false;
+    if (type[0] != type[1] || shape[0].rank != shape[1].rank || shape[0].rank == 0) return false;
     for (int i = 0; i < shape[0].rank; i++)
         if (shape[0].dim[i] != shape[1].dim[i] ||
             (shape[0].dim[i] < 0 && (name[0][i][0] == '\0' || strcmp(name[0][i], name[1][i]) != 0)))
@@ -222,10 +223,10 @@ static double largest(tconv_type type)
     }
 }
 
-/* True if the library takes it as a number of an activation. */
-static bool is_f32(double number)
+/* True if the layer takes it as a number of an activation. */
+static bool is_number(const struct node_layer *layer, double number)
 {
-    return fabs(number) <= FLT_MAX;
+    return fabs(number) <= (layer->request.problem.data_type == TCONV_F64 ? DBL_MAX : FLT_MAX);
 }
 
 static bool fuse_clip(struct node_layer *layer, const OrtNode *node)
@@ -238,7 +239,8 @@ static bool fuse_clip(struct node_layer *layer, const OrtNode *node)
         const OrtValueInfo *input = input_of(node, i + 1);
         if (input != NULL && !number_in(input, &bound[i])) return false;
     }
-    if (!is_f32(bound[0]) || !is_f32(bound[1]) || bound[0] > bound[1]) return false;
+    if (!is_number(layer, bound[0]) || !is_number(layer, bound[1]) || bound[0] > bound[1])
+        return false;
     epilogue->activation = TCONV_ACTIVATION_CLAMP;
     epilogue->a = bound[0];
     epilogue->b = bound[1];
@@ -255,7 +257,7 @@ static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
     tconv_error error;
     double only;
     if (number_in(slope, &only)) {
-        if (!is_f32(only)) return false;
+        if (!is_number(layer, only)) return false;
         epilogue->activation = TCONV_ACTIVATION_LEAKY_RELU;
         epilogue->a = only;
         return true;
@@ -300,7 +302,7 @@ static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++) {
         if (!is_operator(node, simple[i].name)) continue;
         const double alpha = number_of(node, "alpha", simple[i].alpha);
-        if (!is_f32(alpha)) return false;
+        if (!is_number(layer, alpha)) return false;
         epilogue->activation = simple[i].activation;
         epilogue->a = alpha;
         return true;

@@ -100,10 +100,13 @@ static bool sums_fit(const struct node_layer *layer, const struct linear *data,
                      const struct linear *filter)
 {
     double terms = 1;
-    for (int i = 0; i < layer->filter.rank; i++)
-        if (i != 1) terms *= (double)layer->filter.dim[i];
+    for (int i = 0; i < layer->filter.rank; i++) {
+        if (i == 1) continue;
+        if (layer->filter.dim[i] < 0) return false; /* unknown */
+        terms *= (double)layer->filter.dim[i];
+    }
     terms /= (double)layer->request.problem.groups;
-    return terms >= 0 && terms * reach(data) * reach(filter) <= INT32_MAX;
+    return terms * reach(data) * reach(filter) <= INT32_MAX;
 }
 
 /* Reads the bias that the layer has as a tensor. `*node` becomes the node that computes it, if

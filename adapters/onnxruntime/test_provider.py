@@ -389,6 +389,17 @@ def test_what_is_not_fused(nodes, constants, tmp_path):
     np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("inputs", [["low"], ["", "high"], []])
+def test_a_clip_of_doubles_without_a_bound_is_fused(inputs, tmp_path):
+    bounds = {"low": np.array(-0.25), "high": np.array(0.25)}
+    constants = {name: bounds[name] for name in inputs if name}
+    model, x = chain(("Clip", inputs, {}), dtype=np.float64, **constants), random([2, 4, 5, 6]).astype(np.float64)
+    output = session(model).run(None, {"x": x})[0]
+    ran, _ = operators_that_ran(model, x, tmp_path)
+    assert [provider for provider, _ in ran] == ["tconv_cl"]
+    assert (output.min() == -0.25) == ("low" in inputs) and (output.max() == 0.25) == ("high" in inputs)
+
+
 def test_a_sum_of_other_shapes_is_refused():
     """The model says that the batches are the same, which ONNX Runtime does not check."""
     nodes = [conv_transpose(), helper.make_node("Add", ["y", "r"], ["z"])]
@@ -622,6 +633,19 @@ def test_a_filter_and_a_bias_that_change(shape):
         feeds = {"x": x, "w": random([4, 3, 2, 2], seed), "b": random([3], seed)}
         np.testing.assert_allclose(ours.run(None, feeds)[0], own.run(None, feeds)[0], rtol=1e-5, atol=1e-5)
     assert counted.computed == 2 and counted.packs == 2 and counted.plans == 1
+
+
+@pytest.mark.parametrize("added", [(), (3, 1, 1)])
+def test_shapes_that_nobody_knows_are_not_the_same(added):
+    """The output has no shape, because the filter has none. Nor has what is added to it: a scalar, or anything."""
+    nodes = [helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2]), helper.make_node("Add", ["y", "c"], ["z"])]
+    x, constant = random([1, 4, 6, 6]), added == ()
+    feeds = {"x": x, "w": random([4, 3, 2, 2], 2), **({} if constant else {"c": random(added, 3)})}
+    inputs = {name: None for name in feeds if name != "x"}
+    model = model_of(nodes, x.shape, {"c": np.array(0.5, np.float32)} if constant else {}, inputs=inputs)
+    counted, output = Counted(), session(model).run(None, feeds)[0]
+    assert counted.computed == 1
+    np.testing.assert_allclose(output, stock(model).run(None, feeds)[0], rtol=1e-5, atol=1e-5)
 
 
 WRONG = {

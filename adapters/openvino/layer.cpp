@@ -115,6 +115,14 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
     return problem;
 }
 
+static int32_t zero_point_of(int64_t number)
+{
+    if (number != static_cast<int32_t>(number))
+        throw Failure(TCONV_ERROR_ATTRIBUTE,
+                      "the zero point " + std::to_string(number) + " does not fit into 32 bits");
+    return static_cast<int32_t>(number);
+}
+
 tconv_epilogue epilogue_of(const Attributes &attributes)
 {
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
@@ -122,9 +130,9 @@ tconv_epilogue epilogue_of(const Attributes &attributes)
     epilogue.bias = attributes.bias;
     epilogue.residual = attributes.residual;
     epilogue.requantize = attributes.requantize;
-    epilogue.data_zero_point = static_cast<int32_t>(attributes.data_zero_point);
-    epilogue.filter_zero_point = static_cast<int32_t>(attributes.filter_zero_point);
-    epilogue.output_zero_point = static_cast<int32_t>(attributes.output_zero_point);
+    epilogue.data_zero_point = zero_point_of(attributes.data_zero_point);
+    epilogue.filter_zero_point = zero_point_of(attributes.filter_zero_point);
+    epilogue.output_zero_point = zero_point_of(attributes.output_zero_point);
     if (!tconv_activation_from_name(attributes.activation.c_str(), &epilogue.activation))
         throw Failure(TCONV_ERROR_ATTRIBUTE, "there is no activation " + attributes.activation);
     epilogue.a = attributes.a;

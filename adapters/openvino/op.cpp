@@ -215,15 +215,10 @@ TransposedConvolution::clone_with_new_inputs(const ov::OutputVector &inputs) con
     return std::make_shared<TransposedConvolution>(inputs, attributes_);
 }
 
+// The elements, of any integer type.
 static std::vector<int64_t> integers_of(const ov::Tensor &tensor)
 {
-    const size_t size = tensor.get_size();
-    if (tensor.get_element_type() == ov::element::i32) {
-        const int32_t *values = tensor.data<int32_t>();
-        return {values, values + size};
-    }
-    const int64_t *values = tensor.data<int64_t>();
-    return {values, values + size};
+    return ov::op::v0::Constant(tensor).cast_vector<int64_t>();
 }
 
 // True if outputs are sums of no products. OpenVINO's own operator then computes other shapes.

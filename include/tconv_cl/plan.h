@@ -46,7 +46,8 @@ typedef struct tconv_packed_filter
  * is compiled, and after the last one (`index` equals `count`, `algorithm` is the fastest).
  * `best_ms` is the least time so far, 0 before there is one. If it returns false, the search ends:
  * the plan takes the best candidate so far, and nothing is stored. It is called in the thread that
- * makes the plan, and may call the library; such calls raise no events of trace.h. */
+ * makes the plan. It may do what a callback of tracing may do (trace.h), and must return as that
+ * must. */
 typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int index, int count,
                                       double best_ms);
 
@@ -222,10 +223,11 @@ TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;
  * batch, extents and pads may differ. (If "auto" takes another algorithm for other extents, name
- * the first plan's algorithm. Extents of 1 may need another layout; with TCONV_MATH_FAST others may
- * too.) `storage` receives the packed weights: tconv_plan_filter_bytes that kernels may read and
- * write, from a multiple of 64 on. NULL: the library allocates a buffer in the plan's context.
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
+ * the first plan's algorithm. Extents of 1 may need another layout, and so may pads and gaps along
+ * axes with a kernel of 1; with TCONV_MATH_FAST other extents, too: ask tconv_packed_filter_fits.)
+ * `storage` receives the packed weights: tconv_plan_filter_bytes that kernels may read and write,
+ * from a multiple of 64 on. NULL: the library allocates a buffer in the plan's context. Returns
+ * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
  * Ownership: the caller's, until tconv_packed_filter_release. Until then a given buffer is
  * retained, and memory behind a given pointer must not be freed. */
 TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_buffer *storage,

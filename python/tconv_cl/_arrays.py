@@ -93,8 +93,9 @@ def numpy_array(name: str, value: Any) -> np.ndarray:
             return np.asarray(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RequestTypeError(f"{name}, a {kind}, gives no array that NumPy can read: {error}") from error
+    lists = "" if name == "out" else "a list, "
     raise RequestTypeError(
-        f"{name} is a {kind}: it must be an array: NumPy's, pyopencl's (then all are), a list, or an object with "
+        f"{name} is a {kind}: it must be an array: NumPy's, pyopencl's (then all are), {lists}or an object with "
         "__array_interface__ or __dlpack__"
     )
 

@@ -196,9 +196,9 @@ class ConvTranspose:
     any extents would have are raised here.
 
     A contiguous array in host memory is not copied: every call hashes it, and packs it again if it has changed. Arrays
-    that are not contiguous are copied here, and so are lists: a list of weights is float32, or int64 if all its numbers
-    are integers. A pyopencl filter must not change. Layers can be copied and pickled; each packs its filter itself. Any
-    number of threads may call one layer at once.
+    that are not contiguous are copied here, and so are lists: a list of weights is float32, or of NumPy's integers if
+    all its numbers are integers. A pyopencl filter must not change. Layers can be copied and pickled; each packs its
+    filter itself. Any number of threads may call one layer at once.
 
     Examples:
         >>> layer = ConvTranspose(np.ones((1, 1, 3), np.float32), strides=2, activation="relu")
@@ -222,7 +222,8 @@ class ConvTranspose:
             weights = numpy_array("filter", filter)
             if weights.dtype.kind == "f":
                 weights = of_type(filter, weights, np.dtype(np.float32))
-            given = {name: _host.other_array(name, value, weights.dtype) for name, value in given.items()}
+            for name in ("bias", "scale", "slope"):
+                given[name] = _host.other_array(name, given[name], weights.dtype)
             given["filter"] = np.ascontiguousarray(weights)
         self._arrays = Arrays(None, **given)
         self._attributes = attributes_of("ConvTranspose", **options)
@@ -295,10 +296,11 @@ class ConvTranspose:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
-        """The packed filter for a plan. Plans of one algorithm share it; with fast math it may depend on extents."""
-        own = plan if self._attributes.math != 0 else None
-        key = (device, plan.algorithm, plan.problem.data_type, own)
-        return self._filters.get(key, lambda: _opencl.pack(plan, queue, self._arrays.filter))
+        """The packed filter for a plan: a kept one in the layout that the plan reads, or a new one."""
+        for kept in self._filters.values():
+            if kept.fits(plan):
+                return kept
+        return self._filters.get((device, plan), lambda: _opencl.pack(plan, queue, self._arrays.filter))
 
 
 def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspose:

@@ -201,6 +201,9 @@ class Filter:
         self.event = keep(self, "clReleaseEvent", event)  # executions on other queues wait for it
         library.clFlush(queue)
 
+    def fits(self, plan: Plan) -> bool:
+        return bool(library.tconv_packed_filter_fits(self.handle, plan.handle))
+
 
 class Device:
     """A tconv_device with its plans; a host device also keeps resolved requests."""

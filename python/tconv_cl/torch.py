@@ -546,7 +546,7 @@ def _is_activation(module: nn.Module) -> bool:
         return False
     if type(module) is nn.GELU and module.approximate not in GELUS:
         return False
-    # The library's numbers are finite in f32.
+    # The library takes no larger ones, but for f64.
     return all(abs(number) <= MOST for number in MODULES[type(module)](module)[1:])
 
 

@@ -75,6 +75,17 @@ def test_a_layer_on_two_queues(queue):
     assert len(layer._filters.values()) == 1
 
 
+def test_a_layer_for_extents_of_one(queue):
+    """An axis of extent 1 with a kernel of 1 is none for the library: the weights are packed in another layout."""
+    random = np.random.default_rng(1)
+    filter = random.random((2, 3, 3, 1), np.float32)
+    layer = tconv_cl.ConvTranspose(*to_device(queue, filter), algorithm="packed_vector")
+    for extents in ((5, 4), (5, 1), (6, 4)):
+        data = random.random((1, 2, *extents), np.float32)
+        wanted = tconv_cl.conv_transpose(data, filter, algorithm="packed_vector")
+        np.testing.assert_array_equal(layer(*to_device(queue, data)).get(), wanted)
+
+
 def test_nothing_of_the_caller_is_kept(queue):
     context = pyopencl.Context([queue.device])
     own = pyopencl.CommandQueue(context)

@@ -294,8 +294,8 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
     if (!tconv_packed_filter_fits(w->filter, layer->plan))
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "the filter of layer is packed for other channels, taps, types, zero "
-                          "points, extents of 1 or another algorithm than this problem and its "
-                          "algorithm %s need: make a layer with weights of its own",
+                          "points, axes of extent or kernel 1, or another algorithm than this "
+                          "problem and its algorithm %s need: make a layer with weights of its own",
                           tconv_plan_algorithm(layer->plan));
     for (int i = 0; i < VECTORS; i++) {
         const bool has = is_given(&w->vector[i]), wanted = wants(&layer->epilogue, i);

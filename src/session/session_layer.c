@@ -124,7 +124,7 @@ static struct kept_plan *find_plan(tconv_session_layer *layer, const struct tcon
     return found;
 }
 
-/* Keeps a new plan, unless a trace callback made the same one meanwhile. The one that is kept
+/* Keeps a new plan, unless a callback made the same one meanwhile. The one that is kept
  * counts as used. */
 static struct kept_plan *keep_plan(tconv_session_layer *layer, struct kept_plan *made)
 {
@@ -265,7 +265,7 @@ static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
     if (layer->refreshes == refreshes) {
         int place = filter_place(layer, plan, problem);
         if (place < MOST_FILTERS && layer->filter[place] != NULL)
-            drop_filter(layer->filter[place]); /* a trace callback packed it meanwhile */
+            drop_filter(layer->filter[place]); /* a callback packed it meanwhile */
         else if (place == MOST_FILTERS)
             drop_filter(layer->filter[--place]);
         memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);

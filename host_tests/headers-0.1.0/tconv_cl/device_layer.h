@@ -80,8 +80,8 @@ TCONV_API tconv_status tconv_device_layer_create(tconv_device *device, cl_comman
  * extents and pads may differ, and the epilogue in what has no tensor, but for the zero points of
  * data and filter. If the library chooses an algorithm that reads another packed layout, the
  * algorithm of `layer` is taken instead. Returns also TCONV_ERROR_MISMATCH: the weights do not fit
- * the problem (an extent of 1 may need another layout), the epilogue, or the algorithm that
- * `options` name. */
+ * the problem (an extent of 1 may need another layout, and so may pads and gaps along an axis with
+ * a kernel of 1), the epilogue, or the algorithm that `options` name. */
 TCONV_API tconv_status tconv_device_layer_share(tconv_device_layer *layer,
                                                 const tconv_problem *problem,
                                                 const tconv_plan_options *options,

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
-from openvino import Node, Output
+from openvino import Node, Output, Type
 
 from .graph import can_hold, constant, is_concatenated, only_consumer, per_channel, scalar_of, slopes_of, values_of
-
-MOST = float(np.finfo(np.float32).max)
 
 
 def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
@@ -126,22 +125,18 @@ def _activation(data: Node, channels: int) -> tuple[Node, list[Output], dict[str
     return None if found is None else (node, *found)
 
 
-def _is_f32(number: float) -> bool:
-    """True if the library takes it as a number of an activation."""
-    return bool(abs(number) <= MOST)
-
-
 def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output], dict[str, Any]] | None:
     kind, attributes = node.get_type_name(), node.get_attributes()
     simple = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HSwish": "hardswish", "Mish": "mish"}
     if kind in simple:
         return [], {"activation": simple[kind]}
+    most = float(np.finfo(np.float32).max)  # OpenVINO may compute a model of f64 in f32
     if kind == "Clamp":
         low, high = float(attributes["min"]), float(attributes["max"])
-        if low == 0 and high > MOST:
+        if low == 0 and high > (sys.float_info.max if data.get_output_element_type(0) == Type.f64 else most):
             return [], {"activation": "relu"}
-        return ([], {"activation": "clamp", "a": low, "b": high}) if _is_f32(low) and _is_f32(high) else None
-    if kind == "Elu" and _is_f32(attributes["alpha"]):
+        return ([], {"activation": "clamp", "a": low, "b": high}) if max(abs(low), abs(high)) <= most else None
+    if kind == "Elu" and abs(float(attributes["alpha"])) <= most:
         return [], {"activation": "elu", "a": float(attributes["alpha"])}
     if kind == "Gelu":
         mode = str(attributes.get("approximation_mode", "erf")).lower()
@@ -151,7 +146,7 @@ def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output],
     if kind == "PRelu":
         slope = scalar_of(node.input_value(1))
         if slope is not None:
-            return ([], {"activation": "leaky_relu", "a": slope}) if _is_f32(slope) else None
+            return ([], {"activation": "leaky_relu", "a": slope}) if abs(slope) <= most else None
         slopes = slopes_of(node.input_value(1), channels, data)
         if slopes is not None:
             return [constant(slopes, data.get_output_element_type(0))], {"activation": "prelu"}

@@ -210,6 +210,8 @@ static bool prepare(const struct tconv_request *request, bool copied, struct tco
 }
 
 /* Adds the candidates of a tile. */
+enum { FINISHED_ROWS = 16 }; /* PASS_ROWS of cl/gpu/matrix.cl, of the launch that adds up parts */
+
 static void add_tile(const struct tconv_request *request, struct tconv_positions *g,
                      const struct fragment *f, const struct tconv_matrix_tile *t,
                      struct tconv_candidates *candidates, struct tconv_reason *reason)
@@ -217,7 +219,8 @@ static void add_tile(const struct tconv_request *request, struct tconv_positions
     if (!fits(g, f, t, request->device)) return;
     for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
         tconv_positions_set_tile(g, t->mt, t->nt, t->kt * (int)word_of(g), parts);
-        if (parts > 1 && !tconv_positions_may_split(g, request)) break;
+        if (parts > 1 && (t->mt % FINISHED_ROWS != 0 || !tconv_positions_may_split(g, request)))
+            break;
         const int64_t tile[] = {
             t->mt, t->nt, t->wm, t->wn, t->slices, t->kt, parts > 1, g->copy.elements > 0, parts};
         if (tconv_positions_check(g, items_of(f, t), request->device, reason))
@@ -278,7 +281,7 @@ static tconv_status write(const struct tconv_request *request,
                           const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    enum { FINISHED_ROWS = 16, FINISHING_ITEMS = 128 }; /* PASS_ROWS of cl/gpu/matrix.cl */
+    enum { FINISHING_ITEMS = 128 };
     struct tconv_positions g;
     struct fragment f;
     struct tconv_reason reason;

@@ -153,15 +153,20 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
     g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
 }
 
-static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_folded_layer *folded)
+/* True if a kernel's 32-bit steps, or the offset of a row's outputs, cannot count the elements. */
+static bool has_long_steps(const struct tconv_positions *p)
 {
-    const struct tconv_axis *const axes[] = {&folded->z, &folded->y, &folded->x};
+    const struct tconv_layer *layer = &p->folded.layer;
     int64_t longest = tconv_max(tconv_max(layer->data_batch_step, layer->data_channel_step),
                                 tconv_max(layer->output_batch_step, layer->output_channel_step));
-    for (int a = 0; a < 3; a++)
-        longest = tconv_max(longest, tconv_max(axes[a]->data_step, axes[a]->output_step));
-    const double channels = (double)layer->groups * (double)layer->out_channels;
-    return longest > INT32_MAX || channels * (double)layer->output_channel_step > INT32_MAX;
+    double row = (double)layer->groups * (double)layer->out_channels *
+                 (double)layer->output_channel_step;
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = p->side[a].axis;
+        longest = tconv_max(longest, tconv_max(axis->data_step, axis->output_step));
+        if (p->side[a].merged) row += (double)(axis->stride - 1) * (double)axis->output_step;
+    }
+    return longest > INT32_MAX || row > INT32_MAX;
 }
 
 static bool prepare(struct tconv_positions *p, const struct tconv_request *request,
@@ -183,7 +188,7 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
         return tconv_refuse(reason, "more than %d phases", TCONV_MOST_PHASES);
     if (p->list_taps > TCONV_MOST_TAPS)
         return tconv_refuse(reason, "more than %d taps", TCONV_MOST_TAPS);
-    if (has_long_steps(layer, &p->folded))
+    if (has_long_steps(p))
         return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
     p->constant_table = tconv_positions_table_longs(p) * sizeof(int64_t) <=
                         (uint64_t)request->device->constant_kib << 10;

@@ -324,7 +324,7 @@ static enum exit_code verdict(const struct summary *s, size_t layers)
 {
     char so_far[60], what[40];
     snprintf(so_far, sizeof so_far, "%d of %zu layers were timed", s->timed, layers);
-    snprintf(what, sizeof what, "of %zu layers", layers);
+    snprintf(what, sizeof what, "of %zu layers failed", layers);
     return failures_verdict(&s->failures, so_far, what);
 }
 
@@ -483,7 +483,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     }
     trace_end();
     free(roofline.layers);
-    for (size_t i = 0; i < suite->count; i++) free(results[i].passed_over);
+    for (size_t i = 0; results != NULL && i < suite->count; i++) free(results[i].passed_over);
     free(results);
     return code;
 }

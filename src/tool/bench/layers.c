@@ -168,7 +168,7 @@ enum exit_code failures_verdict(const struct failures *f, const char *so_far, co
                            f->count > 0 ? ", the first: " : "", f->first);
     if (f->count == 0) return EXIT_DONE;
     char others[80] = "";
-    if (f->count > 1) snprintf(others, sizeof others, "%d %s failed, the first: ", f->count, what);
+    if (f->count > 1) snprintf(others, sizeof others, "%d %s, the first: ", f->count, what);
     return f->wrong_requests == f->count ? wrong_request("%s%s", others, f->first)
                                          : failed_work("%s%s", others, f->first);
 }

@@ -40,7 +40,7 @@ void failures_add(struct failures *f, const struct entry *entry, const char *alg
                   tconv_status status, const char *error);
 
 /* Prints the closing sentence and returns the exit code. `so_far` says what was done, if the
- * command was interrupted. `what` says what is counted, for example "of 77 layers". */
+ * command was interrupted. `what` says what is counted, for example "of 77 layers failed". */
 enum exit_code failures_verdict(const struct failures *f, const char *so_far, const char *what);
 
 #endif

@@ -23,11 +23,14 @@ struct records {
 static void keep(void *context, const tconv_stored_search *found)
 {
     struct records *r = context;
+    if (!r->memory) return;
     if (r->count == r->room) {
-        struct stored *more = realloc(r->list, (r->room = 2 * r->room + 64) * sizeof *more);
-        r->memory = r->memory && more != NULL;
+        const size_t room = 2 * r->room + 64;
+        struct stored *more = realloc(r->list, room * sizeof *more);
+        r->memory = more != NULL;
         if (!r->memory) return;
         r->list = more;
+        r->room = room;
     }
     struct stored *s = &r->list[r->count++];
     *s = (struct stored){found->state,
@@ -38,8 +41,7 @@ static void keep(void *context, const tconv_stored_search *found)
                          (int)found->candidates,
                          found->model_ms,
                          found->best_ms};
-    r->memory = r->memory && s->file != NULL && s->device != NULL && s->problem != NULL &&
-                s->algorithm != NULL;
+    r->memory = s->file != NULL && s->device != NULL && s->problem != NULL && s->algorithm != NULL;
 }
 
 static void free_records(struct records *r)

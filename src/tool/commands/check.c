@@ -306,7 +306,10 @@ static enum exit_code check(const struct work *work)
     if (code != EXIT_DONE) return code;
     char so_far[60];
     snprintf(so_far, sizeof so_far, "%d comparisons passed", tally.passed);
-    return failures_verdict(&tally.failures, so_far, "comparisons");
+    return failures_verdict(&tally.failures, so_far,
+                            tally.failed == tally.failures.count ? "comparisons failed"
+                            : tally.failed == 0                  ? "comparisons were refused"
+                                                : "comparisons failed or were refused");
 }
 
 enum exit_code command_check(int argc, const char **argv)

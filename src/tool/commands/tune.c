@@ -174,7 +174,7 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
     char so_far[80], what[40];
     snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are %s", timed, suite->count,
              folder == NULL ? "known, and nothing is stored" : "stored");
-    snprintf(what, sizeof what, "of %zu layers", suite->count);
+    snprintf(what, sizeof what, "of %zu layers failed", suite->count);
     return failures_verdict(&failures, so_far, what);
 }
 

@@ -25,8 +25,10 @@ static bool is_true(const struct graph_layer *layer, const char *name)
 
 static int number_of(const struct graph_layer *layer, const char *name)
 {
+    enum { MOST = 1000 }; /* a file may say anything */
     const char *value = graph_attribute_of(layer, name);
-    return value == NULL ? 0 : atoi(value);
+    const long number = value == NULL ? 0 : strtol(value, NULL, 10);
+    return number < 0 ? 0 : number > MOST ? MOST : (int)number;
 }
 
 static tconv_activation activation_of(const struct graph_layer *layer)

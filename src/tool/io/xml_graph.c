@@ -22,7 +22,8 @@ struct reader {
     int64_t scopes[DEEPEST]; /* of each open element */
     size_t open[DEEPEST];    /* the layer of each open element, or NO_LAYER */
     int64_t next_scope;
-    bool in_output; /* inside <output>, not <input> */
+    bool in_output;     /* inside <output>, not <input> */
+    bool in_back_edges; /* of a loop: they connect no ports */
     bool in_dim;
     char dim[32];
     size_t dim_length;
@@ -140,8 +141,9 @@ static void on_start(void *state, const char *name, const char **attributes)
         start_layer(r, attributes);
         return;
     }
+    if (strcmp(name, "back_edges") == 0) r->in_back_edges = true;
     if (strcmp(name, "edge") == 0) {
-        start_edge(r, attributes);
+        if (!r->in_back_edges) start_edge(r, attributes);
         return;
     }
     if (r->open[r->depth] == NO_LAYER) return;
@@ -184,6 +186,7 @@ static void on_end(void *state, const char *name)
 {
     struct reader *r = state;
     if (strcmp(name, "dim") == 0) end_dim(r);
+    if (strcmp(name, "back_edges") == 0) r->in_back_edges = false;
     r->depth--;
 }
 
