@@ -223,6 +223,10 @@ static void outputs_keep_what_they_replace(void **state)
     assert_int_equal(stat(target, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600); /* and so do the permissions */
     assert_int_equal(status.st_size, 132);
+    assert_int_equal(unlink(target), 0); /* a link to nothing stays, too */
+    assert_int_equal(npy_write(link, TCONV_F32, &shape, &value), EXIT_WORK_FAILED);
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
     snprintf(pipe_name, sizeof pipe_name, "%s", in_folder("h.npy"));
     unlink(pipe_name);
     assert_int_equal(mkfifo(pipe_name, 0600), 0);

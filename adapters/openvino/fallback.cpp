@@ -163,17 +163,19 @@ void Fallback::run(const Request &r)
         if (r.residual != nullptr) shapes.push_back(r.residual->get_shape());
         for (const ov::Tensor &tensor : r.neighbours) shapes.push_back(tensor.get_shape());
         const std::lock_guard<std::mutex> lock(mutex_);
+        const bool forked = tconv_process_forked();
         if (shapes != shapes_ || r.output_shape != output_shape_ ||
-            r.data.get_element_type() != type_) {
+            r.data.get_element_type() != type_ || forked != forked_) {
             static auto *core = new ov::Core; // never released: plugins may be gone at the end
             shapes_.clear();
             ov::AnyMap properties{ov::hint::inference_precision(ov::element::f32)};
             // A forked child does not have the parent's threads; waiting for them would never end.
-            if (tconv_process_forked()) properties.insert(ov::inference_num_threads(1));
+            if (forked) properties.insert(ov::inference_num_threads(1));
             compiled_ = core->compile_model(model_of(r), "CPU", properties);
             shapes_ = shapes;
             output_shape_ = r.output_shape;
             type_ = r.data.get_element_type();
+            forked_ = forked;
         }
         request = compiled_.create_infer_request();
     }

@@ -45,6 +45,7 @@ class Fallback
     std::vector<ov::Shape> shapes_; // the shapes for which compiled_ is compiled
     std::vector<int64_t> output_shape_;
     ov::element::Type type_;
+    bool forked_ = false; // compiled_ was compiled in a forked child
     ov::CompiledModel compiled_;
 };
 

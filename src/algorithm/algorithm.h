@@ -65,7 +65,7 @@ struct tconv_kernel_plan {
                             algorithms */
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
-    struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
+    struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* each output is written once */
     int64_t
         *table; /* numbers that the kernels read; from malloc, freed by tconv_kernel_plan_clear */
     size_t table_count;

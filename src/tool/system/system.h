@@ -33,7 +33,13 @@ char **system_environment(void);
 
 /* ---- files ---- */
 
-enum system_kind { SYSTEM_ABSENT, SYSTEM_REGULAR, SYSTEM_FOLDER, SYSTEM_OTHER };
+enum system_kind {
+    SYSTEM_ABSENT,
+    SYSTEM_BROKEN_LINK, /* to a file that does not exist */
+    SYSTEM_REGULAR,
+    SYSTEM_FOLDER,
+    SYSTEM_OTHER
+};
 enum system_kind system_kind(const char *path);
 
 /* Bytes of an open file. False if it is not a regular file: its size says nothing. */
