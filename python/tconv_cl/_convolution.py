@@ -297,10 +297,8 @@ class ConvTranspose:
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
         """The packed filter for a plan: a kept one in the layout that the plan reads, or a new one."""
-        for kept in self._filters.values():
-            if kept.fits(plan):
-                return kept
-        return self._filters.get((device, plan), lambda: _opencl.pack(plan, queue, self._arrays.filter))
+        kept = self._filters.find(lambda filter: filter.fits(plan))
+        return kept or self._filters.get((device, plan), lambda: _opencl.pack(plan, queue, self._arrays.filter))
 
 
 def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspose:

@@ -108,6 +108,15 @@ class Kept(Generic[Value]):
         del out  # without the lock: releasing objects may take a while
         return made
 
+    def find(self, wanted: Callable[[Value], bool]) -> Value | None:
+        """The first kept object that is wanted, which counts as used; `wanted` is called without the lock."""
+        with self._lock:
+            entries = list(self._entries.items())
+        for key, kept in entries:
+            if wanted(kept):
+                return self.get(key, lambda: kept)
+        return None
+
     def values(self) -> list[Value]:
         with self._lock:
             return list(self._entries.values())

@@ -136,7 +136,7 @@ class _Division:
             rows = min(rows, max(1, self._rows_within(limit, items)))
             chunks = rows // stride * stride or rows  # whole strides: inner tasks are alike and share a plan
         elif isinstance(chunks, np.ndarray):
-            chunks = tuple(chunks.ravel().tolist())
+            chunks = tuple(chunks.tolist()) if chunks.ndim else chunks.item()
         try:
             rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
         except (TypeError, ValueError, ZeroDivisionError) as error:

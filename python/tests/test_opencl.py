@@ -84,6 +84,7 @@ def test_a_layer_for_extents_of_one(queue):
         data = random.random((1, 2, *extents), np.float32)
         wanted = tconv_cl.conv_transpose(data, filter, algorithm="packed_vector")
         np.testing.assert_array_equal(layer(*to_device(queue, data)).get(), wanted)
+    assert len(layer._filters.values()) == 2
 
 
 def test_nothing_of_the_caller_is_kept(queue):

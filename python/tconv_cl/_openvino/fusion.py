@@ -135,7 +135,7 @@ def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output],
         low, high = float(attributes["min"]), float(attributes["max"])
         if low == 0 and high > (sys.float_info.max if data.get_output_element_type(0) == Type.f64 else most):
             return [], {"activation": "relu"}
-        return ([], {"activation": "clamp", "a": low, "b": high}) if max(abs(low), abs(high)) <= most else None
+        return ([], {"activation": "clamp", "a": low, "b": high}) if abs(low) <= most and abs(high) <= most else None
     if kind == "Elu" and abs(float(attributes["alpha"])) <= most:
         return [], {"activation": "elu", "a": float(attributes["alpha"])}
     if kind == "Gelu":

@@ -209,9 +209,9 @@ static bool prepare(const struct tconv_request *request, bool copied, struct tco
                    : tconv_positions_prepare(g, request, &product, reason));
 }
 
-/* Adds the candidates of a tile. */
 enum { FINISHED_ROWS = 16 }; /* PASS_ROWS of cl/gpu/matrix.cl, of the launch that adds up parts */
 
+/* Adds the candidates of a tile. */
 static void add_tile(const struct tconv_request *request, struct tconv_positions *g,
                      const struct fragment *f, const struct tconv_matrix_tile *t,
                      struct tconv_candidates *candidates, struct tconv_reason *reason)

@@ -153,20 +153,22 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
     g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
 }
 
-/* True if a kernel's 32-bit steps, or the offset of a row's outputs, cannot count the elements. */
+/* True if a kernel's 32-bit steps cannot count the elements; or, where matrix.cl keeps them in 32
+ * bits, the offset of a row's first output. */
 static bool has_long_steps(const struct tconv_positions *p)
 {
     const struct tconv_layer *layer = &p->folded.layer;
     int64_t longest = tconv_max(tconv_max(layer->data_batch_step, layer->data_channel_step),
                                 tconv_max(layer->output_batch_step, layer->output_channel_step));
-    double row = (double)layer->groups * (double)layer->out_channels *
-                 (double)layer->output_channel_step;
+    const double channels = (double)layer->groups * (double)layer->out_channels;
+    double row = (channels - 1) * (double)layer->output_channel_step;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = p->side[a].axis;
         longest = tconv_max(longest, tconv_max(axis->data_step, axis->output_step));
         if (p->side[a].merged) row += (double)(axis->stride - 1) * (double)axis->output_step;
     }
-    return longest > INT32_MAX || row > INT32_MAX;
+    const bool counts_rows = p->packing == TCONV_PACK_WORDS && !p->rows_last;
+    return longest > INT32_MAX || (counts_rows && row > INT32_MAX);
 }
 
 static bool prepare(struct tconv_positions *p, const struct tconv_request *request,

@@ -32,7 +32,7 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
         return begin_stdout(option, file) ? EXIT_DONE : failed(file, ENOMEM);
     const enum system_kind kind = system_kind(path);
     if (kind == SYSTEM_BROKEN_LINK)
-        return failed_work("%s %s is a link to a file that does not exist: name that file", option,
+        return failed_work("%s %s is a link to a file that is not there: name that file", option,
                            path);
     /* A link stays; the file that it names is written. /dev/stdout may lead to what has no path. */
     char *target = kind == SYSTEM_REGULAR ? system_real_path(path) : strdup(path);

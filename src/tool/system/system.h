@@ -35,7 +35,7 @@ char **system_environment(void);
 
 enum system_kind {
     SYSTEM_ABSENT,
-    SYSTEM_BROKEN_LINK, /* to a file that does not exist */
+    SYSTEM_BROKEN_LINK, /* to what does not exist or cannot be reached; not told on Windows */
     SYSTEM_REGULAR,
     SYSTEM_FOLDER,
     SYSTEM_OTHER

@@ -96,8 +96,7 @@ enum system_kind system_kind(const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0)
-        return lstat(path, &status) == 0 && S_ISLNK(status.st_mode) ? SYSTEM_BROKEN_LINK
-                                                                    : SYSTEM_ABSENT;
+        return lstat(path, &status) == 0 ? SYSTEM_BROKEN_LINK : SYSTEM_ABSENT;
     return S_ISREG(status.st_mode)   ? SYSTEM_REGULAR
            : S_ISDIR(status.st_mode) ? SYSTEM_FOLDER
                                      : SYSTEM_OTHER;
