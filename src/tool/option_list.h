@@ -147,7 +147,7 @@
       "timed runs of each layer; default: as many as fit into half a second, 5 to 100")            \
     O(ANY, TEXT, repeat, "repeat", 0, "N",                                                         \
       "computations that each run enqueues; its time is their mean, so that launches count less; " \
-      "default 1")                                                       \
+      "default 1")                                                                                 \
     O(ANY, FLAG, no_ceilings, "no-ceilings", 0, NULL,                                              \
       "do not measure the device's peak and bandwidth: saves seconds, prints no % floor")          \
     O(ANY, FLAG, why, "why", 0, NULL,                                                              \

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "gpu/copy_table.h"
+#include "gpu/tiled_table.h"
 
 enum {
     MOST_WORKSPACE = 64 << 20, /* bytes: a layer with more sums has tiles enough without parts */
@@ -151,6 +152,20 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
         g->reaching *= reaching_taps(&g->side[a]);
     }
     g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
+}
+
+size_t tconv_positions_table_longs(const struct tconv_positions *p)
+{
+    return TILED_LONGS + (size_t)p->all_phases * TILED_KIND_LONGS +
+           (size_t)p->list_taps * TAP_LONGS;
+}
+
+double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes)
+{
+    const int64_t groups = p->folded.layer.groups;
+    return (double)TAPS_HEADER(groups, bytes) + (double)groups * (double)p->list_taps *
+                                                    (double)p->packed_channels *
+                                                    (double)p->matrix_rows;
 }
 
 /* True if a kernel's 32-bit steps cannot count the elements; or, where matrix.cl keeps them in 32

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What positions.c, positions_table.c and positions_launches.c share. Only these three files
+/* What positions.c counts for positions_table.c and positions_launches.c. Only these three files
  * include it. */
 #ifndef TCONV_ALGORITHM_POSITIONS_INTERNAL_H
 #define TCONV_ALGORITHM_POSITIONS_INTERNAL_H

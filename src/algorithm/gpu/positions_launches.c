@@ -185,14 +185,6 @@ struct tconv_launch *tconv_positions_fill(const struct tconv_positions *p, int i
     return fill;
 }
 
-double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes)
-{
-    const int64_t groups = p->folded.layer.groups;
-    return (double)TAPS_HEADER(groups, bytes) + (double)groups * (double)p->list_taps *
-                                                    (double)p->packed_channels *
-                                                    (double)p->matrix_rows;
-}
-
 void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
                           const struct tconv_launch *run, const struct tconv_request *request,
                           struct tconv_kernel_plan *kernel_plan)

@@ -13,12 +13,6 @@ _Static_assert(TILED_LONGS + TCONV_MOST_PHASES * TILED_KIND_LONGS + TCONV_MOST_T
                    TCONV_TABLE_LIMIT,
                "the largest table");
 
-size_t tconv_positions_table_longs(const struct tconv_positions *p)
-{
-    return TILED_LONGS + (size_t)p->all_phases * TILED_KIND_LONGS +
-           (size_t)p->list_taps * TAP_LONGS;
-}
-
 /* The taps of one phase along an axis: tap number `first` + i * `step` of the packed filter, and
  * how far from a position its input lies. */
 struct reach {

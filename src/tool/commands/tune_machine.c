@@ -96,6 +96,16 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
                      folder == NULL ? json_null() : text_json(folder), "machine", fields);
 }
 
+static void tell_stored(const tconv_device *device, const char *fields)
+{
+    const char *folder = tconv_device_search_folder(device);
+    if (folder == NULL) return;
+    if (fields[0] == '\0')
+        notice("forgotten in %s", folder);
+    else
+        notice("stored in %s; --fields \"\" forgets it", folder);
+}
+
 /* Measures, stores and prints the fields. */
 static enum exit_code measure(int number, tconv_session *session, struct measurement *m)
 {
@@ -125,7 +135,7 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
         print_device(number, info);
         print_table(m);
     }
-    if (folder != NULL) notice("stored in %s; --fields \"\" forgets it", folder);
+    tell_stored(device, fields);
     return options.json == NULL ? EXIT_DONE
                                 : write_json(with_origin(report_json(number, info, folder, m)));
 }
@@ -133,14 +143,10 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
 /* Stores the fields that the option gives. */
 static enum exit_code store(tconv_device *device)
 {
-    const char *folder = tconv_device_search_folder(device);
     tconv_error error;
     if (tconv_device_set_machine(device, options.fields, &error) != TCONV_OK)
         return failed_call(&error);
-    if (folder != NULL && options.fields[0] == '\0')
-        notice("forgotten in %s", folder);
-    else if (folder != NULL)
-        notice("stored in %s; --fields \"\" forgets it", folder);
+    tell_stored(device, options.fields);
     return EXIT_DONE;
 }
 
