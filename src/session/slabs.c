@@ -11,6 +11,7 @@
 #include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/view.h"
+#include "geometry/window.h"
 #include "session/session_internal.h"
 
 #include <inttypes.h>
@@ -662,22 +663,6 @@ static tconv_status check_overlap(const struct job *job, tconv_error *error)
     return TCONV_OK;
 }
 
-/* Narrows the job's geometry to the window: the arrays have the window's rows, and slabs are parts
- * of them. */
-static tconv_status take_window(struct job *job, tconv_error *error)
-{
-    const int64_t begin = job->call.options.output_begin, end = job->call.options.output_end;
-    if (begin == 0 && end == 0) return TCONV_OK;
-    tconv_geometry *g = &job->geometry;
-    int64_t first, last;
-    const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
-    if (status != TCONV_OK) return status;
-    g->pad_begin[0] += begin - first * g->stride[0];
-    g->input[0] = last - first;
-    g->output[0] = end - begin;
-    return TCONV_OK;
-}
-
 static struct tensor tensor_of(const struct job *job, enum tconv_spaced which, tconv_type type)
 {
     struct tensor tensor = {.view = tconv_view_of(&job->call.problem, &job->geometry, which),
@@ -688,16 +673,17 @@ static struct tensor tensor_of(const struct job *job, enum tconv_spaced which, t
     return tensor;
 }
 
-/* Resolves the problem for the arrays, and finds how they lie in memory. */
+/* Resolves the problem for the arrays, which have the rows of the window, and finds how they lie in
+ * memory. Slabs are parts of these rows. */
 static tconv_status resolve_arrays(struct job *job, tconv_error *error)
 {
-    const tconv_problem *problem = &job->call.problem, dense = tconv_without_steps(problem);
+    const tconv_problem *problem = &job->call.problem;
+    const tconv_plan_options *options = &job->call.options;
     tconv_status status;
-    if ((status = tconv_resolve(&dense, &job->geometry, error)) != TCONV_OK ||
-        (status = take_window(job, error)) != TCONV_OK ||
-        (status = tconv_steps_resolve(problem, &job->geometry, error)) != TCONV_OK ||
-        (status = tconv_steps_check_residual(problem, job->call.options.epilogue.residual,
-                                             error)) != TCONV_OK)
+    if ((status = tconv_resolve_window(problem, options->output_begin, options->output_end,
+                                       &job->geometry, error)) != TCONV_OK ||
+        (status = tconv_steps_check_residual(problem, options->epilogue.residual, error)) !=
+            TCONV_OK)
         return status;
     job->data = tensor_of(job, TCONV_SPACED_DATA, problem->data_type);
     job->output = tensor_of(job, TCONV_SPACED_OUTPUT, job->geometry.output_type);
