@@ -100,7 +100,7 @@ static json_t *report_platform(cl_platform_id platform, struct report_tally *tal
         report_failure(tally, "platform %s: %s", name, error);
     }
     report_line(0, "platform: %s, %s, %s, %u device%s%s%s", name, vendor, version, devices,
-                devices == 1 ? "" : "s", error[0] == '\0' ? "" : ": ", error);
+                plural(devices), error[0] == '\0' ? "" : ": ", error);
     return json_pack("{s:o, s:o, s:o, s:i, s:o}", "name", text_json(name), "vendor",
                      text_json(vendor), "version", text_json(version), "devices", (int)devices,
                      "error", error[0] == '\0' ? json_null() : text_json(error));
@@ -327,7 +327,8 @@ enum exit_code command_report(int argc, const char **argv)
     if (interrupted()) return failed_work("interrupted: the report lacks checks");
     if (tally.failed == 0) return EXIT_DONE;
     char *first = without_home(tally.first); /* people paste stderr, too */
-    code = failed_work("%d failures, the first: %s", tally.failed, first == NULL ? "" : first);
+    code = failed_work("%d failure%s, the first: %s", tally.failed, plural(tally.failed),
+                       first == NULL ? "" : first);
     free(first);
     return code;
 }
