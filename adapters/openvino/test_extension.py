@@ -473,6 +473,17 @@ def test_layers_of_bytes(options, tmp_path):
         assert counted.evaluations == 1 and counted.fallbacks == 0
 
 
+@pytest.mark.parametrize("name", ["data_zero_point", "filter_zero_point", "output_zero_point"])
+@pytest.mark.parametrize("number", [2**32, -2**31 - 1])
+def test_a_zero_point_beyond_32_bits_is_refused(name, number):
+    model = layer_of_bytes()
+    assert convert(model) == 1
+    node = next(node for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution")
+    node.set_attribute(name, number)
+    with pytest.raises(RuntimeError, match=f"the zero point {number} does not fit into 32 bits"):
+        compiled(model)
+
+
 @pytest.mark.parametrize("options", [{}, {"zero": 128, "between": ops.relu}], ids=str)
 def test_bytes_fall_back(options, tmp_path):
     model = layer_of_bytes(**options)
