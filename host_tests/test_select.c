@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing algorithms for described devices: what an algorithm writes must fit the device that it
  * was written for. */
-#include "algorithm/cost/gpu.h"
 #include "algorithm/gpu/units.h"
 #include "base/matrix_units.h"
 #include "described.h"
@@ -187,42 +186,6 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
                                on_gpu = request_for(&layer, &gpu, &no_epilogue, TCONV_MATH_EXACT);
     assert_non_null(strstr(chosen(&on_cpu, NULL, &reason)->name, "_vector"));
     assert_non_null(strstr(chosen(&on_gpu, "auto", &reason)->name, "_group"));
-}
-
-static void the_machine_follows_the_device(void **state)
-{
-    (void)state;
-    tconv_device_info d = *described_device("CPU AVX-512");
-    struct tconv_machine m = tconv_machine_of(&d, 4);
-    const double usual = m.l3;
-    assert_true(m.lanes == 16 && m.registers == 32 && m.units == d.compute_units);
-    d.clock_mhz = 4100;
-    d.cache_bytes = 8 << 20;
-    m = tconv_machine_of(&d, 4);
-    assert_true(m.clock == 4100 && m.l3 == 8 << 20);
-    d.clock_mhz = 0; /* what runtimes that do not know it report, and of a second-level cache */
-    d.cache_bytes = 1 << 20;
-    m = tconv_machine_of(&d, 4);
-    assert_true(m.clock == 3000 && m.l3 == usual);
-    d.cache_bytes = UINT64_C(512) << 20;
-    assert_true(tconv_machine_of(&d, 4).l3 == usual);
-    const tconv_device_info narrow = *described_device("CPU AVX2");
-    m = tconv_machine_of(&narrow, 4);
-    assert_true(m.lanes == 8 && m.registers == 16 && m.sums == 12);
-
-    /* Names are words and differ, values are numbers, units and meanings are told. */
-    for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
-        const struct tconv_machine_field *f = tconv_machine_field_at(i);
-        assert_int_equal(strspn(f->name, "abcdefghijklmnopqrstuvwxyz0123456789_"), strlen(f->name));
-        assert_true(f->unit[0] != '\0' && f->text[0] != '\0');
-        for (int j = 0; j < i; j++)
-            assert_string_not_equal(f->name, tconv_machine_field_at(j)->name);
-    }
-    struct tconv_reason reason;
-    assert_true(tconv_machine_read(&m, " wake=5e3,\tl2=2097152\n", &reason));
-    assert_true(m.wake == 5e3 && m.l2 == 2 << 20);
-    assert_false(tconv_machine_read(&m, "units=3", &reason));
-    assert_non_null(strstr(reason.text, "units"));
 }
 
 static void fast_arithmetic_is_only_taken_on_request(void **state)
@@ -642,31 +605,6 @@ static void narrow_subgroups_are_asked_for(void **state)
     }
 }
 
-/* OpenCL counts vector engines of Intel's GPUs, the model cores; data sheets say what a core
- * holds. */
-static void cores_of_intel_are_as_data_sheets_say(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *device;
-        int cores, items,
-            items_with_more_registers; /* of a core, of sub-groups as small as can be */
-    } rows[] = {{"Intel", 512 / 16, 16 * 8 * 8, 16 * 4 * 8},
-                {"Intel Max", 512 / 8, 8 * 8 * 16, 8 * 4 * 16},
-                {"Intel Gen9", 24 / 8, 8 * 7 * 8, 8 * 7 * 8}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const tconv_device_info *gpu = described_device(rows[i].device);
-        const struct tconv_machine m = tconv_machine_of(gpu, sizeof(float));
-        assert_int_equal(tconv_gpu_units(&m, gpu), rows[i].cores);
-        for (int large = 0; large < 2; large++)
-            assert_int_equal(m.unit_registers / tconv_gpu_registers(&m, gpu, large, 100) + 0.5,
-                             large ? rows[i].items_with_more_registers : rows[i].items);
-        if (gpu->architecture != TCONV_ARCHITECTURE_INTEL_XE_HP) continue;
-        assert_int_equal(tconv_gpu_registers(&m, gpu, false, 100), 128);
-        assert_int_equal(m.unit_local * (double)gpu->local_memory, 128 << 10);
-    }
-}
-
 /* Fragments for Intel are as wide as a sub-group; a tile that AMD's compiler spills is not made. */
 static void matrix_tiles_suit_their_compilers(void **state)
 {
@@ -957,7 +895,6 @@ int main(void)
         cmocka_unit_test(kernel_plans_fit_their_device),
         cmocka_unit_test(tiles_are_asked_for),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
-        cmocka_unit_test(the_machine_follows_the_device),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(no_ordering_is_left_to_the_reference),
@@ -968,7 +905,6 @@ int main(void)
         cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
-        cmocka_unit_test(cores_of_intel_are_as_data_sheets_say),
         cmocka_unit_test(matrix_tiles_suit_their_compilers),
         cmocka_unit_test(matrix_units_want_channels),
         cmocka_unit_test(units_are_tested_where_they_are_used),

@@ -57,7 +57,7 @@
 
 /* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
-    F(matrix_speed, 4, 0, "ratio", "of the unit to f32, for words of 32 bits")                     \
+    F(matrix_speed, 4, 1, "ratio", "of the unit to f32, for words of 32 bits")                     \
     F(matrix_registers, 100, 0, "number", "registers of a work-item beside those of the tile")     \
     F(matrix_stage, 3, 0, "number", "instructions of a stage beside products, reads and copies")   \
     F(matrix_quad, 5, 0, "number", "instructions to copy 16 bytes")                                \
@@ -247,7 +247,7 @@
     F(channels_store, 4, 0, "cycles", "to store a vector")                                         \
     F(channels_position, 6, 0, "cycles", "to begin storing a position")                            \
     F(channels_scatter, 2, 0, "cycles", "to store one lane that is not beside the next")           \
-    F(channels_scatter_step, 20, 0, "elements", "between lanes that take a cycle more")            \
+    F(channels_scatter_step, 20, 1, "elements", "between lanes that take a cycle more")            \
     F(channels_scatter_most, 30, 0, "cycles", "at most")                                           \
     F(channels_row, 1.2, 0, "cycles", "to keep an accumulator and store it in its row")            \
     F(channels_row_overlap, 2, 0, "cycles", "the same where a row's last vectors overlap")         \
@@ -261,8 +261,8 @@
     F(channels_copy_position, 8, 0, "cycles", "to begin copying an input point")                   \
     F(channels_copy_begin, 240, 0, "cycles", "to begin a piece of a row")                          \
     F(channels_held, 600e3, 0, "bytes", "of weights of a phase that caches hold for the next row") \
-    F(channels_l2, 16, 0, "bytes", "of weights that l2 delivers in a cycle")                       \
-    F(channels_l3, 8, 0, "bytes", "the same of l3")                                                \
+    F(channels_l2, 16, 1, "bytes", "of weights that l2 delivers in a cycle")                       \
+    F(channels_l3, 8, 1, "bytes", "the same of l3")                                                \
     F(channels_near, 4, 0, "ratio", "of l2; larger weights come from l3")                          \
     F(channels_wait, 0.125, 0, "ratio", "of their loads that multiply-adds never hide")            \
     F(channels_positions, 12, 0, "number", "of positions whose outputs prefetchers follow")        \

@@ -380,7 +380,7 @@ double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_
     const struct tconv_machine *m = p->folded.machine;
     const double units = p->units, groups = tconv_positions_groups(p);
     const int64_t local = (int64_t)(m->unit_local * (double)device->local_memory);
-    const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
+    const int64_t registers = tconv_max((int64_t)(group->registers * m->warp * group->warps), 1);
     const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
                                                 (int64_t)m->unit_warps / (int64_t)group->warps),
                                       local / group->local);
