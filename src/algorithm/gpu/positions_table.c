@@ -33,7 +33,8 @@ static int by_taps(const void *one, const void *other)
 {
     const int64_t *a = one, *b = other;
     if (a[KIND_TAPS] != b[KIND_TAPS]) return a[KIND_TAPS] > b[KIND_TAPS] ? -1 : 1;
-    return a[TILED_KIND_PHASE] < b[TILED_KIND_PHASE] ? -1 : 1;
+    return (a[TILED_KIND_PHASE] > b[TILED_KIND_PHASE]) -
+           (a[TILED_KIND_PHASE] < b[TILED_KIND_PHASE]);
 }
 
 /* Writes a kind for each phase of work-groups, and all taps. */
@@ -83,19 +84,39 @@ struct rounds {
     int64_t tiles, groups, units;
 };
 
-/* The work of the busiest unit if the rounds of `turns` are in the opposite order; equal ones by
- * the sum of squares. */
-static double unevenness(const struct rounds *r, uint64_t turns)
+/* Adds `times` the taps of a round's groups to the loads of the units that run them. The groups of
+ * a turned round are in the opposite order. */
+static void add_round(const struct rounds *r, int64_t round, bool turned, int64_t times,
+                      int64_t *load)
 {
-    int64_t load[MOST_UNITS] = {0}, most = 0;
-    double squares = 0, all = 1;
-    for (int64_t i = 0; i < r->groups; i++) {
-        const int64_t round = i / r->units, first = round * r->units,
-                      count = tconv_min(r->units, r->groups - first);
-        const bool turned = round < TILED_TURN_BITS && (turns >> round & 1) != 0;
-        load[turned ? first + count - 1 - i : i - first] +=
-            r->kinds[i / r->tiles * TILED_KIND_LONGS + KIND_TAPS];
+    const int64_t first = round * r->units, count = tconv_min(r->units, r->groups - first);
+    for (int64_t i = 0; i < count; i++)
+        load[turned ? count - 1 - i : i] +=
+            times * r->kinds[(first + i) / r->tiles * TILED_KIND_LONGS + KIND_TAPS];
+}
+
+static bool is_turned(uint64_t turns, int64_t round)
+{
+    return round < TILED_TURN_BITS && (turns >> round & 1) != 0;
+}
+
+/* Changes the loads from those of `turns` to those of `other`. */
+static void turn(const struct rounds *r, uint64_t turns, uint64_t other, int64_t *load)
+{
+    for (int64_t round = 0; round < TILED_TURN_BITS && turns != other; round++) {
+        const uint64_t bit = UINT64_C(1) << round;
+        if (((turns ^ other) & bit) == 0) continue;
+        add_round(r, round, is_turned(turns, round), -1, load);
+        add_round(r, round, is_turned(other, round), 1, load);
+        turns ^= bit;
     }
+}
+
+/* The load of the busiest unit; equal ones by the sum of squares. */
+static double unevenness(const struct rounds *r, const int64_t *load)
+{
+    int64_t most = 0;
+    double squares = 0, all = 1;
     for (int64_t u = 0; u < r->units; u++) {
         most = tconv_max(most, load[u]);
         squares += (double)load[u] * (double)load[u];
@@ -109,20 +130,28 @@ static double unevenness(const struct rounds *r, uint64_t turns)
 static uint64_t choose_turns(const struct rounds *r)
 {
     enum { MOST_TRIES = 8 };
-    const int64_t rounds = tconv_min(tconv_ceil_div(r->groups, r->units), TILED_TURN_BITS);
+    const int64_t all = tconv_ceil_div(r->groups, r->units),
+                  rounds = tconv_min(all, TILED_TURN_BITS);
     uint64_t turns = UINT64_C(0x5555555555555555);
-    double least = unevenness(r, turns);
+    int64_t load[MOST_UNITS] = {0};
+    for (int64_t round = 0; round < all; round++)
+        add_round(r, round, is_turned(turns, round), 1, load);
+    double least = unevenness(r, load);
     bool better = true;
     for (int tries = 0; better && tries < MOST_TRIES; tries++) {
         better = false;
         for (int64_t i = 0; i < 2 * rounds - 1; i++) {
             const uint64_t flipped = turns ^
                                      (i < rounds ? UINT64_C(1) << i : UINT64_C(3) << (i - rounds));
-            const double own = unevenness(r, flipped);
-            if (own >= least) continue;
-            least = own;
-            turns = flipped;
-            better = true;
+            turn(r, turns, flipped, load);
+            const double own = unevenness(r, load);
+            if (own < least) {
+                least = own;
+                turns = flipped;
+                better = true;
+            } else {
+                turn(r, flipped, turns, load);
+            }
         }
     }
     return turns;
