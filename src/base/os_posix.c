@@ -312,7 +312,7 @@ static int64_t changed(const struct stat *s)
 /* Opens the folder's entries, at the first one. NULL if they cannot be read. */
 static DIR *open_entries(int descriptor)
 {
-    const int copy = dup(descriptor);
+    const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);
     if (entries == NULL && copy >= 0) close(copy);
     if (entries != NULL) rewinddir(entries); /* both descriptors have one position */

@@ -121,6 +121,7 @@ static tconv_status grow(tconv_device *device, struct tconv_workspace *w, uint64
                                  "creating a workspace of %llu bytes", (unsigned long long)bytes);
     }
     w->bytes = bytes;
+    w->waits = false; /* nobody else uses the new buffer */
     count(device, 0, bytes, 0);
     return TCONV_OK;
 }

@@ -102,7 +102,7 @@ static bool resolve_onnx(tconv_auto_pad auto_pad, const struct tconv_axis_reques
 bool tconv_axis_resolve(tconv_rules rules, tconv_auto_pad auto_pad,
                         const struct tconv_axis_request *axis, struct tconv_axis_pads *pads)
 {
-    int64_t natural, past_end;
+    int64_t natural, span, past_end;
     if (!natural_extent(axis, &natural)) return false;
     bool fits = false;
     switch (rules) {
@@ -110,7 +110,10 @@ bool tconv_axis_resolve(tconv_rules rules, tconv_auto_pad auto_pad,
     case TCONV_RULES_OPENVINO: fits = resolve_openvino(auto_pad, axis, natural, pads); break;
     case TCONV_RULES_ONNX: fits = resolve_onnx(auto_pad, axis, natural, pads); break;
     }
-    /* Every later index is an output position plus pad_begin, or the natural extent. */
+    /* Every later index is an output position plus pad_begin, with or without the kernel's span, or
+     * the natural extent. */
     return fits && tconv_add(pads->output, pads->pad_begin, &past_end) &&
-           tconv_sub(natural, pads->pad_begin, &past_end);
+           tconv_sub(natural, pads->pad_begin, &past_end) &&
+           tconv_mul(axis->dilation, axis->kernel - 1, &span) &&
+           tconv_sub(pads->pad_begin, span, &past_end);
 }

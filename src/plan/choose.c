@@ -61,6 +61,7 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 {
     enum { MOST_TILES = 3, DEAREST = 2 };
     const struct tconv_candidate first = plan->candidate;
+    const tconv_device_info info = plan->info; /* each tile may lower limits for itself */
     struct tconv_candidates tiles;
     struct tconv_reason reason;
     if (plan->info.kind != TCONV_DEVICE_GPU || tconv_plan_private_bytes(plan) == 0 ||
@@ -79,6 +80,7 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
                 tconv_trace_passed_over(plan, &first, "its kernel spills registers");
             return TCONV_OK;
         }
+        plan->info = info;
         tried++;
     }
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);

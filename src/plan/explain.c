@@ -63,7 +63,7 @@ int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size)
 {
     struct tconv_text lines = tconv_text_begin(text, size);
     for (int i = 0; plan != NULL && tconv_algorithm_at(i) != NULL; i++)
-        if (plan->passed_over[i] != NULL)
+        if (plan->passed_over[i] != NULL && tconv_algorithm_at(i) != plan->candidate.algorithm)
             tconv_text_add_line(&lines, "%s: %s", tconv_algorithm_at(i)->name,
                                 plan->passed_over[i]);
     return (int)lines.length;
