@@ -104,7 +104,8 @@ static void make_scales(struct trial *t, float *scale, size_t count)
         scale[i] = (float)((0.5 + 0.25 * fabs((double)scale[i])) / (100 * sqrt(terms)));
 }
 
-/* Makes a buffer with the contents of an array, or without contents; no buffer for 0 bytes. */
+/* Makes a buffer with the contents of an array, or without contents; no buffer for 0 bytes. Only
+ * missing memory counts as a layer that does not fit: other codes tell of a device that fails. */
 static bool make_buffer(struct trial *t, const char *what, const void *source, uint64_t bytes,
                         cl_mem *buffer)
 {
@@ -112,13 +113,16 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
     cl_int code;
     *buffer = clCreateBuffer(tconv_session_context(t->session), CL_MEM_READ_WRITE, (size_t)bytes,
                              NULL, &code);
+    bool missing = code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
+                   code == CL_INVALID_BUFFER_SIZE;
     if (code == CL_SUCCESS && source != NULL)
         code = clEnqueueWriteBuffer(trace_queue(t->session), *buffer, CL_TRUE, 0, (size_t)bytes,
                                     source, 0, NULL, NULL);
+    missing = missing || code == CL_MEM_OBJECT_ALLOCATION_FAILURE; /* which may come late */
     return code == CL_SUCCESS ||
-           give_up(t, TCONV_ERROR_DEVICE_MEMORY,
-                   "does not fit: %llu bytes for the %s cannot be had (OpenCL code %d)",
-                   (unsigned long long)bytes, what, code);
+           give_up(t, missing ? TCONV_ERROR_DEVICE_MEMORY : TCONV_ERROR_OPENCL,
+                   "%s%llu bytes for the %s cannot be had (OpenCL code %d)",
+                   missing ? "does not fit: " : "", (unsigned long long)bytes, what, code);
 }
 
 /* Makes all tensors of the layer and of the epilogue, and uploads them. */

@@ -90,11 +90,13 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     tconv_plan_tile(plan, t->tile, sizeof t->tile);
     t->timed = plan_text(plan, tconv_plan_timed);
     tconv_plan_choice(plan, &t->choice, NULL);
+    const bool empty = tconv_plan_geometry(plan)->output_bytes == 0;
     tconv_plan_release(plan);
     if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
+    if (empty) return give_up(t, TCONV_OK, "not timed: its output has no elements");
     return t->choice.source == TCONV_SEARCH_MEASURE ||
            give_up(t, TCONV_ERROR_DEVICE_MEMORY,
-                   "not timed: the device has no memory for its tensors, or they have no elements");
+                   "not timed: the device cannot make its tensors and a queue");
 }
 
 static double gain(const struct tuned *t)
@@ -161,7 +163,7 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
         if (t->error[0] == '\0') {
             timed++;
             logarithms += log(gain(t));
-        } else if (t->status != TCONV_ERROR_CANCELLED &&
+        } else if (t->status != TCONV_OK && t->status != TCONV_ERROR_CANCELLED &&
                    !(t->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1)) {
             failures_add(&failures, &suite->entries[i], NULL, t->status, t->error);
         }

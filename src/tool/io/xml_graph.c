@@ -62,27 +62,27 @@ static char *copy(struct reader *r, const char *text)
     return own;
 }
 
-/* Makes room for one more element of `size` bytes. Returns it, or NULL. */
-static void *one_more(struct reader *r, void **array, size_t *count, size_t size)
+/* Appends an element of `size` zero bytes to an array. Returns the array, or NULL. */
+static void *one_more(struct reader *r, void *array, size_t *count, size_t size)
 {
-    void *more = *count >= MOST ? NULL : realloc(*array, (*count + 1) * size);
+    char *more = *count >= MOST ? NULL : realloc(array, (*count + 1) * size);
     if (more == NULL) {
         stop(r, "no memory, or more elements than any model has");
         return NULL;
     }
-    *array = more;
-    void *element = (char *)more + *count * size;
-    memset(element, 0, size);
+    memset(more + *count * size, 0, size);
     ++*count;
-    return element;
+    return more;
 }
 
 static void start_layer(struct reader *r, const char **attributes)
 {
-    struct graph_layer *layer =
-        one_more(r, (void **)&r->graph->layers, &r->graph->layer_count, sizeof *layer);
-    if (layer == NULL) return;
-    r->open[r->depth] = r->graph->layer_count - 1;
+    struct graph *g = r->graph;
+    struct graph_layer *layers = one_more(r, g->layers, &g->layer_count, sizeof *layers);
+    if (layers == NULL) return;
+    g->layers = layers;
+    struct graph_layer *layer = &layers[g->layer_count - 1];
+    r->open[r->depth] = g->layer_count - 1;
     layer->scope = r->scopes[r->depth];
     read_id(r, value_of(attributes, "id"), &layer->id);
     layer->name = copy(r, value_of(attributes, "name"));
@@ -92,9 +92,11 @@ static void start_layer(struct reader *r, const char **attributes)
 static void start_data(struct reader *r, struct graph_layer *layer, const char **attributes)
 {
     for (; attributes[0] != NULL; attributes += 2) {
-        struct graph_attribute *attribute =
-            one_more(r, (void **)&layer->attributes, &layer->attribute_count, sizeof *attribute);
-        if (attribute == NULL) return;
+        struct graph_attribute *all =
+            one_more(r, layer->attributes, &layer->attribute_count, sizeof *all);
+        if (all == NULL) return;
+        layer->attributes = all;
+        struct graph_attribute *attribute = &all[layer->attribute_count - 1];
         attribute->name = copy(r, attributes[0]);
         attribute->value = copy(r, attributes[1]);
     }
@@ -102,8 +104,10 @@ static void start_data(struct reader *r, struct graph_layer *layer, const char *
 
 static void start_port(struct reader *r, struct graph_layer *layer, const char **attributes)
 {
-    struct graph_port *port = one_more(r, (void **)&layer->ports, &layer->port_count, sizeof *port);
-    if (port == NULL) return;
+    struct graph_port *ports = one_more(r, layer->ports, &layer->port_count, sizeof *ports);
+    if (ports == NULL) return;
+    layer->ports = ports;
+    struct graph_port *port = &ports[layer->port_count - 1];
     port->output = r->in_output;
     port->precision = copy(r, value_of(attributes, "precision"));
     read_id(r, value_of(attributes, "id"), &port->id);
@@ -111,9 +115,11 @@ static void start_port(struct reader *r, struct graph_layer *layer, const char *
 
 static void start_edge(struct reader *r, const char **attributes)
 {
-    struct graph_edge *edge =
-        one_more(r, (void **)&r->graph->edges, &r->graph->edge_count, sizeof *edge);
-    if (edge == NULL) return;
+    struct graph *g = r->graph;
+    struct graph_edge *edges = one_more(r, g->edges, &g->edge_count, sizeof *edges);
+    if (edges == NULL) return;
+    g->edges = edges;
+    struct graph_edge *edge = &edges[g->edge_count - 1];
     edge->scope = r->scopes[r->depth];
     if (read_id(r, value_of(attributes, "from-layer"), &edge->from_layer) &&
         read_id(r, value_of(attributes, "from-port"), &edge->from_port) &&
