@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of workspaces. A workspace that an execution takes is in no list until it is given back,
- * so OpenCL's calls that may take long are made without the lock. Released buffers live until the
- * commands that use them have ended: OpenCL sees to that. */
+ * so under the lock OpenCL is only asked for the states and queues of events. Released buffers live
+ * until the commands that use them have ended: OpenCL sees to that. */
 #include "device/workspace.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "device/device_internal.h"
+#include "device/events.h"
 #include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
@@ -33,26 +34,14 @@ static void discard(tconv_device *device, struct tconv_workspace *first)
     }
 }
 
-/* The queue of an event, or NULL. Events keep their queues: while one lives, no other queue has its
- * address. The pool does not retain queues itself: rusticl (Mesa 22.3) loses commands behind a user
- * event if one owner of several releases their queue. */
-static cl_command_queue queue_of(cl_event event)
-{
-    cl_command_queue queue = NULL;
-    const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
-    return code == CL_SUCCESS ? queue : NULL;
-}
-
 /* The state of the last execution, for a new one on `queue`: CL_COMPLETE if the new one need not
- * wait for it. */
+ * wait for it. The pool does not retain queues itself: rusticl (Mesa 22.3) loses commands behind a
+ * user event if one owner of several releases their queue. */
 static cl_int state_of(const struct tconv_workspace *w, cl_command_queue queue, bool in_order)
 {
     cl_int state = CL_QUEUED;
-    if (w->last == NULL || (in_order && queue_of(w->last) == queue)) return CL_COMPLETE;
-    if (clGetEventInfo(w->last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) !=
-        CL_SUCCESS)
-        return CL_QUEUED;
-    return state;
+    if (w->last == NULL || (in_order && tconv_event_queue(w->last) == queue)) return CL_COMPLETE;
+    return tconv_event_state(w->last, &state) == CL_SUCCESS ? state : CL_QUEUED;
 }
 
 /* Takes a workspace out of the list. In this order: the smallest that is free and large enough; one
@@ -126,13 +115,6 @@ static tconv_status grow(tconv_device *device, struct tconv_workspace *w, uint64
     return TCONV_OK;
 }
 
-/* What is waited for must be on its way: the application need not have flushed the other queue. */
-static void flush(cl_event event)
-{
-    cl_command_queue queue = queue_of(event);
-    if (queue != NULL) clFlush(queue);
-}
-
 tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_command_queue queue,
                                   struct tconv_workspace **out, tconv_error *error)
 {
@@ -158,7 +140,7 @@ tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_comma
             return own.status;
         }
     }
-    if (w->waits) flush(w->last);
+    if (w->waits) tconv_event_flush(w->last); /* on a queue that nobody may have flushed */
     *out = w;
     return TCONV_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/device.h"
+#include "device/events.h"
 #include "device/workspace.h"
 #include "plan/place.h"
 
@@ -28,7 +29,7 @@ struct weights {
     tconv_buffer vector[VECTORS]; /* each buffer retained */
     tconv_type type[VECTORS];
     uint64_t bytes;
-    cl_event packed;   /* the end of the packing; NULL: known to have ended */
+    cl_event packed;   /* the end of the packing; NULL until it is enqueued */
     atomic_bool ready; /* `packed` need not be waited for any more */
 };
 
@@ -425,8 +426,7 @@ static tconv_status wait_for_weights(struct weights *w, struct extra *extra, tco
 {
     cl_int state = CL_QUEUED;
     if (atomic_load(&w->ready)) return TCONV_OK;
-    const cl_int code =
-        clGetEventInfo(w->packed, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    const cl_int code = tconv_event_state(w->packed, &state);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetEventInfo",
                                  "asking whether the weights are packed");

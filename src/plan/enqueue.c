@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/device.h"
+#include "device/events.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,7 @@ static tconv_status check_device(const tconv_plan *plan, const char *argument, c
 static tconv_status check_state(cl_event event, cl_uint index, tconv_error *error)
 {
     cl_int state = CL_QUEUED;
-    const cl_int code =
-        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    const cl_int code = tconv_event_state(event, &state);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetEventInfo",
                                  "reading the state of event %u of the wait list", index);
@@ -58,14 +58,19 @@ tconv_status tconv_check_queue(const tconv_plan *plan, const char *argument, cl_
     return status == TCONV_OK ? check_device(plan, argument, device, error) : status;
 }
 
+tconv_status tconv_check_wait_list(uint32_t count, const void *list, tconv_error *error)
+{
+    if ((count == 0) == (list == NULL)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
+                      list == NULL ? "NULL" : "given", count);
+}
+
 tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
                                const cl_event *wait, tconv_error *error)
 {
     if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "queue is NULL");
-    if ((wait_count == 0) != (wait == NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
-                          wait == NULL ? "NULL" : "given", wait_count);
-    tconv_status status = tconv_check_queue(plan, "queue", queue, error);
+    tconv_status status = tconv_check_wait_list(wait_count, wait, error);
+    if (status == TCONV_OK) status = tconv_check_queue(plan, "queue", queue, error);
     for (cl_uint i = 0; i < wait_count && status == TCONV_OK; i++) {
         if (wait[i] == NULL)
             return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event %u of the wait list is NULL", i);

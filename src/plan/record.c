@@ -191,11 +191,9 @@ static tconv_status check(const tconv_plan *plan, struct _cl_command_buffer_khr 
     if (plan == NULL || args == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           plan == NULL ? "plan" : "args");
-    if ((wait_count == 0) != (wait == NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
-                          wait == NULL ? "NULL" : "given", wait_count);
     tconv_status status;
-    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+    if ((status = tconv_check_wait_list(wait_count, wait, error)) != TCONV_OK ||
+        (status = tconv_process_enter(error)) != TCONV_OK ||
         (status = check_command_buffer(plan, command_buffer, queue, error)) != TCONV_OK ||
         (status = tconv_bind_arguments(plan, args, bindings, error)) != TCONV_OK)
         return status;

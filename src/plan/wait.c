@@ -5,23 +5,10 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "device/events.h"
 #include "tconv_cl/plan.h"
 
 #include <stdatomic.h>
-
-static cl_int ask(cl_event event, cl_int *state)
-{
-    return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
-}
-
-/* Flushes the event's queue: asking for the event's state does not start its commands. User events
- * have no queue, and some implementations do not tell it; clWaitForEvents then flushes it. */
-static cl_int flush(cl_event event)
-{
-    cl_command_queue queue = NULL;
-    const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
-    return code != CL_SUCCESS || queue == NULL ? CL_SUCCESS : clFlush(queue);
-}
 
 tconv_status tconv_wait(cl_event event, tconv_error *error)
 {
@@ -39,7 +26,7 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
     tconv_status status;
     if (event == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event is NULL");
     if ((status = tconv_process_enter(error)) != TCONV_OK) return status;
-    cl_int code = flush(event);
+    cl_int code = tconv_event_flush(event);
     const double begin = tconv_os_seconds();
     const bool sleeps = 1e6 * begin < (double)atomic_load(&busy_until);
     double now = begin;
@@ -51,12 +38,12 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
         }
         if (now - before >= lost) atomic_store(&busy_until, (long long)(1e6 * (now + while_busy)));
         call = "clGetEventInfo";
-        code = ask(event, &state);
+        code = tconv_event_state(event, &state);
     }
     if (code == CL_SUCCESS && state > CL_COMPLETE) {
         call = "clWaitForEvents";
         code = clWaitForEvents(1, &event);
-        if (ask(event, &state) == CL_SUCCESS && state < 0)
+        if (tconv_event_state(event, &state) == CL_SUCCESS && state < 0)
             code = CL_SUCCESS; /* the command failed, not the wait */
     }
     if (code == CL_SUCCESS && state < 0) {
