@@ -2,6 +2,7 @@
 /* The ceilings that bench holds layers to: what is measured of the device, raised by what layers
  * reach. */
 #include "tool/bench/roofline.h"
+#include "tool/bench/times.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

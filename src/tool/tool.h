@@ -98,23 +98,13 @@ enum exit_code write_json(json_t *json);
  * reference. NULL if memory is missing. */
 json_t *with_origin(json_t *report);
 
+/* Makes a JSON number, or null of what is not finite. */
+json_t *real_json(double value);
+
 /* Makes a JSON string; bytes that are not UTF-8 become question marks. */
 json_t *text_json(const char *text);
 
 /* ---- numbers.c: the values of options ---- */
-
-struct options {
-#define MEMBER_TEXT char *
-#define MEMBER_FLAG int
-#define MEMBER_READ char *
-#define MEMBER_WRITTEN char *
-#define MEMBER(scope, kind, member, name, letter, value, help) MEMBER_##kind member;
-    ALL_OPTIONS(MEMBER)
-#undef MEMBER
-    char *arguments[2]; /* arguments that are not options: reports to compare */
-};
-
-extern struct options options; /* global, because popt's tables point to its members */
 
 /* Reads "2,2" as numbers. False after a message. */
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
@@ -134,6 +124,19 @@ struct activation_names {
 struct activation_names activation_names(bool with_slope);
 
 /* ---- options.c: options that several commands take ---- */
+
+struct options {
+#define MEMBER_TEXT char *
+#define MEMBER_FLAG int
+#define MEMBER_READ char *
+#define MEMBER_WRITTEN char *
+#define MEMBER(scope, kind, member, name, letter, value, help) MEMBER_##kind member;
+    ALL_OPTIONS(MEMBER)
+#undef MEMBER
+    char *arguments[2]; /* arguments that are not options: reports to compare */
+};
+
+extern struct options options; /* global, because popt's tables point to its members */
 
 /* Every option stands in one of these tables. A command includes the tables that it takes, and
  * `refused_table` for a sentence about other options. */
@@ -167,6 +170,8 @@ enum exit_code refuse_attributes(const char *why, bool of_suite);
 /* Refuses all options about layers, types and epilogues. */
 enum exit_code refuse_layers(const char *why);
 
+/* ---- device_options.c ---- */
+
 /* The number of the default device. */
 enum exit_code default_device(int *number);
 
@@ -175,6 +180,8 @@ enum exit_code choose_device(int *number);
 
 /* The same for a command that takes several, with commas between them, at most `most`. */
 enum exit_code choose_devices(int *numbers, int most, int *count);
+
+/* ---- problem_options.c ---- */
 
 /* Reads rules, pads, groups, formats and types from the options. False after a message. */
 bool read_scalars(tconv_problem *problem);

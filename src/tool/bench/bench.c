@@ -6,6 +6,7 @@
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
 #include "tool/bench/roofline.h"
+#include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 #include "tool/bench/trial.h"
 
@@ -202,7 +203,7 @@ static void measure(tconv_session *session, const struct entry *entry, const str
 
 static json_t *real_or_null(bool known, double value)
 {
-    return known && isfinite(value) ? json_real(value) : json_null();
+    return real_json(known ? value : NAN);
 }
 
 static const char *chooser(const struct result *r)

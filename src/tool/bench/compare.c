@@ -138,20 +138,14 @@ static const char *word(enum verdict verdict)
     return verdict == FASTER ? "faster" : verdict == SLOWER ? "slower" : "";
 }
 
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *pair_json(const struct pair *p)
 {
     static const char *const verdicts[] = {NULL, "alike", "faster", "slower"};
-    return json_pack("{s:O, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "id",
-                     json_object_get(p->layer, "id"), "layer",
-                     text_json(text_of(p->layer, "layer")), "ms_old", real_or_null(p->old_ms),
-                     "ms_new", real_or_null(p->new_ms), "ratio", real_or_null(p->ratio), "noise",
-                     real_or_null(p->noise), "verdict", verdicts[p->verdict], "note",
-                     p->note[0] == '\0' ? json_null() : text_json(p->note));
+    return json_pack(
+        "{s:O, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "id", json_object_get(p->layer, "id"), "layer",
+        text_json(text_of(p->layer, "layer")), "ms_old", real_json(p->old_ms), "ms_new",
+        real_json(p->new_ms), "ratio", real_json(p->ratio), "noise", real_json(p->noise), "verdict",
+        verdicts[p->verdict], "note", p->note[0] == '\0' ? json_null() : text_json(p->note));
 }
 
 static void print_head(void)
@@ -301,7 +295,7 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
     }
     return json_pack("{s:o, s:o, s:o, s:i, s:o, s:i, s:i}", "old", origin_json(old, old_name),
                      "new", origin_json(new, new_name), "layers", list, "layers_in_both", sums.both,
-                     "geomean_ratio", real_or_null(mean), "faster", sums.faster, "slower",
+                     "geomean_ratio", real_json(mean), "faster", sums.faster, "slower",
                      sums.slower);
 }
 

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench --plot: draws a picture with bench/plot_roofline.py, which is built into the tool, in the
  * user's Python. */
-#include "base/sources.h"
 #include "tool/bench/reports.h"
 #include "tool/io/out_file.h"
+#include "tool/io/tool_file.h"
 #include "tool/system/system.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-extern const struct tconv_source tool_files[];
-
-static const char *script(void)
-{
-    const struct tconv_source *file = tool_files;
-    while (strcmp(file->name, "plot_roofline.py") != 0) file++;
-    return file->text;
-}
 
 /* Runs a Python program with `input` as its stdin and `output` as its stdout. Returns its exit
  * code, or -1 with errno if Python cannot be started. If `input` is NULL, only the exit code
@@ -50,7 +41,8 @@ enum exit_code plot_draw(const json_t *report)
     if (code != EXIT_DONE) return code;
     fflush(file.stream);
     char *text = json_dumps(report, 0);
-    const int result = text == NULL ? -1 : run_python(script(), text, file.stream);
+    const int result = text == NULL ? -1
+                                    : run_python(tool_file("plot_roofline.py"), text, file.stream);
     free(text);
     if (result == 0) return out_file_end(&file, true);
     out_file_discard(&file);

@@ -3,52 +3,19 @@
  * bandwidth by working set, and the time of a launch. */
 #include "tool/bench/roofline.h"
 
-#include "base/os.h"
-#include "base/sources.h"
+#include "tool/bench/times.h"
+#include "tool/io/tool_file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct tconv_source tool_files[];
-
 /* How to spread work over a device. */
 struct spread {
     int vw, chains, chunk;
     size_t local, items; /* of a group; of the peak kernel */
 };
-
-double now(void)
-{
-    return tconv_os_seconds();
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double median(double *seconds, int count)
-{
-    qsort(seconds, (size_t)count, sizeof *seconds, by_value);
-    return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
-}
-
-/* A quantile of sorted times: 0 is the first, 1 the last, interpolated between. */
-static double quantile(const double *sorted, int count, double where)
-{
-    const double at = where * (count - 1);
-    const int below = (int)at, above = below + 1 < count ? below + 1 : below;
-    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
-}
-
-double relative_spread(const double *sorted, int count)
-{
-    return (quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25)) /
-           quantile(sorted, count, 0.5);
-}
 
 static struct spread spread_of(const tconv_device_info *d)
 {
@@ -72,9 +39,7 @@ static struct spread spread_of(const tconv_device_info *d)
 static cl_program build(tconv_session *session, const tconv_device_info *d,
                         const struct spread *spread, cl_int *code)
 {
-    const char *text = NULL;
-    for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
-        if (strcmp(file->name, "roofline.cl") == 0) text = file->text;
+    const char *text = tool_file("roofline.cl");
     cl_program program =
         clCreateProgramWithSource(tconv_session_context(session), 1, &text, NULL, code);
     if (*code != CL_SUCCESS) return NULL;

@@ -47,13 +47,4 @@ double roofline_bandwidth(const struct roofline *roofline, double bytes);
 /* The bandwidth of the largest working set. */
 double roofline_memory_bandwidth(const struct roofline *roofline);
 
-/* Seconds since some fixed moment. */
-double now(void);
-
-/* The median of times, which it sorts. */
-double median(double *seconds, int count);
-
-/* The distance between the first and the third quartile of sorted times, over their median. */
-double relative_spread(const double *sorted, int count);
-
 #endif

@@ -3,7 +3,7 @@
  * library in one thread, so there is no lock. */
 #include "tool/bench/trace.h"
 
-#include "tool/bench/roofline.h"
+#include "tool/bench/times.h"
 #include "tool/io/out_file.h"
 
 #include <stdio.h>

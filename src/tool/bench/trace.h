@@ -15,7 +15,7 @@ void trace_device(tconv_device *device);
 /* The queue for launches: with a trace one that profiles, else the session's own. */
 cl_command_queue trace_queue(const tconv_session *session);
 
-/* Ends the span of a layer that began at `begin` seconds (roofline.h's now). Waits for its launches
+/* Ends the span of a layer that began at `begin` seconds (times.h's now). Waits for its launches
  * and reads their times. */
 void trace_layer(const char *id, const char *layer, double begin);
 

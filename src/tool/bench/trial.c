@@ -3,7 +3,7 @@
 #include "tool/bench/trial.h"
 
 #include "base/checked.h"
-#include "tool/bench/roofline.h"
+#include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 
 #include <math.h>

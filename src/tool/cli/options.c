@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct options options;
+
 /* A row as an entry of popt's tables. */
 enum { ANY, LAYERS, LAYER, LAYER_OR_SUITE, LAYER_OR_MODEL };
 enum { TEXT, FLAG, READ, WRITTEN };
@@ -90,16 +92,6 @@ static bool algorithm_exists(const char *text)
     const size_t length = strcspn(text, " ,");
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
     return strcmp(text, "auto") == 0 || tconv_algorithm_summary(name) != NULL;
-}
-
-void print_algorithms(void)
-{
-    enum { COLUMN = 17 };
-    for (int i = 0; tconv_algorithm_name(i) != NULL; i++) {
-        const char *name = tconv_algorithm_name(i);
-        printf("%-*s", COLUMN, name);
-        print_wrapped(tconv_algorithm_summary(name), COLUMN);
-    }
 }
 
 static enum exit_code list_algorithms(void)

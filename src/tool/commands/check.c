@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl check: runs every algorithm on a problem, and compares each with the f64 oracle. */
 #include "tool/bench/layers.h"
-#include "tool/bench/roofline.h"
+#include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 #include "tool/bench/trial.h"
 

@@ -4,6 +4,7 @@
 #include "tool/system/system.h"
 #include "tool/tool.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,11 @@ json_t *with_origin(json_t *report)
     if (json_object_update_new(report, origin) == 0) return report;
     json_decref(report);
     return NULL;
+}
+
+json_t *real_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 json_t *text_json(const char *text)

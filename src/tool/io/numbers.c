@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct options options;
-
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count)
 {
     *count = 0;

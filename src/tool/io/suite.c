@@ -3,8 +3,8 @@
 #include "tool/io/suite.h"
 
 #include "base/os.h"
-#include "base/sources.h"
 #include "tool/io/in_file.h"
+#include "tool/io/tool_file.h"
 
 #include <csv.h>
 #include <errno.h>
@@ -14,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-extern const struct tconv_source
-    tool_files[]; /* generated: bench/suite.csv and the tool's kernels */
 
 enum { LONGEST = 4 << 20 }; /* bytes of a file: some hundred thousand layers */
 
@@ -268,12 +265,9 @@ static void on_line(int terminator, void *state)
 static char *read_text(const char *path, size_t *length)
 {
     if (path == NULL) {
-        for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
-            if (strcmp(file->name, "suite.csv") == 0) {
-                *length = strlen(file->text);
-                return strdup(file->text);
-            }
-        return NULL;
+        const char *own = tool_file("suite.csv");
+        *length = strlen(own);
+        return strdup(own);
     }
     FILE *file = in_file_open(path);
     if (file == NULL) return NULL;
