@@ -309,6 +309,8 @@ class Run:
                 if not sampled:
                     self.sample_clock()
                 sampled = True
+        if process.poll() is not None:  # in the last moment
+            return process.returncode
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             process.send_signal(signal.SIGINT)
             process.wait(3 if self.signal else max(1, self.end - time.time() - 1))
@@ -721,9 +723,11 @@ def parse():
     parser.add_argument("--tests", metavar="NAME,...", help="only these device tests; '' for none")
     parser.add_argument("--percent", type=int, help="share of their problems that device tests sample, 0: the least; default 10, with --minutes 1")
     parser.add_argument("--device", type=int, metavar="N", help="its number, as tconv-cl devices lists it; default: the one with *")
-    parser.add_argument("--output", default="build/gpu_report", metavar="FOLDER", help="for report.md and all else; default %(default)s")
+    parser.add_argument("--output", default=os.path.join(ROOT, "build/gpu_report"), metavar="FOLDER",
+                        help="for report.md and all else; default: build/gpu_report of the sources")
     parser.add_argument("--python", default=sys.executable, metavar="PROGRAM", help="the Python that has PyTorch; default: the one that runs this")
-    parser.add_argument("--build", default="build", metavar="FOLDER", help="was built before: build nothing; default: build into build/")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER",
+                        help="was built before: build nothing; default: build into build/ of the sources")
     parser.add_argument("--report", action="store_true", help="measure nothing: write the report of what is in the folder")
     parser.add_argument("--programs", action="store_true", help="measure nothing: unpack the folder's programs, with registers and spills of PTX by "
                         "ptxas, if it is there")
