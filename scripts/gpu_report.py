@@ -256,6 +256,12 @@ def slices(kinds, ids, wanted):
     return [(kind, number + i // SLICE, layers[i:i + SLICE]) for kind in kinds for i in range(0, len(layers), SLICE)]
 
 
+def torch_said(folder):
+    """What PyTorch said of itself, in order: --resume may have gone on with another one."""
+    said = load(os.path.join(folder, "torch.json")) or []
+    return [said] if isinstance(said, dict) else said  # earlier versions kept one
+
+
 def checks(kinds):
     return [kind for kind in kinds if not kind.startswith("tf32")]  # check computes TF32 with --math fast only
 
@@ -394,8 +400,9 @@ class Run:
             for result in self.torch.time(kind, theirs, self.over):
                 kept["torch"][result.pop("id")] = result
                 save(path, kept)
-        if self.torch.about:
-            save(self.path("torch.json"), self.torch.about)
+        said = torch_said(self.folder)
+        if self.torch.about and self.torch.about not in said:
+            save(self.path("torch.json"), [*said, self.torch.about])
         self.say("%d layers in %.1f s, PyTorch %d in %.1f s" % (len(report["layers"]) if ours else 0, middle - start,
                                                                len(kept["torch"]) - known, time.time() - middle))
         self.report()
@@ -611,7 +618,9 @@ def clocks_text(folder):
 
 def write_report(folder):
     plan, ceilings = load(os.path.join(folder, "plan.json")), load(os.path.join(folder, "ceilings.json"))
-    torch_about = load(os.path.join(folder, "torch.json")) or {"error": "PyTorch was not asked"}
+    said = torch_said(folder)
+    versions = ["%(version)s on %(device)s" % about for about in said if "error" not in about]
+    no_torch = None if versions or not said else said[-1]["error"]
     parts = [load(path) for path in sorted(glob.glob(os.path.join(folder, "*.slice.json")))]
     steps = {os.path.basename(path)[:-10]: load(path) for path in glob.glob(os.path.join(folder, "*.step.json"))}
     name = plan["device"]["name"]
@@ -625,7 +634,7 @@ def write_report(folder):
     missing = [step for step in steps_wanted if step not in steps] + ([] if ceilings else ["ceilings"])
     for kind, (rows, torch) in kinds.items():
         ours = [key for key in plan["ids"] if key not in {row["id"] for row in rows}]
-        theirs = [] if kind.startswith("i8") or "error" in torch_about else [key for key in plan["ids"] if key not in torch]
+        theirs = [] if kind.startswith("i8") or no_torch else [key for key in plan["ids"] if key not in torch]
         for who, keys in [("", ours), (" of PyTorch", [key for key in theirs if key not in ours])]:
             missing += ["%s: %s%s" % (kind, "all layers" if len(keys) == len(plan["ids"]) else " ".join(keys), who)] if keys else []
     with open(os.path.join(folder, "report.md.new"), "w", encoding="utf-8") as out:
@@ -636,7 +645,7 @@ def write_report(folder):
         if ceilings:
             facts += [("ceilings, measured", "%.4g GFLOP/s of f32, %.4g GB/s from memory, a launch %.3g us" %
                        (ceilings["peak_gflops"], ceilings["bandwidth_gbs"], ceilings["launch_us"]))]
-        facts += [("PyTorch", torch_about.get("error") or "%(version)s on %(device)s" % torch_about)]
+        facts += [("PyTorch", no_torch or ", then ".join(versions) or "was not asked")]
         table(out, ["property", "value"], facts)
         out.write("## Missing\n\n%s\n" % ("".join("- %s\n" % text for text in missing) or "Nothing: everything was measured.\n"))
         if missing:
