@@ -381,6 +381,8 @@ def main():
     except KeyboardInterrupt:
         sys.exit(f'\ncompare.py: interrupted; {len(run["layers"])} layers are in {arguments.json}, and --resume goes on')
     compare_report.write(run, arguments)
+    if not any(compare_report.own(entry, False) for entry in run['layers']):
+        sys.exit('compare.py: tconv-cl has timed no layer')
 
 
 if __name__ == '__main__':
