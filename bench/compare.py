@@ -223,7 +223,7 @@ def ours(arguments, layer, data_format, ceilings):
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=arguments.timeout)
     except subprocess.TimeoutExpired:
         return {'layers': [{'error': f'no answer within {arguments.timeout:g} s'}]}
-    return json.loads(done.stdout) if done.stdout else {'layers': [{'error': done.stderr.strip()}]}
+    return json.loads(done.stdout) if done.stdout else {'layers': [{'error': done.stderr.strip() or f'it ended with {done.returncode}'}]}
 
 
 def raise_roofline(run, report):
@@ -361,6 +361,10 @@ def main():
     for wanted in arguments.ids.split(',') if arguments.ids else []:
         if wanted not in order:
             parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
+    named = {layer['id']: layer['layer'] for layer in suite}
+    for entry in run['layers']:
+        if named.get(entry['id']) != entry['layer']:
+            sys.exit(f'compare.py: {arguments.json} cannot be resumed: its {entry["id"]}, {entry["layer"]}, is not in {arguments.suite}')
     done = [e['id'] for e in run['layers'] if arguments.noisy is None or e.get('others', 0) <= arguments.noisy]
     layers = [l for l in suite if l['id'] not in done and (not arguments.ids or l['id'] in arguments.ids.split(',')) and
               min(l['in_channels'], l['out_channels']) >= arguments.least_channels * l['groups']]
@@ -377,6 +381,8 @@ def main():
     except KeyboardInterrupt:
         sys.exit(f'\ncompare.py: interrupted; {len(run["layers"])} layers are in {arguments.json}, and --resume goes on')
     compare_report.write(run, arguments)
+    if not any(compare_report.own(entry, False) for entry in run['layers']):
+        sys.exit('compare.py: tconv-cl has timed no layer')
 
 
 if __name__ == '__main__':

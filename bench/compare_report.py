@@ -44,8 +44,10 @@ def title(variant):
 def own_work(run, entry, plain):
     """Our time in ms, without that of an empty launch where the best peer takes little; None where we have no result."""
     us, them = own(entry, plain), peer(entry, plain)
+    if us is None:
+        return None
     launch = run['roofline']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0
-    return us and max(us['ms'] - launch, LEAST)
+    return max(us['ms'] - launch, LEAST)
 
 
 def ratio(run, entry, plain):

@@ -7,9 +7,9 @@ tconv-cl, and with tconv-cl that writes into the concatenated tensor.
     POCL_AFFINITY=1 python bench/concat.py onnxruntime
     POCL_AFFINITY=1 python bench/concat.py torch --ids B23,U-Net
 
-A layer of the suite stands behind a 1x1 convolution. Its output is concatenated with a skip of as many channels, an input of the
-graph (OpenVINO: a 1x1 convolution of it); a 3x3 convolution with 8 outputs follows. U-Net has four levels of 32 to 512 channels for an
-image of 192 x 192, two 3x3 convolutions at each step, and random weights.
+A layer of the suite, without groups and pads, stands behind a 1x1 convolution. Its output is concatenated with a skip of as many
+channels, an input of the graph (OpenVINO: a 1x1 convolution of it); a 3x3 convolution with 8 outputs follows. U-Net has four levels of 32
+to 512 channels for an image of 192 x 192, two 3x3 convolutions at each step, and random weights.
 
 Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install them. The three
 graphs run in turn; the median of each counts, with two threads or as many as there are processors. Their results are compared. Prints a
@@ -28,6 +28,7 @@ from chains import HERE, TOLERANCE, Layer
 UNET = 'U-Net'
 IDS = f'B22,B23,B59,B62,{UNET}'
 LEVELS, CHANNELS, EXTENT = 4, 32, 192  # of U-Net; channels at the first level
+PLAIN = {'groups': '1', 'pads_begin': '0', 'pads_end': '0', 'output_padding': '0', 'dilations': '1'}  # what graphs of layers assume
 VARIANTS = 'stock', 'apart', 'fused'
 TURN = 0.3  # seconds
 
@@ -272,6 +273,9 @@ def main():
     unknown = set(names) - {*rows, UNET}
     if unknown:
         parser.error(f'bench/suite.csv has no {", ".join(sorted(unknown))}')
+    for row in [rows[name] for name in names if name != UNET]:
+        if any(set(row[key].split('x')) != {value} for key, value in PLAIN.items()):
+            parser.error(f'{row["id"]} has groups, pads, output padding or dilations, which the layers of these graphs do not have')
     print('| layer | stock ms | apart ms | fused ms | stock / fused | apart / fused | difference |\n|---|---|---|---|---|---|---|')
     ratios, wrong = [], False
     for name in names:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# scripts/gpu_report.sh without PyTorch: ends in time, is interrupted, goes on, measures nothing twice, and its report is whole.
+# scripts/gpu_report.sh without PyTorch: ends in time, is interrupted, goes on, measures nothing twice, its report is whole, and it deletes
+# nothing for a wrong request.
 # usage: gpu_report.sh SOURCES BUILD
 set -u
 sources=$1
@@ -36,6 +37,7 @@ while [ ! -s "$out/f16-NXC-01.slice.json" ]; do
     kill -0 $pid || fail "it ended before the first slice"
     sleep 0.1
 done
+sh "$sources/scripts/gpu_report.sh" --build "$build" --output "$out" --resume 2>"$work/second" && fail "a second run is let in"
 kill -TERM $pid
 wait $pid
 code=$?
@@ -82,6 +84,16 @@ grep -q 'PyTorch is not installed' "$out/report.md" || fail "PyTorch: $(cat "$ou
 before=$(cat "$out"/*.log | cksum)
 sh "$sources/scripts/gpu_report.sh" --build "$build" --output "$out" --resume 2>"$work/err" || fail "--resume: $?"
 [ "$before" = "$(cat "$out"/*.log | cksum)" ] || fail "measured again"
+
+# ---- a wrong request deletes nothing, and no request what is no report ----
+for wrong in "--ids B99" "--kinds f8-NCX" "--tests nobody" "--device 99"; do
+    sh "$sources/scripts/gpu_report.sh" "$@" --output "$out" $wrong 2>"$work/err" && fail "$wrong is taken"
+done
+[ "$before" = "$(cat "$out"/*.log | cksum)" ] || fail "a wrong request deletes"
+mkdir "$work/other"
+echo kept >"$work/other/file"
+sh "$sources/scripts/gpu_report.sh" "$@" --output "$work/other" 2>"$work/err" && fail "a folder of others is taken"
+[ "$(cat "$work/other/file")" = kept ] || fail "a folder of others is deleted"
 
 # ---- what the driver compiled ----
 sh "$sources/scripts/gpu_report.sh" --programs --output "$out" >"$work/err" || fail "--programs"

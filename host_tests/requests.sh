@@ -207,7 +207,8 @@ for variables in "NO_COLOR= TERM=xterm" "NO_COLOR=1 TERM=xterm" "NO_COLOR= TERM=
     [ "$(grep -c "^$(printf '\033')\[33mA .*slower" "$work/out")" = "$wanted" ] || fail "colours with $variables: $(cat "$work/out")"
 done
 
-d=$vectors/data/torch_line
+cp "$vectors"/data/torch_line.data.npy "$vectors"/data/torch_line.filter.npy "$work"
+d=$work/torch_line # a path without spaces: some commands below are one text
 run="run --output $work/y.npy"
 expect 2 "--data is missing" $run --filter "$d.filter.npy"
 expect 2 "--filter is missing" $run --data "$d.data.npy"

@@ -11,7 +11,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 target=${1:-}
-[ $# = 0 ] || shift
+case $target in # before anything is installed
+m32 | windows | macos | aarch64 | armhf) shift ;;
+*)
+    echo "usage: cross.sh m32 | windows | aarch64 | armhf | macos [OPTION-OF-CMAKE...]" >&2
+    exit 2
+    ;;
+esac
 options=$*
 work=$PWD/build/cross/$target
 jobs=${CROSS_JOBS:-$(nproc)}
@@ -138,8 +144,4 @@ macos) macos ;;
 # Without tests that take minutes there; m32 runs them with 32 bits.
 aarch64) linux arm64 aarch64 aarch64-linux-gnu aarch64-linux-gnu qemu-aarch64 'host\.(select|choice)' ;;
 armhf) linux armhf arm arm-linux-gnueabihf arm-linux-gnueabihf qemu-arm 'host\.(select|choice|mobile)' ;;
-*)
-    echo "usage: cross.sh m32 | windows | aarch64 | armhf | macos [OPTION-OF-CMAKE...]" >&2
-    exit 2
-    ;;
 esac

@@ -74,6 +74,8 @@ start_wine() {
     export WINEPREFIX
     # One server for all programs, until this script ends; else a program may meet the end of an earlier one's server, and fail.
     trap '/usr/lib/wine/wineserver -k; rm -rf "$WINEPREFIX"' EXIT
+    trap 'exit 130' INT # by itself dash would end without the trap above
+    trap 'exit 143' TERM
     /usr/lib/wine/wineserver -p
     command_file wine "export WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
 unset DISPLAY

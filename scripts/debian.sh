@@ -11,7 +11,10 @@ sh scripts/packages.sh build-essential pkg-config git fakeroot debhelper lintian
 version=$(sed -n 's/^#define TCONV_VERSION_STRING "\(.*\)"/\1/p' include/tconv_cl/version.h)
 rm -rf "$out"
 mkdir -p "$out/tconv-cl-$version"
-git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$out/tconv-cl-$version"
+git ls-files -z >"$out/files"
+tar --null --files-from="$out/files" --create --file "$out/files.tar" # no pipe: a file that is missing ends this
+tar --extract --file "$out/files.tar" --directory "$out/tconv-cl-$version"
+rm "$out/files" "$out/files.tar"
 cp -r packaging/debian "$out/tconv-cl-$version/debian"
 cd "$out/tconv-cl-$version"
 [ "$(dpkg-parsechangelog --show-field Version)" = "$version" ] ||

@@ -31,7 +31,7 @@ if [ -n "$build" ]; then
     sh scripts/debian.sh
     sh scripts/recipes.sh
 fi
-for made in build/wheels/*-win_amd64.whl build/debian build/cross/sources/complete build/recipes; do
+for made in build/wheels/tconv_cl-"$version"-*-win_amd64.whl build/debian/tconv-cl_"$version"_*.changes build/cross/sources/complete build/recipes; do
     [ -e "$made" ] || { echo "dist.sh: there is no $made; run it without --no-build" >&2; exit 1; }
 done
 
@@ -50,10 +50,10 @@ sum=$(sha256sum "$out/$name.tar.gz" | cut -d ' ' -f 1)
 
 echo "== wheels, sdist, Debian packages"
 build/wheels-venv/bin/python -m build --sdist --no-isolation --outdir "$out" "$work/$name" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-cp build/wheels/*.whl "$out"
+cp build/wheels/*-"$version"-*.whl "$out"
 build/wheels-venv/bin/python -m twine check --strict "$out"/*.whl "$out"/tconv_cl-*.tar.gz >"$work/log" || { cat "$work/log"; exit 1; }
 archive "tconv_cl-$version-libraries.tar.xz" build/cross/sources complete cmocka expat jansson libcsv popt
-cp build/debian/*.deb build/debian/*.dsc build/debian/*.changes build/debian/*.buildinfo build/debian/tconv-cl_*.tar.* "$out"
+cp build/debian/*_"$version"[._]* "$out"
 
 echo "== recipes"
 mkdir -p "$work/recipes"

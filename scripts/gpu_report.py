@@ -9,6 +9,7 @@ verified in the run that times it. Each slice has a file, so an interruption los
 import argparse
 import contextlib
 import csv
+import fcntl
 import glob
 import hashlib
 import json
@@ -20,6 +21,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -31,9 +33,11 @@ TESTS = ["special", "probe", "session_layer", "programs", "cache", "launches", "
 NOT_TESTS = ["accesses"]  # for Oclgrind; test_algorithms has more problems
 SLICE, LAUNCH_MS, TORCH_LIMIT = 5, 0.004, 60
 COMPILE_SHARE, COMPILE_LIMIT = 0.2, 120  # of the time, and in seconds, for compiling ahead
-# What data sheets promise without sparsity: TFLOP/s of f32, TF32, f16 and bf16, i8; TB/s. The longest name that fits is taken.
-SHEETS = {"A100-SXM4-40GB": (19.5, 156, 312, 624, 1.555), "A100-SXM4-80GB": (19.5, 156, 312, 624, 2.039),
-          "H100": (66.9, 495, 990, 1979, 3.35), "H100 PCIe": (51.2, 378, 756, 1513, 2.0), "H200": (66.9, 495, 990, 1979, 4.8)}
+# What data sheets promise without sparsity: TFLOP/s of f32, TF32, f16 and bf16, i8; TB/s. The whole name counts: GH200, H100 NVL and a
+# part of a card (MIG) have other sheets.
+SHEETS = {"NVIDIA A100-SXM4-40GB": (19.5, 156, 312, 624, 1.555), "NVIDIA A100-SXM4-80GB": (19.5, 156, 312, 624, 2.039),
+          "NVIDIA H100 80GB HBM3": (66.9, 495, 990, 1979, 3.35), "NVIDIA H100 PCIe": (51.2, 378, 756, 1513, 2.0),
+          "NVIDIA H200": (66.9, 495, 990, 1979, 4.8)}
 
 
 def load(path):
@@ -150,7 +154,7 @@ def torch_worker(processor, name):
                     run = torch_layer(torch, layers[key], kind, device)
                     answer({"id": key, "ms": loop_ms(run) if device == "cpu" else graph_ms(torch, run)})
             except (ValueError, RuntimeError) as error:
-                answer({"id": key, "error": str(error).splitlines()[0]})
+                answer({"id": key, "error": (str(error).splitlines() or [type(error).__name__])[0]})
             run = None
             if device != "cpu":
                 torch.cuda.empty_cache()  # the next slice of ours needs it
@@ -206,6 +210,8 @@ class Torch:
         """Yields the layers' results as they come."""
         if self.about and "error" in self.about:
             return
+        if self.about and self.process and self.process.poll() is not None:
+            self.end()  # while ours ran; the next layer is not to blame
         if self.process is None:
             self.start()
             self.about = None
@@ -248,6 +254,12 @@ def slices(kinds, ids, wanted):
     layers = {"decisive": first, "others": [key for key in ids if key not in first]}[wanted]
     number = 1 if wanted == "decisive" else 1 + math.ceil(len(first) / SLICE)
     return [(kind, number + i // SLICE, layers[i:i + SLICE]) for kind in kinds for i in range(0, len(layers), SLICE)]
+
+
+def torch_said(folder):
+    """What PyTorch said of itself, in order: --resume may have gone on with another one."""
+    said = load(os.path.join(folder, "torch.json")) or []
+    return [said] if isinstance(said, dict) else said  # earlier versions kept one
 
 
 def checks(kinds):
@@ -303,6 +315,8 @@ class Run:
                 if not sampled:
                     self.sample_clock()
                 sampled = True
+        if process.poll() is not None:  # in the last moment
+            return process.returncode
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             process.send_signal(signal.SIGINT)
             process.wait(3 if self.signal else max(1, self.end - time.time() - 1))
@@ -312,7 +326,7 @@ class Run:
         return None
 
     def sample_clock(self):
-        """What the card does while a slice runs, where NVIDIA's tool tells it."""
+        """What the card does while a command runs, where NVIDIA's tool tells it."""
         if shutil.which("nvidia-smi"):
             query = "--query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,temperature.gpu,power.draw"
             with open(self.path("clocks.csv"), "ab") as out:
@@ -360,7 +374,8 @@ class Run:
             if len(ids) == 1:
                 return {"layers": [{"id": ids[0], "layer": "", "algorithm": None, "ms_median": None, "error": "the tool ended with %d" % code}]}
             parts = [self.bench(kind, [key]) for key in ids]
-            return {**parts[0], "layers": [layer for part in parts for layer in part["layers"]]}
+            about = {key: value for part in parts for key, value in part.items()}
+            return {**about, "layers": [layer for part in parts for layer in part["layers"]]}
         return {**report, "layers": [layer for layer in report.get("layers", []) if layer["error"] != "interrupted"]}
 
     def slice(self, kind, number, ids):
@@ -385,9 +400,10 @@ class Run:
             for result in self.torch.time(kind, theirs, self.over):
                 kept["torch"][result.pop("id")] = result
                 save(path, kept)
-        if self.torch.about:
-            save(self.path("torch.json"), self.torch.about)
-        self.say("%d layers in %.1f s, PyTorch %d in %.1f s" % (len(ours) if not ours else len(report["layers"]), middle - start,
+        said = torch_said(self.folder)
+        if self.torch.about and self.torch.about not in said:
+            save(self.path("torch.json"), [*said, self.torch.about])
+        self.say("%d layers in %.1f s, PyTorch %d in %.1f s" % (len(report["layers"]) if ours else 0, middle - start,
                                                                len(kept["torch"]) - known, time.time() - middle))
         self.report()
 
@@ -413,7 +429,8 @@ class Run:
                 os.killpg(process.pid, signal.SIGKILL)
         for process in processes:
             process.wait()
-        save(self.path("compiled.json"), {"seconds": time.time() - start, "processes": len(processes), "late": len(late)})
+        if not self.over():  # else --resume goes on with it
+            save(self.path("compiled.json"), {"seconds": time.time() - start, "processes": len(processes), "late": len(late)})
         self.say("%.1f s, %d of %d ended" % (time.time() - start, len(processes) - len(late), len(processes)))
 
     def ceilings(self, ids):
@@ -423,6 +440,8 @@ class Run:
         self.head("the device's ceilings")
         code = self.command(self.bench_command("f32-NCX", ids[:1], self.bench_json), "bench.log")
         report = None if code is None else load(self.bench_json)
+        if report and report["peak_gflops"] is None:
+            report = None
         self.say("measured" if report else "no time" if code is None else "FAILED (bench.log)")
         if report:
             save(path, {key: report[key] for key in ("launch_us", "peak_gflops", "bandwidth_gbs", "bandwidth_by_working_set")})
@@ -457,18 +476,19 @@ class Run:
 
 
 def make_plan(run, arguments):
-    """What is to be measured: of the folder with --resume, else of the options. A text is an error."""
+    """What is to be measured: of the folder with --resume, else of the options. A text is an error. Nothing is written."""
     digest = hashlib.sha256()
     for path in [run.tool, *sorted(glob.glob(os.path.join(run.build, "libtconv_cl.so*")))]:
         if os.path.isfile(path):
             with open(path, "rb") as file:
                 digest.update(file.read())
-    devices_path = run.path("devices.json")
-    listing = subprocess.run([run.tool, "devices", "--json", devices_path], env=run.environment, capture_output=True, text=True, check=False)
-    if listing.returncode or not os.path.exists(devices_path):
-        return "tconv-cl devices failed: %s" % (listing.stderr or listing.stdout)
-    devices = load(devices_path)["devices"]
-    old = load(run.path("plan.json"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "devices.json")
+        listing = subprocess.run([run.tool, "devices", "--json", path], env=run.environment, capture_output=True, text=True, check=False)
+        if listing.returncode or not os.path.exists(path):
+            return "tconv-cl devices failed: %s" % (listing.stderr or listing.stdout)
+        devices = load(path)["devices"]
+    old = load(run.path("plan.json")) if arguments.resume else None
     if old:
         device = next((d for d in devices if d["number"] == old["device"]["number"]), {})
         if (device.get("name"), device.get("driver")) != (old["device"]["name"], old["device"]["driver"]):
@@ -485,15 +505,34 @@ def make_plan(run, arguments):
         return "there is no device %s" % number
     tests = [os.path.basename(path)[5:] for path in glob.glob(os.path.join(run.build, "device_tests/test_*")) if os.access(path, os.X_OK)]
     tests = [name for name in sorted(tests, key=lambda n: (TESTS.index(n) if n in TESTS else len(TESTS), n)) if name not in NOT_TESTS]
-    known = [layer["id"] for layer in suite()]
+    known, asked = [layer["id"] for layer in suite()], [name for name in (arguments.tests or "").split(",") if name]
     plan = {"ids": arguments.ids.split(",") if arguments.ids else known, "kinds": arguments.kinds.split(",") if arguments.kinds else KINDS,
-            "tests": tests if arguments.tests is None else [name for name in tests if name in arguments.tests.split(",")],
-            "percent": arguments.percent or (1 if arguments.minutes else 10), "device": device, "build": digest.hexdigest()}
+            "tests": tests if arguments.tests is None else [name for name in tests if name in asked],
+            "percent": (1 if arguments.minutes else 10) if arguments.percent is None else arguments.percent, "device": device, "build": digest.hexdigest()}
     strangers = [key for key in plan["ids"] if key not in known] + [kind for kind in plan["kinds"] if kind not in KINDS]
+    strangers += [name for name in asked if name not in tests]
     if strangers:
-        return "not in the suite, or not a kind: %s" % ", ".join(strangers)
-    save(run.path("plan.json"), plan)
+        return "no layer of the suite, kind or device test: %s" % ", ".join(strangers)
     return plan
+
+
+def take_folder(folder, resume):
+    """Makes the folder, or empties an earlier report's. Returns a file that keeps other runs out until it is closed. A text is an error."""
+    os.makedirs(folder, exist_ok=True)
+    if not resume and os.listdir(folder) and not os.path.exists(os.path.join(folder, "plan.json")):
+        return "%s is no report's folder, and is not deleted: name another one" % folder
+    lock = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return "another run measures in %s" % folder
+    # The plan goes last: whatever ends this, the folder can be emptied the next time.
+    for entry in [] if resume else sorted(os.scandir(folder), key=lambda entry: entry.name == "plan.json"):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        elif entry.name != "lock":
+            os.remove(entry.path)
+    return lock
 
 
 # ---- the report ---------------------------------------------------------------------------------------------------------------------
@@ -512,10 +551,9 @@ def table(out, heads, rows):
 
 def sheet_of(name, kind):
     """GFLOP/s and GB/s that the card's data sheet promises, or None."""
-    fitting = [card for card in SHEETS if card.lower() in name.lower()]
-    if not fitting:
+    if name not in SHEETS:
         return None
-    f32, tf32, half, byte, bandwidth = SHEETS[max(fitting, key=len)]
+    f32, tf32, half, byte, bandwidth = SHEETS[name]
     return 1e3 * {"f32": f32, "tf32": tf32, "i8": byte}.get(kind.split("-")[0], half), 1e3 * bandwidth
 
 
@@ -563,7 +601,7 @@ def span(rows, column):
 
 
 def clocks_text(folder):
-    """Card, driver and the range of clocks that were seen while slices ran."""
+    """Card, driver and the range of clocks that were seen while commands ran."""
     if not os.path.exists(os.path.join(folder, "clocks.csv")):
         return None
     with open(os.path.join(folder, "clocks.csv"), encoding="utf-8", newline="") as file:
@@ -580,7 +618,9 @@ def clocks_text(folder):
 
 def write_report(folder):
     plan, ceilings = load(os.path.join(folder, "plan.json")), load(os.path.join(folder, "ceilings.json"))
-    torch_about = load(os.path.join(folder, "torch.json")) or {"error": "PyTorch was not asked"}
+    said = torch_said(folder)
+    versions = ["%(version)s on %(device)s" % about for about in said if "error" not in about]
+    no_torch = None if versions or not said else said[-1]["error"]
     parts = [load(path) for path in sorted(glob.glob(os.path.join(folder, "*.slice.json")))]
     steps = {os.path.basename(path)[:-10]: load(path) for path in glob.glob(os.path.join(folder, "*.step.json"))}
     name = plan["device"]["name"]
@@ -594,18 +634,18 @@ def write_report(folder):
     missing = [step for step in steps_wanted if step not in steps] + ([] if ceilings else ["ceilings"])
     for kind, (rows, torch) in kinds.items():
         ours = [key for key in plan["ids"] if key not in {row["id"] for row in rows}]
-        theirs = [] if kind.startswith("i8") or "error" in torch_about else [key for key in plan["ids"] if key not in torch]
+        theirs = [] if kind.startswith("i8") or no_torch else [key for key in plan["ids"] if key not in torch]
         for who, keys in [("", ours), (" of PyTorch", [key for key in theirs if key not in ours])]:
             missing += ["%s: %s%s" % (kind, "all layers" if len(keys) == len(plan["ids"]) else " ".join(keys), who)] if keys else []
     with open(os.path.join(folder, "report.md.new"), "w", encoding="utf-8") as out:
         out.write("# tconv-cl on %s\n\n" % name)
-        newest = next((part for part in reversed(parts) if "tool_version" in part), {})
+        newest = max((part for part in parts if "date" in part), key=lambda part: part["date"], default={})
         facts = [*plan["device"].items(), ("tool_version", newest.get("tool_version")), ("date", newest.get("date")),
-                 ("seen while slices ran", clocks_text(folder) or "unknown: there is no nvidia-smi")]
+                 ("seen while commands ran", clocks_text(folder) or "unknown: there is no nvidia-smi")]
         if ceilings:
             facts += [("ceilings, measured", "%.4g GFLOP/s of f32, %.4g GB/s from memory, a launch %.3g us" %
                        (ceilings["peak_gflops"], ceilings["bandwidth_gbs"], ceilings["launch_us"]))]
-        facts += [("PyTorch", torch_about.get("error") or "%(version)s on %(device)s" % torch_about)]
+        facts += [("PyTorch", no_torch or ", then ".join(versions) or "was not asked")]
         table(out, ["property", "value"], facts)
         out.write("## Missing\n\n%s\n" % ("".join("- %s\n" % text for text in missing) or "Nothing: everything was measured.\n"))
         if missing:
@@ -690,11 +730,13 @@ def parse():
     parser.add_argument("--ids", default="", metavar="B01,B07", help="only these layers of the suite")
     parser.add_argument("--kinds", default="", metavar="f16-NXC,...", help="only these of %s" % " ".join(KINDS))
     parser.add_argument("--tests", metavar="NAME,...", help="only these device tests; '' for none")
-    parser.add_argument("--percent", type=float, help="share of their problems that device tests sample; default 10, with --minutes 1")
+    parser.add_argument("--percent", type=int, help="share of their problems that device tests sample, 0: the least; default 10, with --minutes 1")
     parser.add_argument("--device", type=int, metavar="N", help="its number, as tconv-cl devices lists it; default: the one with *")
-    parser.add_argument("--output", default="build/gpu_report", metavar="FOLDER", help="for report.md and all else; default %(default)s")
+    parser.add_argument("--output", default=os.path.join(ROOT, "build/gpu_report"), metavar="FOLDER",
+                        help="for report.md and all else; default: build/gpu_report of the sources")
     parser.add_argument("--python", default=sys.executable, metavar="PROGRAM", help="the Python that has PyTorch; default: the one that runs this")
-    parser.add_argument("--build", default="build", metavar="FOLDER", help="was built before: build nothing; default: build into build/")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER",
+                        help="was built before: build nothing; default: build into build/ of the sources")
     parser.add_argument("--report", action="store_true", help="measure nothing: write the report of what is in the folder")
     parser.add_argument("--programs", action="store_true", help="measure nothing: unpack the folder's programs, with registers and spills of PTX by "
                         "ptxas, if it is there")
@@ -707,18 +749,21 @@ def main():
     arguments = parse()
     if arguments.torch_worker:
         return torch_worker(*arguments.torch_worker)
+    if (arguments.programs or arguments.report) and not os.path.exists(os.path.join(arguments.output, "plan.json")):
+        return "%s has no report" % arguments.output
     if arguments.programs:
         return unpack_programs(arguments.output)
     if arguments.report:
         write_report(arguments.output)
         return None
     run = Run(arguments)
-    if not arguments.resume:
-        shutil.rmtree(run.folder, ignore_errors=True)
-    os.makedirs(run.folder, exist_ok=True)
-    plan = make_plan(run, arguments)
+    plan = make_plan(run, arguments)  # before an earlier report is deleted
     if isinstance(plan, str):
         return plan
+    lock = take_folder(run.folder, arguments.resume)
+    if isinstance(lock, str):
+        return lock
+    save(run.path("plan.json"), plan)
 
     def stop(number, _):
         run.signal = number
@@ -734,6 +779,7 @@ def main():
         for path in glob.glob(run.path("bench-*.json")):
             os.remove(path)
         failed, missing = write_report(run.folder)
+    lock.close()
     run.say("%s%d parts are missing, %d failed%s; the report: %s" % ("interrupted: " if run.signal else "", len(missing), len(failed),
                                                                    "".join(" " + text for text in failed[:10]), run.path("report.md")))
     return 128 + run.signal if run.signal else bool(failed)

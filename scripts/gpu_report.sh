@@ -3,10 +3,10 @@
 # For a machine with a GPU: builds, then tests and times the library beside PyTorch, and writes one report: gpu_report.py, which
 # explains the options. With --build FOLDER nothing is built or installed. What it needs besides drivers and PyTorch it installs.
 set -eu
-cd "$(dirname "$0")/.."
+root=$(cd "$(dirname "$0")/.." && pwd)
 begin=$(date +%s)
 case " $* " in
 *" --build"* | *" --help "* | *" -h "* | *" --report "* | *" --programs "*) ;;
-*) sh scripts/build.sh >&2 ;;
+*) sh "$root/scripts/build.sh" >&2 ;;
 esac
-exec python3 scripts/gpu_report.py --begin "$begin" "$@"
+exec python3 "$root/scripts/gpu_report.py" --begin "$begin" "$@"

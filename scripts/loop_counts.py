@@ -128,6 +128,7 @@ def main():
     suite = read_suite()
     for data_format in ("NXC", "NCX"):
         layers = [layer for layer in listing(arguments.programs, "f16", data_format) if layer["layer"] in LAYERS]
+        wrong += ["%s in %s is not listed" % (key, data_format) for key in LAYERS if key not in [layer["layer"] for layer in layers]]
         for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
             c = count(tools, make_ptx, arguments.target, layer, taps_of_phases(suite[layer["layer"]]))
             each = c["all"] / c["mma"]
@@ -146,6 +147,7 @@ def main():
     print("\ncompiler layer type  vectors  loads of 16 bytes  of 4 and 8  of 2  stores of 16 bytes  of 4 and 8  of 2")
     for kind in ("f16", "bf16"):
         layers = [layer for layer in listing(arguments.programs, kind, "NXC") if has_vectors(suite[layer["layer"]])]
+        wrong += [] if layers else ["no depthwise layer in %s is listed" % kind]
         for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
             c = count_depthwise(tools, make_ptx, arguments.target, layer)
             loads, stores = c["loads"], c["stores"]
@@ -156,7 +158,7 @@ def main():
                 wrong.append("%s by %s, %s, channels last: %d bytes per access, 16 are wanted" % (layer["layer"], compiler, kind, c["bytes"]))
     for text in wrong:
         print("FAILED: " + text)
-    print("%d counts beyond their limits" % len(wrong))
+    print("%d failures" % len(wrong))
     return 1 if wrong else 0
 
 

@@ -15,6 +15,12 @@ if [ "${1:-}" = --resume ]; then
     shift
 fi
 seconds=${1:-300}
+case $seconds in
+*[!0-9]*)
+    echo "usage: nightly.sh [--resume] [SECONDS-OF-EACH-FUZZ-TARGET]" >&2
+    exit 2
+    ;;
+esac
 work=$PWD/build/nightly
 commit=$(git rev-parse HEAD 2>/dev/null || echo none)
 if [ -n "$resume" ]; then
@@ -50,10 +56,9 @@ step() {
 
 # percent P COMMAND...
 percent() {
-    TCONV_CL_TEST_PERCENT=$1
-    export TCONV_CL_TEST_PERCENT
+    share=$1
     shift
-    "$@"
+    env TCONV_CL_TEST_PERCENT="$share" "$@"
 }
 
 # Oclgrind exits with 0 whatever it finds: its log must be empty. usage: oclgrind_test NAME ARGUMENTS...
@@ -123,9 +128,11 @@ sh scripts/build.sh || exit 1
 sh scripts/packages.sh clang libclang-rt-14-dev oclgrind python3-venv mesa-opencl-icd clang-14 llvm-14 clang-19 lld-19 llvm-19 intel-opencl-icd || exit 1
 sh scripts/on_platform.sh intel true || exit 1
 sh scripts/libclc_14.sh || exit 1
+trap 'trap - INT; kill -TERM 0' INT # what is started with & ignores Ctrl-C, and would go on
 lane_pocl &
+lane=$!
 lane_others
-wait
+wait "$lane" || printf '%-28s FAILED  it ended before its last step\n' lane_pocl | tee -a "$work/summary"
 
 echo
 echo "nightly, TCONV_CL_TEST_SEED=$TCONV_CL_TEST_SEED:"

@@ -186,7 +186,7 @@ def time_all(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("compile", "time"))
-    parser.add_argument("--layers", default="", metavar="B07,...", help="only these layers of the suite")
+    parser.add_argument("--layers", default="", metavar="B07,...", help="compile only these layers of the suite")
     parser.add_argument("--output", default=os.path.join(gate.ROOT, "build/nvidia_tiles"), metavar="FOLDER", help="default build/nvidia_tiles")
     parser.add_argument("--once", metavar="TEXT", help="launch once what begins with this layer, format and tile, and time nothing")
     parser.add_argument("--seconds", type=float, default=0, help="time no more candidates after so many; default: all")

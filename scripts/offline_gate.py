@@ -538,8 +538,13 @@ def main():
 
     tools = find_tools(arguments)
     named = {vendor.lower(): vendor for vendor in VENDORS}
+    for name in (arguments.require + "," + arguments.only).lower().split(","):
+        if name and name not in named:
+            parser.error("%s is none of %s" % (name, ", ".join(named)))
     required = [named[name] for name in arguments.require.lower().split(",") if name]
     only = [named[name] for name in arguments.only.lower().split(",") if name] or VENDORS
+    if not set(required) <= set(only):
+        parser.error("--only leaves out what --require names")
     compilers, absent = [], []
     for compiler in [name for name in COMPILE if VENDOR_OF[name] in only]:
         vendor, missing = VENDOR_OF[compiler], missing_tools(tools, compiler)

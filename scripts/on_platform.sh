@@ -19,13 +19,14 @@ pocl)
     ;;
 intel)
     place=$root/build/platforms
-    if [ ! -e "$place/intel/done" ]; then
+    wanted=$(cat "$root/.ci/requirements.txt" "$root/python/versions.txt")
+    if [ "$(cat "$place/intel/done" 2>/dev/null)" != "$wanted" ]; then
         sh "$root/scripts/packages.sh" python3-venv
         python3 -m venv "$place/intel"
         "$place/intel/bin/pip" install --quiet --requirement "$root/.ci/requirements.txt"
         mkdir -p "$place/vendors"
         echo "$place/intel/lib/libintelocl.so" >"$place/vendors/intel.icd"
-        touch "$place/intel/done"
+        echo "$wanted" >"$place/intel/done"
     fi
     export OCL_ICD_VENDORS="$place/vendors/" LD_LIBRARY_PATH="$place/intel/lib"
     name=Intel

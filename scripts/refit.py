@@ -20,11 +20,12 @@ import math
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HARDWARE = ("units lanes clock l3 l2 l1 line registers adds loads issue latency sums unit_lanes warp unit_warps "
-            "unit_registers unit_issue unit_read unit_l2 unit_dram gpu_launch gpu_begin gpu_wait").split()
+            "unit_registers unit_issue unit_read unit_local unit_l2 unit_dram gpu_launch gpu_begin gpu_wait").split()
 SHARPNESS = 25  # of the soft choice: a candidate that is expected to take 4 % longer counts 1/e times as much
 STEPS = (0.5, 0.71, 0.84, 1.19, 1.41, 2.0)
 
@@ -46,10 +47,12 @@ class Measured:
             type_, _, data_format = rest.partition(":")
             try:
                 report = json.loads(Path(path).read_text())
-                layers = report["layers"]
-            except (OSError, ValueError, KeyError) as error:
-                fail(f"{path}: no report of tconv-cl tune: {error}")
-            self.device = report["device"]
+                layers, device = report["layers"], report["device"]
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                fail(f"{path}: no report of tconv-cl tune: {error!r}")
+            if any((self.device or device).get(key) != device.get(key) for key in ("name", "compute_units")):
+                fail(f"{path} was measured on another device than {specs[0]}")
+            self.device = device
             for layer in layers:
                 self.add(layer, type_ or "f32", data_format or "NCX")
         if not self.layers:
@@ -87,7 +90,7 @@ class Model:
 
 
 def choices(measured: Measured, expected: list[float]) -> list[tuple[str, float, int, int]]:
-    """For each layer its name, the regret, the chosen candidate and the fastest one."""
+    """For each layer its name, the regret, the chosen candidate and the fastest one; none of a layer without possible tiles."""
     found = []
     for name, places in measured.layers:
         possible = [i for i in places if expected[i] > 0]
@@ -117,6 +120,8 @@ def loss(measured: Measured, expected: list[float], fields: dict[str, float], us
 
 def tell(measured: Measured, expected: list[float], worst: int) -> None:
     found = choices(measured, expected)
+    if not found:
+        fail("the described device has none of the measured tiles: --device names the one that was measured")
     mean = math.exp(sum(math.log(r) for _, r, _, _ in found) / len(found))
     ratios = [math.log(e / t) for e, t in zip(expected, measured.times) if e > 0]
     centre = sum(ratios) / len(ratios)
@@ -175,12 +180,17 @@ def write(fields: dict[str, float], device: str) -> None:
 
 
 def unneeded(measured: Measured, model: Model, usual: dict[str, float], names: list[str]) -> None:
-    base = choices(measured, model.expected({}))
+
+    def chosen(fields: dict[str, float]) -> dict[int, int]:
+        """The chosen candidate of each layer, by its fastest one."""
+        return {best: choice for _, _, choice, best in choices(measured, model.expected(fields))}
+
+    base = chosen({})
     for name in names:
         changed = 0
         for step in (0.5, 2.0):
-            other = choices(measured, model.expected({name: usual[name] * step}))
-            changed += sum(a[2] != b[2] for a, b in zip(base, other))
+            other = chosen({name: usual[name] * step})
+            changed += sum(choice != other.get(best) for best, choice in base.items())
         print(f"{changed:4d} {name}")
 
 
@@ -189,24 +199,32 @@ def main() -> None:
     parser.add_argument("measurements", nargs="+", metavar="FILE.json[:TYPE[:FORMAT]]")
     parser.add_argument("--fit", action="store_true", help="fit fields")
     parser.add_argument("--unneeded", action="store_true", help="how many choices change with each field")
-    parser.add_argument("--fields", help="the fields to fit, commas between; default: all but the hardware's")
+    parser.add_argument("--fields", help="the fields to fit or to change, commas between; default: all but the hardware's")
     parser.add_argument("--rounds", type=int, default=4, help="rounds over all fields; default 4")
     parser.add_argument("--write", action="store_true", help="with --fit: change src/algorithm/cost/fields.h")
     parser.add_argument("--device", default="CPU AVX-512", help="the described device; default CPU AVX-512")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="build folder; default build")
     parser.add_argument("--worst", type=int, default=10, help="how many layers to list; default 10")
     options = parser.parse_args()
+    if options.write and not options.fit:
+        parser.error("--write wants --fit")
     costs = options.build / "host_tests/costs"
     if not costs.exists():
         fail(f"there is no {costs}: build the project with its tests first")
-    table = subprocess.run([costs, options.device, "1", "fields"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    table = subprocess.run([costs, options.device, "1", "fields"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    if not table:
+        fail(f"no device is described as {options.device}: host_tests/described.c has the names")
     usual = {row.split("\t")[0]: float(row.split("\t")[1]) for row in table.splitlines()}
     names = options.fields.split(",") if options.fields else [n for n in usual if n not in HARDWARE]
     for name in names:
         if name not in usual:
             fail(f"there is no field {name}; {costs} lists them")
     measured = Measured(options.measurements)
-    model = Model(costs, options.device, measured, options.build)
+    with tempfile.TemporaryDirectory() as folder:
+        work(options, measured, Model(costs, options.device, measured, Path(folder)), usual, names)
+
+
+def work(options: argparse.Namespace, measured: Measured, model: Model, usual: dict[str, float], names: list[str]) -> None:
     tell(measured, model.expected({}), options.worst)
     if options.unneeded:
         unneeded(measured, model, usual, names)

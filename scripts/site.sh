@@ -34,8 +34,10 @@ END_OF_PROGRAM
 
 # ---- pages: the tree as it is, so that links between files work ----
 mkdir "$pages"
-tar -cf - docs cl include examples CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE python/README.md python/versions.txt fuzz/README.md \
-    device_tests/vectors/README.md | tar -xf - -C "$pages"
+tar -cf "$pages/pages.tar" docs cl include examples CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE python/README.md python/versions.txt fuzz/README.md \
+    device_tests/vectors/README.md
+tar -xf "$pages/pages.tar" -C "$pages"
+rm "$pages/pages.tar"
 cp -r build/doxygen/api "$pages/api"
 cp README.md "$pages/overview.md"
 cp site/extra.css site/iframe-worker.js "$pages"

@@ -5,9 +5,11 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT # by itself dash would end without the trap above
+trap 'exit 143' TERM
 mkdir "$work/before"
-(cd "$root" && tar -cf - CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs $more) |
-    tar --exclude __pycache__ -xf - -C "$work/before"
+(cd "$root" && tar --exclude __pycache__ -cf "$work/tree.tar" CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs $more)
+tar -xf "$work/tree.tar" -C "$work/before"
 cp -R "$work/before" "$work/tree"
 cd "$work/tree"
 
