@@ -64,7 +64,10 @@ struct tconv_os_locale tconv_os_locale_begin(void);
 void tconv_os_locale_end(struct tconv_os_locale *locale);
 
 #if defined(_WIN32)
-char *strndup(const char *text, size_t size); /* POSIX's, which Windows lacks */
+/* POSIX's, which Windows lacks. Under a name of the library's, because a program that links the
+ * static library may have one, too. */
+char *tconv_os_strndup(const char *text, size_t size);
+#define strndup tconv_os_strndup
 #endif
 
 /* ---- files ---- */
