@@ -15,12 +15,15 @@ static cl_int ask(cl_event event, cl_int *state)
 }
 
 /* Flushes the event's queue: asking for the event's state does not start its commands. User events
- * have no queue, and some implementations do not tell it; clWaitForEvents then flushes it. */
+ * have no queue, and some implementations do not tell it; clWaitForEvents then flushes it. Intel's
+ * runtime names a queue that was released, which flushed it, but does not take it. */
 static cl_int flush(cl_event event)
 {
     cl_command_queue queue = NULL;
     const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
-    return code != CL_SUCCESS || queue == NULL ? CL_SUCCESS : clFlush(queue);
+    if (code != CL_SUCCESS || queue == NULL) return CL_SUCCESS;
+    const cl_int flushed = clFlush(queue);
+    return flushed == CL_INVALID_COMMAND_QUEUE ? CL_SUCCESS : flushed;
 }
 
 tconv_status tconv_wait(cl_event event, tconv_error *error)
