@@ -85,6 +85,24 @@ static void waits_until_the_end(void **state)
     }
 }
 
+static void queues_may_be_released_before(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        cl_int code;
+        cl_event marker;
+        tconv_error error;
+        cl_command_queue queue = clCreateCommandQueue(d->context, id_of(d), 0, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        assert_int_equal(clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker), CL_SUCCESS);
+        clReleaseCommandQueue(queue);
+        expect_ok(tconv_wait(marker, &error), &error);
+        assert_int_equal(state_of(marker), CL_COMPLETE);
+        clReleaseEvent(marker);
+    }
+}
+
 static void errors_are_told(void **state)
 {
     (void)state;
@@ -177,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_until_the_end),
+        cmocka_unit_test(queues_may_be_released_before),
         cmocka_unit_test(errors_are_told),
         cmocka_unit_test(events_that_have_failed_are_refused),
         cmocka_unit_test(waits_end_where_an_event_fails_later),

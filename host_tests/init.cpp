@@ -14,6 +14,7 @@ extern tconv_arrays arrays;
 extern tconv_weights weights;
 extern tconv_slabs_options slabs;
 extern tconv_choice choice;
+extern tconv_session_layer_counts counts;
 
 tconv_problem problem = TCONV_PROBLEM_INIT;
 tconv_geometry geometry = TCONV_GEOMETRY_INIT;
@@ -25,3 +26,4 @@ tconv_arrays arrays = TCONV_ARRAYS_INIT;
 tconv_weights weights = TCONV_WEIGHTS_INIT;
 tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
 tconv_choice choice = TCONV_CHOICE_INIT;
+tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;

@@ -173,6 +173,19 @@ static void the_cache_has_a_home(void **state)
     set_variable(name, NULL);
 }
 
+enum { READERS = 4 };
+
+/* Counts numbers that are not read or written with a point. */
+static void *read_and_write(void *wrong)
+{
+    for (int i = 0; i < 1000; i++) {
+        char text[40], *end;
+        *(int *)wrong += strcmp(tconv_number_write(1.5, text, sizeof text), "1.5") != 0;
+        *(int *)wrong += tconv_number_read("2.5", &end) != 2.5;
+    }
+    return NULL;
+}
+
 static void numbers_have_a_point(void **state)
 {
     (void)state;
@@ -183,6 +196,14 @@ static void numbers_have_a_point(void **state)
     assert_string_equal(tconv_number_write(1.5, text, sizeof text), "1.5");
     assert_true(tconv_number_read("2.5", &end) == 2.5);
     assert_int_equal(*end, '\0');
+    assert_int_equal(localeconv()->decimal_point[0], decimal);
+
+    pthread_t threads[READERS];
+    int wrong[READERS] = {0};
+    for (int i = 0; i < READERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_and_write, &wrong[i]), 0);
+    for (int i = 0; i < READERS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < READERS; i++) assert_int_equal(wrong[i], 0);
     assert_int_equal(localeconv()->decimal_point[0], decimal);
     setlocale(LC_ALL, "C");
 }

@@ -191,6 +191,37 @@ static void problems_may_be_of_any_version(void **state)
     assert_string_equal(text, "no problem");
 }
 
+/* Numbers that tconv_resolve never writes: a division by 0, and sums and products that overflow. */
+static void windows_need_a_resolved_geometry(void **state)
+{
+    (void)state;
+    tconv_geometry good = TCONV_GEOMETRY_INIT;
+    int64_t begin = -5, end = -5;
+    assert_int_equal(tconv_window_input(&good, 0, 1, &begin, &end, NULL), TCONV_ERROR_ARGUMENT);
+    assert_int_equal(tconv_resolve(&whole, &good, NULL), TCONV_OK);
+    tconv_geometry bad[8];
+    for (int i = 0; i < 8; i++) bad[i] = good;
+    bad[0].stride[0] = 0;
+    bad[1].stride[0] = -1;
+    bad[2].kernel[0] = INT64_MIN;
+    bad[3].dilation[0] = INT64_MAX;
+    bad[3].kernel[0] = INT64_MAX;
+    bad[4].pad_begin[0] = INT64_MAX;
+    bad[5].pad_begin[0] = INT64_MIN;
+    bad[5].dilation[0] = 8;
+    bad[5].kernel[0] = 2;
+    bad[6].input[0] = INT64_MIN;
+    bad[7].dilation[0] = INT64_MIN;
+    bad[7].kernel[0] = 2;
+    for (int i = 0; i < 8; i++) {
+        tconv_error error = {TCONV_OK, 0, ""};
+        assert_int_equal(tconv_window_input(&bad[i], 3, 5, &begin, &end, &error),
+                         TCONV_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "tconv_resolve"));
+        assert_int_equal(begin, -5);
+    }
+}
+
 static void geometries_may_be_of_any_version(void **state)
 {
     (void)state;
@@ -230,6 +261,7 @@ int main(void)
         cmocka_unit_test(longer_ones_are_taken_where_the_rest_is_zero),
         cmocka_unit_test(nothing_is_written_behind_struct_size),
         cmocka_unit_test(problems_may_be_of_any_version),
+        cmocka_unit_test(windows_need_a_resolved_geometry),
         cmocka_unit_test(geometries_may_be_of_any_version),
     };
     return cmocka_run_group_tests_name("struct_size", tests, NULL, NULL);

@@ -29,6 +29,15 @@ static void what_does_not_fit_is_left_out_and_counted(void **state)
     }
 }
 
+static void without_a_buffer_all_is_counted(void **state)
+{
+    (void)state;
+    struct tconv_text text = tconv_text_begin(NULL, 100);
+    tconv_text_add(&text, "%d", 123);
+    assert_int_equal(text.length, 3);
+    assert_false(tconv_text_fits(&text));
+}
+
 static void a_text_goes_on_where_its_buffer_ends(void **state)
 {
     (void)state;
@@ -62,6 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_left_out_and_counted),
+        cmocka_unit_test(without_a_buffer_all_is_counted),
         cmocka_unit_test(a_text_goes_on_where_its_buffer_ends),
         cmocka_unit_test(breaks_stand_between_lines),
     };

@@ -23,7 +23,8 @@ static void check_cl(cl_int code, const char *what)
 static tconv_buffer buffer(cl_context context, size_t bytes)
 {
     cl_int code;
-    const tconv_buffer made = {clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &code), 0};
+    const tconv_buffer made = {clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &code), 0,
+                               NULL};
     check_cl(code, "clCreateBuffer");
     return made;
 }

@@ -50,6 +50,8 @@ inline tconv_steps picture_steps(const cv::UMat &picture)
     return steps;
 }
 
+/* For one thread, which makes and runs it: OpenCV has a queue for each thread, and the queue keeps
+ * the packing and the executions, which share a workspace, in order. */
 class umat_layer
 {
   public:

@@ -10,10 +10,11 @@
  *
  * The folder is $XDG_CACHE_HOME/tconv-cl or ~/.cache/tconv-cl, and %LOCALAPPDATA%\tconv-cl on
  * Windows. It is made with permissions 0700. It is not used if it belongs to another user or if
- * others may write to it, because a kept program runs like a compiled one. Processes share it
- * safely: files are renamed into place. Beyond its limit, the least recently used files are
- * removed. If it cannot be written, nothing is kept. The environment is read when a device object
- * is created:
+ * others may write to it, because a kept program runs like a compiled one. On Windows a folder that
+ * is made permits nothing to others, and of one that exists only the owner is examined. Processes
+ * share it safely: files are renamed into place. Beyond its limit, the least recently used files
+ * are removed. If it cannot be written, nothing is kept. The environment is read when a device
+ * object is created:
  *
  *   TCONV_CL_CACHE=off        keep nothing on disk; "on", empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder

@@ -36,6 +36,9 @@
  * object there does nothing. A child that was forked before the first use, or that runs another
  * program, works as usual.
  *
+ * CALLBACKS of the application must return: no longjmp, no exception. These would leave locks that
+ * are held and memory that nobody frees.
+ *
  * CANCELLATION: pthread_cancel (deferred type only) takes effect after the current call returns,
  * which includes the call's callbacks. */
 #ifndef TCONV_CL_TCONV_CL_H

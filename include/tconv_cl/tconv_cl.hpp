@@ -8,8 +8,8 @@
  *     layer.run(problem, arrays);
  *
  * Objects can be moved but not copied. An object that was moved from, or made without arguments, is
- * empty and false; but `session session;` opens the default device. `get()` is the handle for
- * functions of the C interface.
+ * empty and false; but `session session;` opens the default device, and `session session(nullptr);`
+ * is empty. `get()` is the handle for functions of the C interface.
  *
  * Each call has two forms: one throws tconv::error, one takes a tconv_error & at its end, returns
  * the status and never throws. With TCONV_CL_NO_EXCEPTIONS defined there is only the second one:
@@ -19,6 +19,7 @@
 
 #include "tconv_cl.h"
 
+#include <cstddef>
 #ifndef TCONV_CL_NO_EXCEPTIONS
 #include <stdexcept>
 #endif
@@ -129,6 +130,13 @@ template <typename Handle, void (*Release)(Handle *)> class owner
 class session : public owner<tconv_session, tconv_session_release>
 {
   public:
+    /* An empty object, for `create`. */
+    explicit session(std::nullptr_t) noexcept
+    {
+    }
+#ifdef TCONV_CL_NO_EXCEPTIONS
+    session() = default;
+#endif
     /* tconv_session_create. */
     tconv_status create(int number, tconv_error &e) noexcept
     {
@@ -188,6 +196,8 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
             tconv_session_layer_create(on.get(), constant_filter, &made, &e);
         return take(status, made);
     }
+    /* Not on a temporary session, which would end before the layer. */
+    tconv_status create(const session &&, bool, tconv_error &) = delete;
     /* tconv_session_layer_run. */
     tconv_status run(const tconv_problem &problem, const tconv_arrays &arrays,
                      const tconv_plan_options *options, tconv_error &e) noexcept
@@ -220,6 +230,8 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
         tconv_error e;
         check(create(on, constant_filter, e), e);
     }
+    /* Not on a temporary session. */
+    explicit session_layer(const session &&, bool = true) = delete;
     /* tconv_session_layer_run, with exceptions. */
     void run(const tconv_problem &problem, const tconv_arrays &arrays,
              const tconv_plan_options *options = nullptr)

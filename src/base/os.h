@@ -56,7 +56,8 @@ bool tconv_os_cache_home(char *path, size_t size);
 
 /* From tconv_os_locale_begin until tconv_os_locale_end the calling thread reads and writes numbers
  * with a decimal point. The latter restores the application's locale. Without memory the locale
- * stays as it is. */
+ * stays as it is. Where threads have no locales of their own (msvcrt.dll), that of the process
+ * changes, for one caller at a time. */
 struct tconv_os_locale {
     void *own, *before; /* what they are depends on the system */
 };
@@ -64,7 +65,10 @@ struct tconv_os_locale tconv_os_locale_begin(void);
 void tconv_os_locale_end(struct tconv_os_locale *locale);
 
 #if defined(_WIN32)
-char *strndup(const char *text, size_t size); /* POSIX's, which Windows lacks */
+/* POSIX's, which Windows lacks. Under a name of the library's, because a program that links the
+ * static library may have one, too. */
+char *tconv_os_strndup(const char *text, size_t size);
+#define strndup tconv_os_strndup
 #endif
 
 /* ---- files ---- */

@@ -6,10 +6,12 @@
 #include "base/os_windows.h"
 
 #include <locale.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <aclapi.h>
+#include <sddl.h>
 
 wchar_t *tconv_os_wide(const char *text)
 {
@@ -108,19 +110,27 @@ bool tconv_os_cache_home(char *path, size_t size)
 {
     /* Of a drive or of a server; a path that is not absolute is ignored, as on other systems. */
     const size_t length = tconv_os_environment("LOCALAPPDATA", path, size);
-    return length > 2 && length < size && (path[1] == ':' || (path[0] == '\\' && path[1] == '\\'));
+    if (length <= 2 || length >= size) return false;
+    return path[1] == ':' ? path[2] == '\\' || path[2] == '/' : path[0] == '\\' && path[1] == '\\';
 }
 
 /* ---- numbers and text ---- */
 
-/* `before` is the name of the locale, from malloc; `own` is not NULL if the thread had none of
- * its own before. */
+/* A thread has no locale of its own in msvcrt.dll: only one thread at a time may then change that
+ * of the process, else one of two restores what the other has set. */
+static pthread_mutex_t process_locale = PTHREAD_MUTEX_INITIALIZER;
+static char of_process, of_thread;
+
+/* `before` is the name of the locale, from malloc. `own` is &of_process if the process's locale is
+ * changed, &of_thread if the thread had none of its own before, else NULL. */
 struct tconv_os_locale tconv_os_locale_begin(void)
 {
-    static char mark;
     const int mode = _configthreadlocale(_ENABLE_PER_THREAD_LOCALE);
+    if (mode == -1) pthread_mutex_lock(&process_locale);
     const char *name = setlocale(LC_NUMERIC, NULL);
-    struct tconv_os_locale locale = {mode == _DISABLE_PER_THREAD_LOCALE ? &mark : NULL,
+    struct tconv_os_locale locale = {mode == -1                           ? &of_process
+                                     : mode == _DISABLE_PER_THREAD_LOCALE ? &of_thread
+                                                                          : NULL,
                                      name == NULL ? NULL : _strdup(name)};
     if (locale.before != NULL) setlocale(LC_NUMERIC, "C");
     return locale;
@@ -129,11 +139,12 @@ struct tconv_os_locale tconv_os_locale_begin(void)
 void tconv_os_locale_end(struct tconv_os_locale *locale)
 {
     if (locale->before != NULL) setlocale(LC_NUMERIC, locale->before);
-    if (locale->own != NULL) _configthreadlocale(_DISABLE_PER_THREAD_LOCALE);
+    if (locale->own == &of_process) pthread_mutex_unlock(&process_locale);
+    if (locale->own == &of_thread) _configthreadlocale(_DISABLE_PER_THREAD_LOCALE);
     free(locale->before);
 }
 
-char *strndup(const char *text, size_t size)
+char *tconv_os_strndup(const char *text, size_t size)
 {
     size_t length = 0;
     while (length < size && text[length] != '\0') length++;
@@ -163,7 +174,8 @@ struct tconv_os_folder {
 enum { MOST_NAME = 300 }; /* of a file in a folder */
 
 /* True if this user owns it, or the administrators, if the user made it as one of them. Access
- * lists are not checked: folders in %LOCALAPPDATA% permit nothing to others. */
+ * lists are not checked: folders in %LOCALAPPDATA%, and those of tconv_os_make_folders, permit
+ * nothing to others. */
 static bool own(HANDLE file)
 {
     PSID owner = NULL;
@@ -175,7 +187,8 @@ static bool own(HANDLE file)
     if (GetSecurityInfo(file, SE_FILE_OBJECT, OWNER_SECURITY_INFORMATION, &owner, NULL, NULL, NULL,
                         &descriptor) != ERROR_SUCCESS)
         return false;
-    if (OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token)) {
+    /* Some file systems know no owners. */
+    if (owner != NULL && OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token)) {
         same = GetTokenInformation(token, TokenUser, user, sizeof user, &size) &&
                EqualSid(owner, ((TOKEN_USER *)(void *)user)->User.Sid);
         same = same || (GetTokenInformation(token, TokenOwner, maker, sizeof maker, &size) &&
@@ -234,15 +247,22 @@ void tconv_os_folder_close(struct tconv_os_folder *folder)
 void tconv_os_make_folders(const char *path)
 {
     wchar_t *part = tconv_os_wide(path);
-    if (part == NULL) return;
-    for (wchar_t *at = part; *at != L'\0'; at++)
-        if (at > part && (*at == L'/' || *at == L'\\')) {
-            const wchar_t slash = *at;
-            *at = L'\0';
-            CreateDirectoryW(part, NULL);
-            *at = slash;
-        }
-    CreateDirectoryW(part, NULL);
+    /* The system, the administrators and the owner, and nothing from the folder around it: folders
+     * at the root of a drive let every user change what is in them. */
+    SECURITY_ATTRIBUTES own_alone = {sizeof own_alone, NULL, FALSE};
+    if (part != NULL && ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                            L"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;OW)", SDDL_REVISION_1,
+                            &own_alone.lpSecurityDescriptor, NULL)) {
+        for (wchar_t *at = part; *at != L'\0'; at++)
+            if (at > part && (*at == L'/' || *at == L'\\')) {
+                const wchar_t slash = *at;
+                *at = L'\0';
+                CreateDirectoryW(part, &own_alone);
+                *at = slash;
+            }
+        CreateDirectoryW(part, &own_alone);
+        LocalFree(own_alone.lpSecurityDescriptor);
+    }
     free(part);
 }
 
@@ -295,8 +315,9 @@ static enum tconv_os_read open_own(struct tconv_os_folder *folder, const char *n
     wchar_t *path = path_in(folder, name);
     if (path == NULL) return TCONV_OS_REFUSED;
     *file = open_itself(path, GENERIC_READ);
+    const bool absent = *file == INVALID_HANDLE_VALUE && is_absent(); /* before another call */
     free(path);
-    if (*file == INVALID_HANDLE_VALUE) return is_absent() ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
+    if (*file == INVALID_HANDLE_VALUE) return absent ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
     BY_HANDLE_FILE_INFORMATION about;
     const bool good =
         GetFileInformationByHandle(*file, &about) &&

@@ -8,6 +8,7 @@
 
 struct tconv_text tconv_text_begin(char *buffer, size_t size)
 {
+    if (buffer == NULL) size = 0;
     if (size > 0) buffer[0] = '\0';
     return (struct tconv_text){buffer, size, 0};
 }

@@ -10,11 +10,11 @@
 
 struct tconv_text {
     char *begin;
-    size_t size;   /* of the buffer, in bytes; 0: `begin` may be NULL */
+    size_t size;   /* of the buffer, in bytes; 0 if `begin` is NULL */
     size_t length; /* of the whole text, even if it does not fit */
 };
 
-/* An empty text in a buffer. */
+/* An empty text in a buffer. NULL has no room, whatever `size` says. */
 struct tconv_text tconv_text_begin(char *buffer, size_t size);
 
 /* The text that a buffer holds, to go on with it. */

@@ -161,5 +161,5 @@ bool tconv_device_has_own_sources(const tconv_device *device)
 
 const tconv_device_info *tconv_device_properties(const tconv_device *device)
 {
-    return &device->info;
+    return device == NULL ? NULL : &device->info;
 }

@@ -29,9 +29,19 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
                           "output rows %" PRId64 " to %" PRId64
                           " are not a part of the outermost spatial axis: it has extent %" PRId64,
                           output_begin, output_end, g.output[0]);
-    const int64_t span = g.dilation[0] * (g.kernel[0] - 1), input = g.input[0];
-    int64_t first = tconv_ceil_div(output_begin + g.pad_begin[0] - span, g.stride[0]);
-    int64_t last = tconv_floor_div(output_end - 1 + g.pad_begin[0], g.stride[0]);
+    int64_t span, first, last;
+    if (g.stride[0] < 1 || g.kernel[0] < 1 || g.input[0] < 0 ||
+        !tconv_mul(g.dilation[0], g.kernel[0] - 1, &span) ||
+        !tconv_add(output_begin, g.pad_begin[0], &first) || !tconv_sub(first, span, &first) ||
+        !tconv_add(output_end - 1, g.pad_begin[0], &last))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "geometry is not one that tconv_resolve wrote: outermost spatial axis "
+                          "with input %" PRId64 ", stride %" PRId64 ", dilation %" PRId64
+                          ", kernel %" PRId64 ", pad_begin %" PRId64,
+                          g.input[0], g.stride[0], g.dilation[0], g.kernel[0], g.pad_begin[0]);
+    const int64_t input = g.input[0];
+    first = tconv_ceil_div(first, g.stride[0]);
+    last = tconv_floor_div(last, g.stride[0]);
     /* Output rows that no input reaches get one input row all the same, if there is one. */
     first = tconv_max(tconv_min(first, input - 1), 0);
     last = tconv_max(tconv_min(last, input - 1), first);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "geometry/window.h"
 
@@ -393,7 +394,7 @@ const char *tconv_plan_algorithm(const tconv_plan *plan)
 
 int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size)
 {
-    if (size > 0) text[0] = '\0';
+    tconv_text_begin(text, size);
     return plan == NULL ? 0 : tconv_tile_text(&plan->candidate, text, size);
 }
 

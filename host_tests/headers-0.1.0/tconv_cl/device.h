@@ -75,7 +75,7 @@ TCONV_API void tconv_device_retain(tconv_device *device);
 TCONV_API void tconv_device_release(tconv_device *device);
 
 /* The properties that tconv_device_describe gave when the object was made. Valid as long as the
- * object. */
+ * object. NULL if `device` is NULL. */
 TCONV_API const tconv_device_info *tconv_device_properties(const tconv_device *device);
 
 #ifdef __cplusplus

@@ -229,7 +229,7 @@ TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometr
 /* Gives the input rows [*input_begin, *input_end) of the outermost spatial axis that the output
  * rows [output_begin, output_end) need, for a window (see tconv_plan_options). Gives one row if the
  * output rows need none, unless the axis is empty. Returns TCONV_ERROR_ARGUMENT if the output does
- * not have these rows. */
+ * not have these rows, or if tconv_resolve cannot have written the geometry. */
 TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
                                           int64_t output_end, int64_t *input_begin,
                                           int64_t *input_end, tconv_error *error);

@@ -18,13 +18,24 @@ static void set_reason(void)
     switch (GetLastError()) {
     case ERROR_FILE_NOT_FOUND:
     case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_DRIVE:
+    case ERROR_BAD_NETPATH:
+    case ERROR_BAD_NET_NAME:
+    case ERROR_BAD_PATHNAME:
     case ERROR_INVALID_NAME: errno = ENOENT; break;
+    case ERROR_FILENAME_EXCED_RANGE: errno = ENAMETOOLONG; break;
     case ERROR_ACCESS_DENIED:
-    case ERROR_SHARING_VIOLATION: errno = EACCES; break;
+    case ERROR_LOCK_VIOLATION:
+    case ERROR_SHARING_VIOLATION:
+    case ERROR_USER_MAPPED_FILE: errno = EACCES; break;
+    case ERROR_WRITE_PROTECT: errno = EROFS; break;
     case ERROR_HANDLE_DISK_FULL:
     case ERROR_DISK_FULL: errno = ENOSPC; break;
     case ERROR_COMMITMENT_LIMIT:
+    case ERROR_OUTOFMEMORY:
     case ERROR_NOT_ENOUGH_MEMORY: errno = ENOMEM; break;
+    case ERROR_TOO_MANY_OPEN_FILES: errno = EMFILE; break;
+    case ERROR_ALREADY_EXISTS:
     case ERROR_FILE_EXISTS: errno = EEXIST; break;
     default: errno = EIO;
     }
@@ -129,7 +140,18 @@ void system_names(char *system, size_t system_size, char *processor, size_t proc
 
 char **system_environment(void)
 {
-    return _environ;
+    static char *none[1], **variables; /* _environ is in the user's code page */
+    if (variables != NULL) return variables;
+    wchar_t *block = GetEnvironmentStringsW();
+    size_t count = 0;
+    for (wchar_t *at = block; at != NULL && *at != L'\0'; at += wcslen(at) + 1) count++;
+    char **list = calloc(count + 1, sizeof *list);
+    size_t n = 0;
+    for (wchar_t *at = block; list != NULL && n < count; at += wcslen(at) + 1)
+        if ((list[n++] = tconv_os_narrow(at)) == NULL) break; /* the list ends without memory */
+    if (block != NULL) FreeEnvironmentStringsW(block);
+    variables = list;
+    return list == NULL ? none : list; /* lives as long as the program */
 }
 
 /* ---- files ---- */
@@ -197,7 +219,8 @@ static bool same_path(const char *a, const char *b)
                        GetFullPathNameW(wide_b, 1024, full[1], NULL) - 1 < 1023;
     free(wide_a);
     free(wide_b);
-    return known && _wcsicmp(full[0], full[1]) == 0;
+    /* As file systems compare; _wcsicmp knows the cases of ASCII alone. */
+    return known && CompareStringOrdinal(full[0], -1, full[1], -1, TRUE) == CSTR_EQUAL;
 }
 
 bool system_same_file(const char *a, const char *b)
