@@ -19,7 +19,6 @@ enum {
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16,     /* elements */
-    MOST_READS = 1024,   /* taps of a phase, as in cl/cpu/channels.cl */
     MOST_POSITIONS = 26, /* at a time */
     MOST_PAIRS = 4096,   /* of tiles and taps of a row that are counted one by one */
     MOST_WIDTHS = 64,

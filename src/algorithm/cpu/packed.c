@@ -13,7 +13,6 @@ enum {
     MERGED_STRIDE = 4,
     MOST_CHANNELS = 16, /* MW */
     MOST_VECTORS = 4,   /* NX */
-    MOST_TILES = 16,    /* of a work-item, as in cl/cpu/packed.cl */
     MOST_ROWS = 64,     /* slots that are rows */
     MOST_SLOTS = 512,   /* slots at all */
     MOST_CLASSES = 1 << 16,
