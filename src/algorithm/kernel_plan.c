@@ -25,6 +25,12 @@ bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason
                         elements * (double)bytes);
 }
 
+uint64_t tconv_workspace_limit(const struct tconv_request *request, uint64_t most)
+{
+    const uint64_t limit = request->workspace_limit;
+    return limit != 0 && limit < most ? limit : most;
+}
+
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count)
 {
     kernel_plan->table = calloc(count, sizeof *kernel_plan->table);
