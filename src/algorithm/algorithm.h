@@ -245,6 +245,10 @@ enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
+/* Work-items of a group that extends along one dimension only: `group`, or a half, a quarter and so
+ * on of it, as the device allows. */
+size_t tconv_group_allowed(size_t group, int dimension, const tconv_device_info *device);
+
 /* Launches `count` work-items along a dimension, in groups of `group`, or of fewer if the device
  * allows fewer. The last group may add work-items beyond `count`; the kernel leaves them out. Some
  * devices take at most 65535 groups along dimensions 1 and 2. There may then be fewer than `count`

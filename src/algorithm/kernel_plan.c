@@ -150,12 +150,18 @@ void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, 
     memcpy(launch->args, args, (size_t)launch->arg_count * sizeof *args);
 }
 
-void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
-                        const tconv_device_info *device)
+size_t tconv_group_allowed(size_t group, int dimension, const tconv_device_info *device)
 {
     while (group > 1 &&
            (group > device->work_group_limit || group > device->work_item_limit[dimension]))
         group /= 2;
+    return group;
+}
+
+void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
+                        const tconv_device_info *device)
+{
+    group = tconv_group_allowed(group, dimension, device);
     uint64_t groups = ((uint64_t)count + group - 1) / group;
     if (dimension > 0 && groups > TCONV_GRID_LIMIT) groups = TCONV_GRID_LIMIT;
     if (count < 1 || groups > SIZE_MAX / group) {
