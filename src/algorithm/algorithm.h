@@ -66,8 +66,8 @@ struct tconv_kernel_plan {
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* each output is written once */
-    int64_t
-        *table; /* numbers that the kernels read; from malloc, freed by tconv_kernel_plan_clear */
+    /* Numbers that the kernels read; from malloc, freed by tconv_kernel_plan_clear. */
+    int64_t *table;
     size_t table_count;
     bool overflow; /* the layout's name or the launches did not fit */
 };
@@ -75,8 +75,8 @@ struct tconv_kernel_plan {
 /* The request to an algorithm: which layer, on which device, with which epilogue. */
 struct tconv_request {
     const struct tconv_layer *layer;
-    const tconv_device_info
-        *device; /* its vector_width counts lanes of the accumulator's type: tconv_device_for */
+    /* Its vector_width counts lanes of the accumulator's type: tconv_device_for. */
+    const tconv_device_info *device;
     const tconv_epilogue *epilogue;
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;

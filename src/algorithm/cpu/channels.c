@@ -395,8 +395,8 @@ static void count_visits(const struct channels *g, struct width *width)
 {
     const struct tconv_axis *x = g->axis[2];
     const bool parts = has_parts(g);
-    double share[MOST_POSITIONS +
-                 1]; /* cycles of a part of so many positions, as a share of a whole tile's */
+    /* Cycles of a part of so many positions, as a share of a whole tile's. */
+    double share[MOST_POSITIONS + 1];
     for (int n = 1; n <= g->px; n++) share[n] = channel_cycles(g, n) / channel_cycles(g, g->px);
     width->visits = width->whole_visits = 0;
     for (int64_t k = 0; k < x->kernel; k++) {

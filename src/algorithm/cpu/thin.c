@@ -24,8 +24,8 @@ struct thin {
     struct tconv_folded_layer folded;
     int vw, nx, mw, ry;
     int64_t blocks, tiles; /* of a row */
-    int64_t lacking,
-        bands; /* bands of ry rows; the first begins `lacking` rows before the output */
+    /* Bands of ry rows; the first begins `lacking` rows before the output. */
+    int64_t lacking, bands;
     int64_t item_planes, item_bands, item_tiles;
     int64_t together;        /* images (groups of a batch item) that are copied at a time */
     int64_t input_rows, row; /* in local memory */

@@ -138,8 +138,8 @@ static double cost_of(const struct winograd *g)
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Transforming sums and storing outputs. */
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * phases_x;
-    const int64_t run = g->x.m *
-                        g->folded.x.stride; /* rows of a power of two are stored from registers */
+    /* Rows of a power of two are stored from registers. */
+    const int64_t run = g->x.m * g->folded.x.stride;
     const double store = (run & (run - 1)) == 0 ? m->winograd_store + m->winograd_store_run * runs
                                                 : m->winograd_store_apart;
     const double finish = m->winograd_sum * g->points * phases_x + outputs * store;
@@ -309,8 +309,8 @@ static bool write_table(const struct winograd *g, struct tconv_kernel_plan *kern
     t[WINOGRAD_ITEM_TEAMS] = g->item_teams;
     t[WINOGRAD_ITEM_BLOCKS] = g->item_blocks;
     t[WINOGRAD_CHUNK] = g->chunk;
-    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx *
-                       g->vw; /* one more, so that slabs are not a power of two apart */
+    /* One more, so that slabs are not a power of two apart. */
+    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx * g->vw;
     t[WINOGRAD_SHIFT_Z] = g->z.shift;
     t[WINOGRAD_SHIFT_Y] = g->y.shift;
     t[WINOGRAD_SHIFT_X] = g->x.shift;

@@ -241,8 +241,8 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
         images *
         ((double)layer->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
          (double)layer->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
-    if (g->stage_elements >
-        8 * tensors + (1 << 20)) /* a kernel whose extent is far larger than the data's */
+    /* A kernel whose extent is far larger than the data's. */
+    if (g->stage_elements > 8 * tensors + (1 << 20))
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
     return true;
