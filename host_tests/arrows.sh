@@ -11,7 +11,7 @@ allowed() {
     algorithm) echo base geometry algorithm algorithm/cost common ;;
     algorithm/cost) echo base geometry algorithm algorithm/cost algorithm/any ;;
     algorithm/any) echo base geometry algorithm algorithm/cost algorithm/any common any ;;
-    algorithm/cpu) echo base geometry algorithm algorithm/cost algorithm/any cpu ;;
+    algorithm/cpu) echo base geometry algorithm algorithm/cost algorithm/any algorithm/cpu cpu ;;
     algorithm/gpu) echo base geometry algorithm algorithm/cost algorithm/any algorithm/gpu gpu ;;
     cache) echo base cache ;;
     device) echo base cache device ;;

@@ -74,10 +74,7 @@
 #error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED, KEPT, SLICED and PARTS must be set"
 #endif
 
-enum {
-    MOST_READS = 1024, /* taps of a phase */
-    AHEAD = 2048       /* elements: weights are prefetched that early */
-};
+enum { AHEAD = 2048 }; /* elements: weights are prefetched that early */
 
 /* The box of a work-item. */
 struct box {

@@ -39,4 +39,6 @@ enum {
  * axis. */
 enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };
 
+enum { MOST_READS = 1024 }; /* taps of a class */
+
 #endif

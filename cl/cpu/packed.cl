@@ -60,7 +60,6 @@
     !defined(FLAT) || !defined(CHUNKED)
 #error "VW, NX, MW, ROW, MERGED, FLAT and CHUNKED must be set"
 #endif
-enum { MOST_TILES = 16 /* of a work-item */ };
 
 /* The positions of a vector. */
 struct positions {

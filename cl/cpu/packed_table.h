@@ -23,6 +23,8 @@ enum {
     PACKED_LONGS
 };
 
+enum { MOST_TILES = 16 }; /* of a work-item */
+
 /* A slot: the inputs at one distance from the positions of a tile. With FLAT = 0 a slot is a row of
  * inputs, and x is the distance of its first input. */
 enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };

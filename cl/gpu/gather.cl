@@ -313,10 +313,10 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
 #if HEAVY && defined(LANE)
-                /* A loop that is not unrolled handles the first sum and moves the others up:
-                 * compilers do not unroll so much code, and registers cannot be indexed. */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
+            /* This loop is not unrolled: it handles the first sum and moves the others up.
+             * Compilers do not unroll so much code, and registers cannot be indexed. */
             store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
                       step, output_x);
 #pragma unroll

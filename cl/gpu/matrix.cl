@@ -112,7 +112,7 @@
 #define ROW_IN_TILE(pass, row)                                                                     \
     ((row) / (FP * FRAG_M) * (FM * FRAG_M) + (pass) * (FP * FRAG_M) + (row) % (FP * FRAG_M))
 #else
-#define PASS_ROWS 16
+#define PASS_ROWS FINISHED_ROWS
 #define ROW_IN_TILE(pass, row) ((pass)*PASS_ROWS + (row))
 #endif
 

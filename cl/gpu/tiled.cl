@@ -44,8 +44,8 @@
  *   FOLDED_LAST 1: with LAST, rows are quads of output channels of a phase    0, 1
  *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
  *               if the tensors are
- *   ROUNDS      1: a phase may have more than 32 taps; finding them takes     0, 1
- *               registers during the stages
+ *   ROUNDS      1: a phase may have more than ROUND_TAPS taps; finding them   0, 1
+ *               takes registers during the stages
  *   LACKING     1: some phases that are rows have fewer taps than others;     0, 1
  *               zero weights stand for the missing taps
  *   SPLIT       1: work-groups of several parts share the input channels;     0, 1, 2

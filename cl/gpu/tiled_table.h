@@ -58,6 +58,14 @@ enum {
 
 enum { TILED_TURN_BITS = 64 }; /* rounds that TILED_TURNS can turn */
 
+/* Taps that a work-group takes at a time, if a phase has more (ROUNDS): bits of the mask of taps
+ * that a position has inputs for. */
+enum { ROUND_TAPS = 32 };
+
+/* Rows of a tile for each work-group of the matrix algorithm's second launch, which adds up
+ * parts. */
+enum { FINISHED_ROWS = 16 };
+
 /* A phase of work-groups: KIND_TAPS and KIND_LIST of folded_table.h, and its number. */
 enum { TILED_KIND_PHASE = KIND_LONGS, TILED_KIND_LONGS };
 

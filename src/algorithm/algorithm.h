@@ -66,8 +66,8 @@ struct tconv_kernel_plan {
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* each output is written once */
-    int64_t
-        *table; /* numbers that the kernels read; from malloc, freed by tconv_kernel_plan_clear */
+    /* Numbers that the kernels read; from malloc, freed by tconv_kernel_plan_clear. */
+    int64_t *table;
     size_t table_count;
     bool overflow; /* the layout's name or the launches did not fit */
 };
@@ -75,8 +75,8 @@ struct tconv_kernel_plan {
 /* The request to an algorithm: which layer, on which device, with which epilogue. */
 struct tconv_request {
     const struct tconv_layer *layer;
-    const tconv_device_info
-        *device; /* its vector_width counts lanes of the accumulator's type: tconv_device_for */
+    /* Its vector_width counts lanes of the accumulator's type: tconv_device_for. */
+    const tconv_device_info *device;
     const tconv_epilogue *epilogue;
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;
@@ -208,6 +208,9 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
+/* Bytes of workspace that an algorithm may take: `most`, or the caller's limit if it is lower. */
+uint64_t tconv_workspace_limit(const struct tconv_request *request, uint64_t most);
+
 /* A table of `count` zeros; false if host memory is missing. */
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count);
 
@@ -241,6 +244,10 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
 enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
+
+/* Work-items of a group that extends along one dimension only: `group`, or a half, a quarter and so
+ * on of it, as the device allows. */
+size_t tconv_group_allowed(size_t group, int dimension, const tconv_device_info *device);
 
 /* Launches `count` work-items along a dimension, in groups of `group`, or of fewer if the device
  * allows fewer. The last group may add work-items beyond `count`; the kernel leaves them out. Some

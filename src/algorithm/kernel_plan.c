@@ -25,6 +25,12 @@ bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason
                         elements * (double)bytes);
 }
 
+uint64_t tconv_workspace_limit(const struct tconv_request *request, uint64_t most)
+{
+    const uint64_t limit = request->workspace_limit;
+    return limit != 0 && limit < most ? limit : most;
+}
+
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count)
 {
     kernel_plan->table = calloc(count, sizeof *kernel_plan->table);
@@ -144,12 +150,18 @@ void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, 
     memcpy(launch->args, args, (size_t)launch->arg_count * sizeof *args);
 }
 
-void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
-                        const tconv_device_info *device)
+size_t tconv_group_allowed(size_t group, int dimension, const tconv_device_info *device)
 {
     while (group > 1 &&
            (group > device->work_group_limit || group > device->work_item_limit[dimension]))
         group /= 2;
+    return group;
+}
+
+void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
+                        const tconv_device_info *device)
+{
+    group = tconv_group_allowed(group, dimension, device);
     uint64_t groups = ((uint64_t)count + group - 1) / group;
     if (dimension > 0 && groups > TCONV_GRID_LIMIT) groups = TCONV_GRID_LIMIT;
     if (count < 1 || groups > SIZE_MAX / group) {

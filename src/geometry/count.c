@@ -48,8 +48,8 @@ static struct tconv_wide pairs_below(int64_t input, int64_t kernel, int64_t stri
     if (limit <= 0) return narrow(0);
     /* Taps k < some have at least one x; of these, taps k < full have all of them. */
     const int64_t some = tconv_min(kernel, tconv_ceil_div(limit, dilation));
-    const int64_t beyond_all =
-        limit - 1 - stride * (input - 1); /* the product was checked when the axis was resolved */
+    /* The product was checked when the axis was resolved. */
+    const int64_t beyond_all = limit - 1 - stride * (input - 1);
     const int64_t full = beyond_all < 0 ? 0 : tconv_min(some, beyond_all / dilation + 1);
     struct tconv_wide pairs = tconv_wide_mul((uint64_t)full, (uint64_t)input);
     if (some > full) { /* from the last tap downwards, so that the summands grow */

@@ -163,8 +163,8 @@ void tconv_layer_fold(struct tconv_layer *layer)
     for (int a = 0; a < layer->axes && layer->axes > ALGORITHM_AXES; a++) {
         const struct tconv_axis axis = layer->axis[a];
         if (!copies(&axis) || !continues_batch(layer, &axis)) continue;
-        layer->batch *=
-            axis.input; /* no other axis can follow: the batch items are one after another now */
+        /* No other axis can follow: the batch items are one after another now. */
+        layer->batch *= axis.input;
         layer->data_batch_step = axis.data_step;
         layer->output_batch_step = axis.output_step;
         remove_axis(layer, a);

@@ -3,15 +3,16 @@
 #include "plan/probe.h"
 
 #include "base/error.h"
+#include "common/words_probe.h"
 #include "device/device.h"
 #include "plan/probe_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The words that are multiplied: the extremes that they may hold, and others. */
-enum { PROBE_WORDS = 4, MOST_LANES = 16 }; /* the first as in cl/cpu/parts/words_probe.cl */
+enum { MOST_LANES = 16 };
 
+/* The words that are multiplied: the extremes that they may hold, and others. */
 static uint32_t probe_data(bool floating, int word, int i)
 {
     static const uint32_t brains[PROBE_WORDS] = {0x3f80c000, 0x4000bf80, 0x42ff0000, 0x404043ab};

@@ -46,8 +46,8 @@ struct tensor {
 struct job {
     struct tconv_session_call call;
     tconv_slabs_options slabs;
-    tconv_geometry
-        geometry; /* the arrays' geometry: the problem's, or that of the window in call.options */
+    /* The arrays' geometry: the problem's, or that of the window in call.options. */
+    tconv_geometry geometry;
     struct division division;
     struct tensor data, output, residual;
     pthread_mutex_t lock; /* guards the members below */

@@ -6,9 +6,8 @@
  *
  * by add_words of words.clh, which has the macros. For bf16 it also rounds the sums to that type.
  * One work-item; `numbers` holds data, weights, sums and rounded sums in this order. */
+#include "common/words_probe.h"
 #include "cpu/parts/words.clh"
-
-enum { PROBE_WORDS = 4 };
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_words_probe(__global uint *restrict numbers)

@@ -179,14 +179,10 @@ static double iterations(const struct col2im *g)
 static bool prepare(const struct tconv_request *request, bool vector, struct col2im *g,
                     struct tconv_reason *reason)
 {
-    const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
     if (!tconv_fold_rows(request, &g->folded, reason)) return false;
     g->class_taps = tconv_most_taps(&g->folded.x);
-    g->group = vector ? 1 : 64;
-    while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
-                            (uint64_t)g->group > device->work_item_limit[0]))
-        g->group /= 2;
+    g->group = vector ? 1 : (int)tconv_group_allowed(64, 0, request->device);
     return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "algorithm/any/folded.h"
 #include "algorithm/cost/cpu.h"
+#include "algorithm/cpu/division.h"
 #include "base/checked.h"
 #include "base/element_types.h"
 #include "cpu/channels_table.h"
@@ -19,7 +20,6 @@ enum {
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16,     /* elements */
-    MOST_READS = 1024,   /* taps of a phase, as in cl/cpu/channels.cl */
     MOST_POSITIONS = 26, /* at a time */
     MOST_PAIRS = 4096,   /* of tiles and taps of a row that are counted one by one */
     MOST_WIDTHS = 64,
@@ -313,12 +313,10 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     return tconv_folded_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
-/* Bytes of local memory for boxes: what fits into l2 besides the weights. */
+/* Bytes of local memory for boxes. */
 static double budget_of(const struct channels *g, const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->folded.machine;
-    const double budget = m->channels_budget * m->l2, local = (double)device->local_memory;
-    return local < budget ? local : budget;
+    return tconv_local_budget(&g->folded, g->folded.machine->channels_budget, device);
 }
 
 static int64_t least_chunk(const struct channels *g)
@@ -397,8 +395,8 @@ static void count_visits(const struct channels *g, struct width *width)
 {
     const struct tconv_axis *x = g->axis[2];
     const bool parts = has_parts(g);
-    double share[MOST_POSITIONS +
-                 1]; /* cycles of a part of so many positions, as a share of a whole tile's */
+    /* Cycles of a part of so many positions, as a share of a whole tile's. */
+    double share[MOST_POSITIONS + 1];
     for (int n = 1; n <= g->px; n++) share[n] = channel_cycles(g, n) / channel_cycles(g, g->px);
     width->visits = width->whole_visits = 0;
     for (int64_t k = 0; k < x->kernel; k++) {
@@ -448,17 +446,18 @@ static int divide_rows(const struct channels *g, struct width widths[MOST_WIDTHS
 static void divide(struct channels *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
-    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
     struct width widths[MOST_WIDTHS];
-    const int width_count = divide_rows(g, widths);
+    int64_t item_blocks[TCONV_BLOCK_DIVISIONS];
+    const int width_count = divide_rows(g, widths),
+              block_count = tconv_divide_blocks(g->blocks, item_blocks);
     for (g->box[0] = sliced(g) ? 1 : g->positions[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
         for (g->box[1] = g->positions[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
             for (int w = 0; w < width_count; w++) {
                 g->width = widths[w];
                 g->box[2] = g->width.box;
-                for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
-                    if (parts[p] > g->blocks || too_large(g, device)) break;
-                    g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+                if (too_large(g, device)) continue;
+                for (int b = 0; b < block_count; b++) {
+                    g->item_blocks = item_blocks[b];
                     add_chunks(g, device, candidates);
                 }
             }

@@ -87,8 +87,8 @@ static double tap_cycles(const struct depthwise *g)
 
 static double tiles_of(const struct depthwise *g, int64_t positions)
 {
-    return (double)tconv_ceil_div(positions, g->px) +
-           2; /* borders are computed position by position */
+    /* 2: borders are computed position by position. */
+    return (double)tconv_ceil_div(positions, g->px) + 2;
 }
 
 /* The cost of a tile, in multiply-adds at full speed. */

@@ -4,6 +4,7 @@
 
 #include "algorithm/any/folded.h"
 #include "algorithm/cost/cpu.h"
+#include "algorithm/cpu/division.h"
 #include "base/checked.h"
 #include "cpu/packed_table.h"
 
@@ -11,11 +12,8 @@
 
 enum {
     MERGED_STRIDE = 4,
-    MOST_CHANNELS = 16, /* MW */
-    MOST_VECTORS = 4,   /* NX */
-    MOST_TILES = 16,    /* of a work-item, as in cl/cpu/packed.cl */
-    MOST_ROWS = 64,     /* slots that are rows */
-    MOST_SLOTS = 512,   /* slots at all */
+    MOST_ROWS = 64,   /* slots that are rows */
+    MOST_SLOTS = 512, /* slots at all */
     MOST_CLASSES = 1 << 16,
     MOST_SPREAD = 32, /* phases along an axis with one input */
     MOST_TAPS = 1 << 16,
@@ -55,30 +53,16 @@ static int64_t count_of(const struct distances *d)
     return d->high - d->low + 1;
 }
 
-/* Chooses MW. It may depend on channels, kernel and stride, not on extents, so that packed filters
- * are shared. Data are assumed to come from a cache. If taps do not overlap, an output takes so
+/* Chooses MW. Data are assumed to come from a cache. If taps do not overlap, an output takes so
  * little work that storing many channels at once slows down the rest. */
 static int choose_channels(const struct packed *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const int64_t channels = g->folded.layer.out_channels;
-    const int limit = tconv_folded_accumulators(&g->folded);
     const double work = (double)(g->folded.layer.in_channels * g->taps) /
                         (double)g->classes; /* of an output */
-    int best = 1;
-    double least = 0;
-    for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
-        for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
-            const double cost =
-                (double)(tconv_ceil_div(channels, mw) * mw) *
-                (tconv_folded_inefficiency(&g->folded, nx, mw) + m->packed_block / mw +
-                 (g->taps <= g->classes ? m->packed_hold * mw : 0) / (work > 64 ? work : 64));
-            if (least == 0 || cost < least) {
-                least = cost;
-                best = mw;
-            }
-        }
-    return best;
+    return tconv_product_channels(&g->folded, m->packed_block,
+                                  g->taps <= g->classes ? m->packed_hold : 0,
+                                  work > 64 ? work : 64);
 }
 
 /* Derives numbers from vw, nx and flat. */
@@ -201,14 +185,6 @@ static double iterations(const struct packed *g)
                 ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
 }
 
-/* Bytes of local memory for tiles: what fits into l2 besides the weights. */
-static double budget_of(const struct packed *g, const tconv_device_info *device)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    const double budget = m->packed_budget * m->l2, local = (double)device->local_memory;
-    return local < budget ? local : budget;
-}
-
 /* Derives numbers from item_tiles, item_blocks and chunk. */
 static void derive_division(struct packed *g)
 {
@@ -231,13 +207,13 @@ static void add_candidate(struct packed *g, const tconv_device_info *device,
 static void divide(struct packed *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
-    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = budget_of(g, device);
+    const double budget = tconv_local_budget(&g->folded, g->folded.machine->packed_budget, device);
+    int64_t item_blocks[TCONV_BLOCK_DIVISIONS];
+    const int block_count = tconv_divide_blocks(g->blocks, item_blocks);
     for (int64_t t = 1; t <= MOST_TILES && t <= g->tiles; t++)
-        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        for (int b = 0; b < block_count; b++) {
             g->item_tiles = t;
-            g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
-            if (p > 0 && parts[p] > g->blocks) continue;
+            g->item_blocks = item_blocks[b];
             /* All input channels at once if they fit; else a half, a quarter and so on, because
              * chunks that just fit are slower. */
             g->chunk = g->folded.layer.in_channels;
@@ -318,7 +294,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const bool far = farthest(&g.folded) > INT32_MAX;
     for (g.flat = 0; g.flat <= (g.folded.layer.batch > 1 ? 2 : 1); g.flat++)
         for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
-            for (g.nx = 1; g.nx <= MOST_VECTORS && (g.nx == 1 || g.nx * g.mw <= limit); g.nx++) {
+            for (g.nx = 1; g.nx <= TCONV_PRODUCT_VECTORS && (g.nx == 1 || g.nx * g.mw <= limit);
+                 g.nx++) {
                 derive(&g);
                 if (!(g.flat && (g.slots > MOST_SLOTS || far)) &&
                     !(g.flat != 1 && g.slots > MOST_ROWS))

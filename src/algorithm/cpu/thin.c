@@ -4,6 +4,7 @@
 
 #include "algorithm/any/folded.h"
 #include "algorithm/cost/cpu.h"
+#include "algorithm/cpu/division.h"
 #include "base/checked.h"
 #include "cpu/thin_table.h"
 
@@ -23,8 +24,8 @@ struct thin {
     struct tconv_folded_layer folded;
     int vw, nx, mw, ry;
     int64_t blocks, tiles; /* of a row */
-    int64_t lacking,
-        bands; /* bands of ry rows; the first begins `lacking` rows before the output */
+    /* Bands of ry rows; the first begins `lacking` rows before the output. */
+    int64_t lacking, bands;
     int64_t item_planes, item_bands, item_tiles;
     int64_t together;        /* images (groups of a batch item) that are copied at a time */
     int64_t input_rows, row; /* in local memory */
@@ -246,12 +247,10 @@ static int64_t images_together(const struct thin *g, double bytes, double budget
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
 
-/* Bytes of local memory for tiles: what fits into l2 besides the weights. */
+/* Bytes of local memory for input rows. */
 static double budget_of(const struct thin *g, const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->folded.machine;
-    const double budget = m->thin_budget * m->l2, local = (double)device->local_memory;
-    return local < budget ? local : budget;
+    return tconv_local_budget(&g->folded, g->folded.machine->thin_budget, device);
 }
 
 /* The number of all planes. A plane is one batch item, group and block. */

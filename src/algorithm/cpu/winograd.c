@@ -4,6 +4,7 @@
 
 #include "algorithm/any/folded.h"
 #include "algorithm/cost/cpu.h"
+#include "algorithm/cpu/division.h"
 #include "base/checked.h"
 #include "cpu/winograd_table.h"
 
@@ -16,8 +17,6 @@ enum {
     MOST_STRIDE = 16,      /* along x */
     MOST_PHASES = 1 << 12, /* of all axes */
     MOST_RUN = 64,         /* outputs of a tile along x */
-    MOST_CHANNELS = 16,    /* MW */
-    MOST_VECTORS = 4,      /* NX */
     MOST_TEAMS = 4,        /* of a work-item */
 };
 
@@ -52,25 +51,6 @@ static double growth(int points)
 static double error_factor(const struct winograd *g)
 {
     return growth(g->z.points) * growth(g->y.points) * growth(g->x.points);
-}
-
-static int choose_channels(const struct tconv_folded_layer *folded)
-{
-    const int64_t channels = folded->layer.out_channels;
-    const int limit = tconv_folded_accumulators(folded);
-    int best = 1;
-    double least = 0;
-    for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
-        for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
-            const double cost =
-                (double)(tconv_ceil_div(channels, mw) * mw) *
-                (tconv_folded_inefficiency(folded, nx, mw) + folded->machine->winograd_block / mw);
-            if (least == 0 || cost < least) {
-                least = cost;
-                best = mw;
-            }
-        }
-    return best;
 }
 
 static void set_positions(struct cut *cut, int m)
@@ -158,8 +138,8 @@ static double cost_of(const struct winograd *g)
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Transforming sums and storing outputs. */
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * phases_x;
-    const int64_t run = g->x.m *
-                        g->folded.x.stride; /* rows of a power of two are stored from registers */
+    /* Rows of a power of two are stored from registers. */
+    const int64_t run = g->x.m * g->folded.x.stride;
     const double store = (run & (run - 1)) == 0 ? m->winograd_store + m->winograd_store_run * runs
                                                 : m->winograd_store_apart;
     const double finish = m->winograd_sum * g->points * phases_x + outputs * store;
@@ -195,14 +175,6 @@ static double iterations(const struct winograd *g)
                 (g->points * (double)g->folded.x.stride * (in + 4) + lanes * g->mw * outputs));
 }
 
-/* Bytes of local memory for tiles: what fits into l2 besides the weights. */
-static double budget_of(const struct winograd *g, const tconv_device_info *device)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    const double budget = m->winograd_budget * m->l2, local = (double)device->local_memory;
-    return local < budget ? local : budget;
-}
-
 /* Derives numbers from the tile's positions and the vectors. */
 static void derive(struct winograd *g, const int m[3])
 {
@@ -231,13 +203,14 @@ static double derive_division(struct winograd *g)
 static void divide(struct winograd *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
-    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = budget_of(g, device);
+    const double budget =
+        tconv_local_budget(&g->folded, g->folded.machine->winograd_budget, device);
+    int64_t item_blocks[TCONV_BLOCK_DIVISIONS];
+    const int block_count = tconv_divide_blocks(g->blocks, item_blocks);
     for (int64_t t = 1; t <= MOST_TEAMS && t <= g->teams; t++)
-        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
-            if (p > 0 && parts[p] > g->blocks) continue;
+        for (int b = 0; b < block_count; b++) {
             g->item_teams = t;
-            g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+            g->item_blocks = item_blocks[b];
             g->chunk = largest_chunk(g, budget);
             if (derive_division(g) > INT32_MAX || (double)g->local_bytes > budget ||
                 tconv_folded_too_long(iterations(g), device))
@@ -255,7 +228,8 @@ static void add_vectors(struct winograd *g, const int m[3], const tconv_device_i
     const int widest = tconv_folded_widest(&g->folded),
               limit = tconv_folded_accumulators(&g->folded);
     for (g->vw = widest; g->vw == widest || (g->vw >= 4 && 2 * g->vw == widest); g->vw /= 2)
-        for (g->nx = 1; g->nx <= MOST_VECTORS && (g->nx == 1 || g->nx * g->mw <= limit); g->nx++) {
+        for (g->nx = 1; g->nx <= TCONV_PRODUCT_VECTORS && (g->nx == 1 || g->nx * g->mw <= limit);
+             g->nx++) {
             derive(g, m);
             if (m[0] * m[1] * m[2] > 1 && g->points <= MOST_PRODUCTS) divide(g, device, candidates);
         }
@@ -285,7 +259,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
     if (positions > INT32_MAX / 2)
         return tconv_refuse(reason, "more positions than its 32-bit indices count");
     g->begins = g->x.pad_phase > 0 ? 2 : 1;
-    g->mw = choose_channels(&g->folded);
+    g->mw = tconv_product_channels(&g->folded, g->folded.machine->winograd_block, 0, 1);
     g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
     const double products = (double)layer->groups * (double)outer_phases(g) * MOST_PRODUCTS *
                             (double)g->folded.x.stride;
@@ -335,8 +309,8 @@ static bool write_table(const struct winograd *g, struct tconv_kernel_plan *kern
     t[WINOGRAD_ITEM_TEAMS] = g->item_teams;
     t[WINOGRAD_ITEM_BLOCKS] = g->item_blocks;
     t[WINOGRAD_CHUNK] = g->chunk;
-    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx *
-                       g->vw; /* one more, so that slabs are not a power of two apart */
+    /* One more, so that slabs are not a power of two apart. */
+    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx * g->vw;
     t[WINOGRAD_SHIFT_Z] = g->z.shift;
     t[WINOGRAD_SHIFT_Y] = g->y.shift;
     t[WINOGRAD_SHIFT_X] = g->x.shift;

@@ -230,10 +230,9 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
 {
     const struct tconv_layer *layer = request->layer;
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
-    uint64_t limit = request->device->allocation_limit;
-    if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX;
-    if (request->workspace_limit != 0 && request->workspace_limit < limit)
-        limit = request->workspace_limit;
+    const uint64_t device_limit = request->device->allocation_limit;
+    const uint64_t limit =
+        tconv_workspace_limit(request, device_limit > PTRDIFF_MAX ? PTRDIFF_MAX : device_limit);
     if (bytes > (double)limit)
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
                             bytes, (unsigned long long)limit);
@@ -242,8 +241,8 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
         images *
         ((double)layer->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
          (double)layer->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
-    if (g->stage_elements >
-        8 * tensors + (1 << 20)) /* a kernel whose extent is far larger than the data's */
+    /* A kernel whose extent is far larger than the data's. */
+    if (g->stage_elements > 8 * tensors + (1 << 20))
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
     return true;

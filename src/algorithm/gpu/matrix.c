@@ -6,6 +6,7 @@
 #include "algorithm/gpu/units.h"
 #include "base/checked.h"
 #include "base/element_types.h"
+#include "gpu/tiled_table.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -208,8 +209,6 @@ static bool prepare(const struct tconv_request *request, bool copied, struct tco
            (copied ? tconv_positions_prepare_copied(g, request, &product, quad, reason)
                    : tconv_positions_prepare(g, request, &product, reason));
 }
-
-enum { FINISHED_ROWS = 16 }; /* PASS_ROWS of cl/gpu/matrix.cl, of the launch that adds up parts */
 
 /* Adds the candidates of a tile. */
 static void add_tile(const struct tconv_request *request, struct tconv_positions *g,

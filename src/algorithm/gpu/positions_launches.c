@@ -10,10 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-    ROUND_TAPS = 32, /* bits of a mask */
-};
-
 /* The first and the last position of a tile along each axis, as range_of of cl/gpu/tiled.cl has
  * it. */
 static void range_of(const struct tconv_positions *g, int64_t tile, int64_t first[3],
