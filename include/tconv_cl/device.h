@@ -50,7 +50,8 @@ TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_er
  * sets struct_size. The environment variable TCONV_CL_MATRIX says which matrix units are used. If
  * it is not set or empty: those of NVIDIA, AMD and Intel, and on PoCL the CPU's dot products.
  * "off": none. "try": also, on CPUs without such instructions, the same products in plain OpenCL
- * C. Other values are an error. Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
+ * C. Other values are an error. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY, _DEVICE_MEMORY,
+ * _OPENCL. Any thread. */
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 
@@ -62,7 +63,8 @@ typedef struct tconv_device tconv_device;
  * Kernel sources come from the library or, if the environment variable TCONV_CL_KERNEL_DIR names a
  * folder at this moment, from that folder. Returns TCONV_ERROR_ARGUMENT (also for an environment
  * variable with an illegal value: cache.h, TCONV_CL_MATRIX), _MISMATCH (the device is not in the
- * context), _HOST_MEMORY, _OPENCL. Ownership: the caller's, until tconv_device_release. Threads:
+ * context), _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until
+ * tconv_device_release. Threads:
  * the object may be used by any number of threads at once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);

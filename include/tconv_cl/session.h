@@ -20,10 +20,12 @@ typedef struct tconv_session tconv_session;
 
 /* Opens the device with this number (see tconv_device_at). TCONV_DEVICE_DEFAULT, or any negative
  * number, opens the default device. Returns TCONV_ERROR_ARGUMENT, _NO_DEVICE, _HOST_MEMORY,
- * _OPENCL. Ownership: the caller's, until tconv_session_release. */
+ * _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_session_release. Threads: any may
+ * create sessions, and any number may use one at once. */
 TCONV_API tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error);
 
-/* Releases everything. NULL is a no-op. */
+/* Releases everything. Layers of the session are released before it, and none of its calls may
+ * run. NULL is a no-op. */
 TCONV_API void tconv_session_release(tconv_session *session);
 
 /* The session's context, queue and device, for use with plan.h on the same device. Borrowed: valid

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fused epilogue: the operations on a sum before it is stored. Needs no OpenCL header. */
+/* The fused epilogue: the operations on a sum before it is stored. Needs no OpenCL header. Every
+ * function here may be called from any thread. */
 #ifndef TCONV_CL_EPILOGUE_H
 #define TCONV_CL_EPILOGUE_H
 
@@ -79,14 +80,14 @@ typedef struct tconv_epilogue {
         }                                                                                          \
     }
 
-/* The element types of an epilogue's tensors: of bias, for an output type; of scale and slope, for
- * a data type. */
+/* The element types of an epilogue's tensors: of bias, for an output type (with `epilogue` NULL,
+ * that of TCONV_EPILOGUE_INIT); of scale and slope, for a data type. */
 TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
 /* The enumerator's name as the tool spells it: none, leaky_relu; "?" for an unknown value.
  * tconv_activation_from_name is the inverse, in any letter case; it returns false for an unknown
- * name. */
+ * name, and leaves *value as it is. */
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 

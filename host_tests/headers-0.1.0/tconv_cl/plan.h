@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans, for applications with OpenCL queues of their own: plan once, pack the filter once, enqueue
  * often. The application owns context, queues, buffers and events. Of the calls below, only
- * tconv_plan_create blocks: it compiles kernels.
+ * tconv_plan_create, which compiles kernels, and tconv_wait block.
  *
  *     tconv_device_create(context, device, &dev, &err);
  *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
