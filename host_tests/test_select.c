@@ -415,6 +415,33 @@ static void a_limit_of_workspace_is_kept(void **state)
     assert_true(accepts(&tconv_gather_group, &request, &cost, &reason));
 }
 
+/* Sums of parts have no room in a buffer that the device does not allow. */
+static void a_workspace_fits_the_device(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(256, 128, 64, 4, 2);
+    const struct tconv_layer layer = layer_of(&p);
+    for (const struct described_device *d = described_devices; d->name != NULL; d++) {
+        tconv_device_info device = d->info;
+        device.allocation_limit = UINT64_C(16) << 20;
+        const struct tconv_request request =
+            request_for(&layer, &device, &no_epilogue, TCONV_MATH_EXACT);
+        const struct tconv_algorithm *algorithm;
+        for (int i = 0; (algorithm = tconv_algorithm_at(i)) != NULL; i++) {
+            struct tconv_candidates candidates;
+            struct tconv_reason reason;
+            if (!tconv_enumerate(algorithm, &request, NULL, &candidates, &reason)) continue;
+            for (int c = 0; c < candidates.count; c++) {
+                struct tconv_kernel_plan plan = {0};
+                assert_int_equal(
+                    tconv_kernel_plan_write(&request, &candidates.list[c], &plan, NULL), TCONV_OK);
+                assert_true(plan.workspace_bytes <= device.allocation_limit);
+                tconv_kernel_plan_clear(&plan);
+            }
+        }
+    }
+}
+
 static void layouts_are_shared_where_they_are_equal(void **state)
 {
     (void)state;
@@ -900,6 +927,7 @@ int main(void)
         cmocka_unit_test(no_ordering_is_left_to_the_reference),
         cmocka_unit_test(copied_axes_join_the_batch),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
+        cmocka_unit_test(a_workspace_fits_the_device),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
         cmocka_unit_test(pads_share_programs),
         cmocka_unit_test(layouts_follow_the_filter_alone),

@@ -238,6 +238,11 @@ class Torch:
                 return
             if key:
                 yield result
+            if key and "CUDA error" in result.get("error", ""):  # after it, all calls of that process fail
+                self.end()
+                if key != ids[-1]:
+                    yield from self.time(kind, ids[ids.index(key) + 1:], over)
+                return
 
 
 # ---- the measurements ---------------------------------------------------------------------------------------------------------------

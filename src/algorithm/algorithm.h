@@ -208,8 +208,9 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
-/* Bytes of workspace that an algorithm may take: `most`, or the caller's limit if it is lower. */
-uint64_t tconv_workspace_limit(const struct tconv_request *request, uint64_t most);
+/* Bytes of workspace that an algorithm may take: what the device allows in one buffer, or the
+ * caller's limit if it is lower. */
+uint64_t tconv_workspace_limit(const struct tconv_request *request);
 
 /* A table of `count` zeros; false if host memory is missing. */
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count);

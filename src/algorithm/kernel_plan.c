@@ -25,10 +25,11 @@ bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason
                         elements * (double)bytes);
 }
 
-uint64_t tconv_workspace_limit(const struct tconv_request *request, uint64_t most)
+uint64_t tconv_workspace_limit(const struct tconv_request *request)
 {
-    const uint64_t limit = request->workspace_limit;
-    return limit != 0 && limit < most ? limit : most;
+    const uint64_t given = request->workspace_limit, device = request->device->allocation_limit,
+                   most = device > PTRDIFF_MAX ? PTRDIFF_MAX : device;
+    return given != 0 && given < most ? given : most;
 }
 
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count)

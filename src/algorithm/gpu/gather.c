@@ -230,9 +230,7 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
 {
     const struct tconv_layer *layer = request->layer;
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
-    const uint64_t device_limit = request->device->allocation_limit;
-    const uint64_t limit =
-        tconv_workspace_limit(request, device_limit > PTRDIFF_MAX ? PTRDIFF_MAX : device_limit);
+    const uint64_t limit = tconv_workspace_limit(request);
     if (bytes > (double)limit)
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
                             bytes, (unsigned long long)limit);

@@ -266,7 +266,7 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
         !tconv_divides(tconv_copy_channel_tiles(&copy, layer.data_type)))
         return tconv_refuse(reason, "its copy has more points than its 32-bit indices count");
     const uint64_t bytes = (uint64_t)copy.elements * tconv_type_size(layer.data_type);
-    if (bytes > tconv_workspace_limit(request, request->device->allocation_limit))
+    if (bytes > tconv_workspace_limit(request))
         return tconv_refuse(reason, "its copy exceeds the limit of the workspace");
     layer.data_channel_step = 1;
     layer.data_batch_step = copy.points * copy.row;
@@ -352,10 +352,11 @@ int64_t tconv_positions_output_bytes(const struct tconv_positions *p)
 bool tconv_positions_may_split(const struct tconv_positions *p, const struct tconv_request *request)
 {
     const int64_t stages = tconv_ceil_div(p->folded.layer.in_channels, p->stage);
+    const uint64_t limit = tconv_workspace_limit(request);
     return p->copy.elements == 0 && stages >= 2 * p->parts &&
            tconv_ceil_div(stages, tconv_ceil_div(stages, p->parts)) == p->parts &&
            tconv_positions_workspace_bytes(p) <=
-               (double)tconv_workspace_limit(request, MOST_WORKSPACE);
+               (double)(limit < MOST_WORKSPACE ? limit : MOST_WORKSPACE);
 }
 
 bool tconv_positions_check(const struct tconv_positions *p, int items,
