@@ -13,7 +13,7 @@
  *
  * Each call has two forms: one throws tconv::error, one takes a tconv_error & at its end, returns
  * the status and never throws. With TCONV_CL_NO_EXCEPTIONS defined there is only the second one:
- * objects are empty until `create`. */
+ * objects are empty until `create`. All files of a program define it, or none. */
 #ifndef TCONV_CL_TCONV_CL_HPP
 #define TCONV_CL_TCONV_CL_HPP
 
@@ -21,6 +21,9 @@
 
 #include <cstddef>
 #ifndef TCONV_CL_NO_EXCEPTIONS
+#if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS) && !defined(_CPPUNWIND)
+#error "exceptions are off: define TCONV_CL_NO_EXCEPTIONS before tconv_cl.hpp is included"
+#endif
 #include <stdexcept>
 #endif
 
