@@ -92,8 +92,10 @@ done
 [ "$before" = "$(cat "$out"/*.log | cksum)" ] || fail "a wrong request deletes"
 mkdir "$work/other"
 echo kept >"$work/other/file"
-sh "$sources/scripts/gpu_report.sh" "$@" --output "$work/other" 2>"$work/err" && fail "a folder of others is taken"
-[ "$(cat "$work/other/file")" = kept ] || fail "a folder of others is deleted"
+for way in "" --resume; do
+    sh "$sources/scripts/gpu_report.sh" "$@" --output "$work/other" $way 2>"$work/err" && fail "a folder of others is taken"
+done
+[ "$(ls "$work/other")" = file ] && [ "$(cat "$work/other/file")" = kept ] || fail "a folder of others is changed"
 
 # ---- what the driver compiled ----
 sh "$sources/scripts/gpu_report.sh" --programs --output "$out" >"$work/err" || fail "--programs"

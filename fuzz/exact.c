@@ -245,7 +245,8 @@ bool exact_resolve(const tconv_problem *p, struct exact_geometry *g)
             return false;
         if (!fits(natural) || !fits(g->pad_begin[a]) || !fits(g->pad_end[a]) ||
             !fits(g->output[a]) || !fits(g->output[a] + g->pad_begin[a]) ||
-            !fits(natural - g->pad_begin[a]))
+            !fits(natural - g->pad_begin[a]) ||
+            !fits(g->pad_begin[a] - g->dilation[a] * (g->kernel[a] - 1)))
             return false;
         extents[(g->nxc ? 1 : 2) + a] = (int64_t)g->output[a];
         g->macs = times(g->macs, count_pairs(g, a, &g->macs_known));

@@ -29,6 +29,7 @@ static_assert(begins_empty<tconv::device_layer>(), "device_layer");
 static_assert(!std::is_nothrow_default_constructible<tconv::session>::value, "session()");
 static_assert(std::is_nothrow_constructible<tconv::session, std::nullptr_t>::value, "nullptr");
 static_assert(std::is_constructible<tconv::session, int>::value, "a device's number");
+static_assert(sizeof(tconv::session(0u)) == sizeof(tconv::session(0L)), "numbers of other types");
 
 static_assert(std::is_constructible<tconv::session_layer, tconv::session &>::value, "layer");
 static_assert(std::is_constructible<tconv::session_layer, const tconv::session &, bool>::value,

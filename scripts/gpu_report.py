@@ -524,13 +524,16 @@ def make_plan(run, arguments):
 def take_folder(folder, resume):
     """Makes the folder, or empties an earlier report's. Returns a file that keeps other runs out until it is closed. A text is an error."""
     os.makedirs(folder, exist_ok=True)
-    if not resume and os.listdir(folder) and not os.path.exists(os.path.join(folder, "plan.json")):
-        return "%s is no report's folder, and is not deleted: name another one" % folder
+    if set(os.listdir(folder)) - {"lock"} and not os.path.exists(os.path.join(folder, "plan.json")):
+        return "%s is no report's folder, and is left as it is: name another one" % folder
     lock = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
+        lock.close()
         return "another run measures in %s" % folder
+    except OSError as error:  # some file systems of clusters have no locks
+        print("%s cannot be locked (%s): let no other run measure there" % (folder, error))
     # The plan goes last: whatever ends this, the folder can be emptied the next time.
     for entry in [] if resume else sorted(os.scandir(folder), key=lambda entry: entry.name == "plan.json"):
         if entry.is_dir(follow_symlinks=False):

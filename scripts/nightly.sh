@@ -128,7 +128,7 @@ sh scripts/build.sh || exit 1
 sh scripts/packages.sh clang libclang-rt-14-dev oclgrind python3-venv mesa-opencl-icd clang-14 llvm-14 clang-19 lld-19 llvm-19 intel-opencl-icd || exit 1
 sh scripts/on_platform.sh intel true || exit 1
 sh scripts/libclc_14.sh || exit 1
-trap 'trap - INT; kill -TERM 0' INT # what is started with & ignores Ctrl-C, and would go on
+trap 'trap - INT; kill -TERM 0; exit 130' INT # what is started with & ignores Ctrl-C, and would go on
 lane_pocl &
 lane=$!
 lane_others

@@ -47,7 +47,7 @@ class Measured:
             type_, _, data_format = rest.partition(":")
             try:
                 report = json.loads(Path(path).read_text())
-                layers, device = report["layers"], report["device"]
+                layers, device = report["layers"], dict(report["device"])
             except (OSError, ValueError, KeyError, TypeError) as error:
                 fail(f"{path}: no report of tconv-cl tune: {error!r}")
             if any((self.device or device).get(key) != device.get(key) for key in ("name", "compute_units")):

@@ -16,6 +16,8 @@ rm -f "$TCONV_CL_TEST_REPORT" build/tests.xml
     echo "$code" >build/test_code
 } | tee build/tests.log
 
+[ -e build/tests.xml ] || exit "$(cat build/test_code)" # ctest -N
+
 # name, seconds, programs, seconds of compiling; tests without a line in the report compile nothing, or in other processes
 sed -n 's/.*<testcase name="\([^"]*\)".* time="\([^"]*\)".*/\1 \2/p' build/tests.xml |
     awk -v report="$TCONV_CL_TEST_REPORT" '

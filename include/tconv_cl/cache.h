@@ -16,7 +16,7 @@
  * are removed. If it cannot be written, nothing is kept. The environment is read when a device
  * object is created:
  *
- *   TCONV_CL_CACHE=off        keep nothing on disk (or 0); "on", 1, empty or not set: keep
+ *   TCONV_CL_CACHE=off        or 0: keep nothing on disk; "on", 1, empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder
  *   TCONV_CL_CACHE_MIB=N      its limit; without it 256 MiB
  *

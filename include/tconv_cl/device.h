@@ -64,8 +64,7 @@ typedef struct tconv_device tconv_device;
  * folder at this moment, from that folder. Returns TCONV_ERROR_ARGUMENT (also for an environment
  * variable with an illegal value: cache.h, TCONV_CL_MATRIX), _MISMATCH (the device is not in the
  * context), _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until
- * tconv_device_release. Threads:
- * the object may be used by any number of threads at once. */
+ * tconv_device_release. Threads: the object may be used by any number of threads at once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 

@@ -8,8 +8,8 @@
  *     layer.run(problem, arrays);
  *
  * Objects can be moved but not copied. An object that was moved from, or made without arguments, is
- * empty and false; but `session session;` opens the default device, and `session session(nullptr);`
- * is empty. `get()` is the handle for functions of the C interface.
+ * empty and false; but with exceptions `session session;` opens the default device, and
+ * `session session(nullptr);` is empty. `get()` is the handle for functions of the C interface.
  *
  * Each call has two forms: one throws tconv::error, one takes a tconv_error & at its end, returns
  * the status and never throws. With TCONV_CL_NO_EXCEPTIONS defined there is only the second one:
@@ -20,6 +20,7 @@
 #include "tconv_cl.h"
 
 #include <cstddef>
+#include <type_traits>
 #ifndef TCONV_CL_NO_EXCEPTIONS
 #if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS) && !defined(_CPPUNWIND)
 #error "exceptions are off: define TCONV_CL_NO_EXCEPTIONS before tconv_cl.hpp is included"
@@ -133,8 +134,11 @@ template <typename Handle, void (*Release)(Handle *)> class owner
 class session : public owner<tconv_session, tconv_session_release>
 {
   public:
-    /* An empty object, for `create`. */
-    explicit session(std::nullptr_t) noexcept
+    /* An empty object, for `create`, from nullptr. (A template, because other constants of value 0
+     * are a device's number.) */
+    template <class Nothing,
+              class = typename std::enable_if<std::is_same<Nothing, std::nullptr_t>::value>::type>
+    explicit session(Nothing) noexcept
     {
     }
 #ifdef TCONV_CL_NO_EXCEPTIONS

@@ -32,8 +32,8 @@ typedef struct tconv_slabs_options {
     uint64_t memory_limit;
     /* Called after each slab, when its part of the output is complete, with the number of finished
      * slabs and of all slabs. It is called by one thread at a time, in the thread that computed the
-     * slab. If it returns false, the run stops and returns TCONV_ERROR_CANCELLED. Meanwhile other
-     * threads of the run may wait for it to return. May be NULL. */
+     * slab. Until it returns, others may wait. If it returns false, the run stops and returns
+     * TCONV_ERROR_CANCELLED. May be NULL. */
     bool (*done)(void *user, const tconv_slab *slab, int64_t slabs_done, int64_t slabs);
     void *user; /* for `done` */
 } tconv_slabs_options;
@@ -45,14 +45,14 @@ typedef struct tconv_slabs_options {
 
 /* As tconv_session_run, but in slabs, on all of `sessions` at once. Each session takes the next
  * slab when it is ready, so that faster devices compute more. A session must not be given twice,
- * and may be used by other calls at the same time.
- * Transfers to and from a device run beside its kernels. Elements of data and output must not
- * overlap, because a slab may read data after another slab stored its output; both may be slices of
- * one tensor (docs/semantics.md). With a window in `options` the arrays hold its rows, and the
- * slabs count rows from the window's first ones. Returns also TCONV_ERROR_ARGUMENT for a wrong list
- * of sessions and for overlaps, _DEVICE_MEMORY if not even one row fits, _HOST_MEMORY if no thread
- * can be had, and _CANCELLED. The sentence of an error names the device. After an error the slabs
- * for which `done` was called are complete; other outputs may be partly written. */
+ * and may be used by other calls at the same time. Transfers to and from a device run beside its
+ * kernels. Elements of data and output must not overlap, because a slab may read data after another
+ * slab stored its output; both may be slices of one tensor (docs/semantics.md). With a window in
+ * `options` the arrays hold its rows, and the slabs count rows from the window's first ones.
+ * Returns also TCONV_ERROR_ARGUMENT for a wrong list of sessions and for overlaps, _DEVICE_MEMORY
+ * if not even one row fits, _HOST_MEMORY if no thread can be had, and _CANCELLED. The sentence of
+ * an error names the device. After an error the slabs for which `done` was called are complete;
+ * other outputs may be partly written. */
 TCONV_API tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
                                        const tconv_problem *problem,
                                        const tconv_plan_options *options,

@@ -45,33 +45,38 @@ static bool give_up_call(struct trial *t, const tconv_error *error)
     return go_on(t) && give_up(t, error->status, "%s", error->message);
 }
 
-/* Refuses a layer that does not fit, before anything is allocated. */
-static bool check_fit(struct trial *t)
+bool tensors_fit(const tconv_device_info *d, const tconv_geometry *g, char *why, size_t size)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_session_device(t->session));
     const struct {
         const char *what;
         uint64_t bytes;
-    } tensors[] = {{"data", t->geometry.data_bytes},
-                   {"filter", t->geometry.filter_bytes},
-                   {"output", t->geometry.output_bytes}};
+    } tensors[] = {
+        {"data", g->data_bytes}, {"filter", g->filter_bytes}, {"output", g->output_bytes}};
     uint64_t sum = 0;
     int largest = 0;
     for (int i = 0; i < 3; i++) {
         sum += tensors[i].bytes;
         if (tensors[i].bytes > tensors[largest].bytes) largest = i;
     }
-    if (tensors[largest].bytes > d->allocation_limit)
-        return give_up(
-            t, TCONV_ERROR_DEVICE_MEMORY,
-            "does not fit: its %s takes %.3f GB, the device allows %.3f GB in one buffer",
-            tensors[largest].what, 1e-9 * (double)tensors[largest].bytes,
-            1e-9 * (double)d->allocation_limit);
-    if (sum > d->global_memory)
-        return give_up(t, TCONV_ERROR_DEVICE_MEMORY,
-                       "does not fit: its tensors take %.3f GB, the device has %.3f GB",
-                       1e-9 * (double)sum, 1e-9 * (double)d->global_memory);
-    return true;
+    const bool one = tensors[largest].bytes <= d->allocation_limit, all = sum <= d->global_memory;
+    if (!one)
+        snprintf(why, size,
+                 "does not fit: its %s takes %.3f GB, the device allows %.3f GB in one buffer",
+                 tensors[largest].what, 1e-9 * (double)tensors[largest].bytes,
+                 1e-9 * (double)d->allocation_limit);
+    else if (!all)
+        snprintf(why, size, "does not fit: its tensors take %.3f GB, the device has %.3f GB",
+                 1e-9 * (double)sum, 1e-9 * (double)d->global_memory);
+    return one && all;
+}
+
+/* Refuses a layer that does not fit, before anything is allocated. */
+static bool check_fit(struct trial *t)
+{
+    char why[200];
+    return tensors_fit(tconv_device_properties(tconv_session_device(t->session)), &t->geometry, why,
+                       sizeof why) ||
+           give_up(t, TCONV_ERROR_DEVICE_MEMORY, "%s", why);
 }
 
 /* Makes reproducible elements: numbers in [-2, 2), integers of any value. NULL if memory is
@@ -113,12 +118,12 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
     cl_int code;
     *buffer = clCreateBuffer(tconv_session_context(t->session), CL_MEM_READ_WRITE, (size_t)bytes,
                              NULL, &code);
-    bool missing = code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
-                   code == CL_INVALID_BUFFER_SIZE;
+    /* Of an upload CL_OUT_OF_RESOURCES tells of a device that fails. */
+    bool missing = code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE;
     if (code == CL_SUCCESS && source != NULL)
         code = clEnqueueWriteBuffer(trace_queue(t->session), *buffer, CL_TRUE, 0, (size_t)bytes,
                                     source, 0, NULL, NULL);
-    missing = missing || code == CL_MEM_OBJECT_ALLOCATION_FAILURE; /* which may come late */
+    missing = missing || code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     return code == CL_SUCCESS ||
            give_up(t, missing ? TCONV_ERROR_DEVICE_MEMORY : TCONV_ERROR_OPENCL,
                    "%s%llu bytes for the %s cannot be had (OpenCL code %d)",

@@ -18,6 +18,9 @@ char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *,
 #define MAX_ERROR_IS                                                                               \
     "the largest error against the f64 reference, as a fraction of error_bound: above 1 is wrong"
 
+/* Whether a device can hold a layer's tensors, each in one buffer. Otherwise `why` gets a text. */
+bool tensors_fit(const tconv_device_info *d, const tconv_geometry *g, char *why, size_t size);
+
 struct trial {
     tconv_session *session;
     const tconv_problem *problem;

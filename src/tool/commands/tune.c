@@ -90,13 +90,17 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     tconv_plan_tile(plan, t->tile, sizeof t->tile);
     t->timed = plan_text(plan, tconv_plan_timed);
     tconv_plan_choice(plan, &t->choice, NULL);
-    const bool empty = tconv_plan_geometry(plan)->output_bytes == 0;
+    char why[200];
+    const tconv_geometry *g = tconv_plan_geometry(plan);
+    const bool empty = g->output_bytes == 0,
+               fits = tensors_fit(tconv_device_properties(device), g, why, sizeof why);
     tconv_plan_release(plan);
     if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
     if (empty) return give_up(t, TCONV_OK, "not timed: its output has no elements");
-    return t->choice.source == TCONV_SEARCH_MEASURE ||
-           give_up(t, TCONV_ERROR_DEVICE_MEMORY,
-                   "not timed: the device cannot make its tensors and a queue");
+    if (t->choice.source == TCONV_SEARCH_MEASURE) return true;
+    if (!fits) return give_up(t, TCONV_ERROR_DEVICE_MEMORY, why);
+    return give_up(t, TCONV_ERROR_OPENCL,
+                   "not timed: the device cannot make its tensors, or runs no candidate");
 }
 
 static double gain(const struct tuned *t)
