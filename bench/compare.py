@@ -366,8 +366,8 @@ def main():
         if named.get(entry['id']) != entry['layer']:
             sys.exit(f'compare.py: {arguments.json} cannot be resumed: its {entry["id"]}, {entry["layer"]}, is not in {arguments.suite}')
     done = [e['id'] for e in run['layers'] if arguments.noisy is None or e.get('others', 0) <= arguments.noisy]
-    layers = [l for l in suite if l['id'] not in done and (not arguments.ids or l['id'] in arguments.ids.split(',')) and
-              min(l['in_channels'], l['out_channels']) >= arguments.least_channels * l['groups']]
+    layers = [e for e in suite if e['id'] not in done and (not arguments.ids or e['id'] in arguments.ids.split(',')) and
+              min(e['in_channels'], e['out_channels']) >= arguments.least_channels * e['groups']]
     start = time.monotonic()
     try:
         for number, layer in enumerate(layers, 1):
