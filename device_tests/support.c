@@ -331,7 +331,9 @@ struct guarded {
 static void make_guarded(const struct device *device, const char *name, const void *contents,
                          size_t bytes, size_t unit, enum touching touching, struct guarded *g)
 {
-    struct pages p = {NULL, bytes + 2 * GUARD, GUARD};
+    /* A workspace begins at any element. */
+    const size_t begin = GUARD + (unit > 1 && unit < FILTER_UNIT ? unit : 0);
+    struct pages p = {NULL, begin + bytes + GUARD, begin};
     if (touching != NONE) p = pages_take(name, bytes, unit, touching);
     g->name = name;
     g->is_element = NULL;

@@ -58,7 +58,7 @@
  *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
  *   KEPT         see above                               0, 1
  *   SLICED       see above                               0, 1
- *   PARTS        see above; not with BATCHED and bytes   0, 1
+ *   PARTS        see above; not with BATCHED, or WORD 4  0, 1
  *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
  *   STREAM       see epilogue.clh                        0, 1, 2
  *
@@ -110,7 +110,7 @@ struct chunk {
 #define INPUTS_OF_POSITIONS(p, zero, step, left)                                                   \
     SIZED(AS_ACC)(words_of_positions(p, zero, step, left))
 #define INPUT_OUTSIDE(zero) AS_ACC(WORD_OUTSIDE(zero))
-#define INPUT_IN_LANES(p) word_in_lanes((__local const uint *)(p))
+#define INPUT_IN_LANES(p) word_in_lanes(p)
 #define ADD_INPUT(x, w, sum) add_words(x, w, sum)
 #define WEIGHTS_AT(p) LOAD(p)
 typedef words_t weights_t, input_t;
@@ -351,7 +351,7 @@ static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global 
 }
 
 #if PARTS && (BATCHED || PACKED_SUMS)
-#error "PARTS is not for BATCHED and bytes"
+#error "PARTS is not for BATCHED, or words of four"
 #endif
 #if PARTS && PX >= 4
 #define HALF_POSITIONS ((PX + 1) / 2)

@@ -265,7 +265,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     steps.data_y = input_step_y * table[FOLDED_DATA_Y_STEP];
     steps.data_x = input_step_x * steps.position;
     steps.weight_x = tap_step_x * MW;
-    steps.weight_y = tap_step_y * kernel_x * MW;
+    steps.weight_y = (int)((long)tap_step_y * kernel_x * MW); /* not used if there is one tap */
     steps.weight_z = (int)table[FOLDED_KERNEL_Y] * kernel_x * MW;
     steps.output = stride_x * table[FOLDED_OUTPUT_X_STEP];
     steps.phase = table[FOLDED_OUTPUT_X_STEP];
@@ -303,7 +303,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
         tile.list_z = table + slice[SLICE_LIST];
         tile.taps_z = (int)slice[SLICE_TAPS];
         tile.taps_y = reach_y.taps;
-        const long tap = reach_y.tap * kernel_x;
+        const long tap = (long)reach_y.tap * kernel_x;
         const int end = min(high, last_position);
         for (int u = first_position; u < last_position;) {
             /* The last tile overlaps the one before. */

@@ -27,7 +27,7 @@ enum {
     TILED_CHANNELS,      /* divisor: output channels of a group, rounded up to a multiple of 4 */
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: parts of the input channels */
-    TILED_PART_CHANNELS, /* input channels of a part, a multiple of KS */
+    TILED_PART_CHANNELS, /* input channels of a part: whole stages */
     TILED_FULL_CHUNKS,   /* chunks of TILED_SPREAD tiles; one chunk with other tiles may follow: */
     TILED_LAST_GROUPS,   /* its work-groups, */
     TILED_TURNS,         /* and its rounds that are in the opposite order, a bit for each */

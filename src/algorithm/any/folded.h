@@ -101,8 +101,8 @@ void tconv_folded_write_numbers(const struct tconv_folded_layer *folded, int64_t
 
 /* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels,
  * and writes the launch that packs it: cl/cpu/parts/taps.clh. `run` is the complete launch that
- * computes with the filter. The kernel of `run` also packs; words have a kernel of their own.
- * `kind` is "taps" if the lanes of a block are output channels. */
+ * computes with the filter. The kernel of `run` also packs. `kind` is "taps" if the lanes of a
+ * block are output channels. */
 void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan,
                        const struct tconv_folded_layer *folded, const char *kind, int mw,
                        int64_t blocks, const struct tconv_launch *run,

@@ -369,8 +369,8 @@ static void add_chunks(struct channels *g, const tconv_device_info *device,
 /* ---- parts of tiles ------------------------------------------------------------------------- */
 
 /* True if a tap that misses part of a tile updates only a part of it. With few inputs the code
- * around their loop takes longer than a part saves. With bytes, the sums of a tap's weights would
- * have to be subtracted from the part, too. */
+ * around their loop takes longer than a part saves. With words of four, the sums of a tap's
+ * weights would have to be subtracted from the part, too. */
 static bool has_parts(const struct channels *g)
 {
     enum { LEAST_INPUTS = 16 };

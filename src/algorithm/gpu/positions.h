@@ -33,8 +33,6 @@ struct tconv_side {
     bool merged;   /* phases are rows */
     int64_t first; /* the output of position 0 in phase 0 */
     int64_t positions, phases, taps;
-    int64_t reaching; /* taps that read an input for at least one position; the kernel skips the
-                         others */
 };
 
 /* A copy of plain data with neighbouring channels: cl/gpu/copy.clh. */
@@ -55,10 +53,12 @@ struct tconv_positions {
     struct tconv_copy copy;  /* elements == 0: the kernel reads the data itself */
     bool last;               /* input channels are neighbours, in the copy if there is one */
     bool rows_last;          /* rows are quads of output channels */
-    int64_t all_phases, phases;  /* of work-groups; those that have taps */
-    int64_t most_taps;           /* of a phase */
-    int64_t list_taps, reaching; /* of all phases */
-    double units;                /* compute units that have work-groups */
+    int64_t all_phases, phases; /* of work-groups; those that have taps */
+    int64_t most_taps;          /* of a phase */
+    int64_t list_taps;          /* of all phases */
+    int64_t reaching; /* those that read an input for at least one position; the kernel skips the
+                         others */
+    double units;     /* compute units that have work-groups */
     int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
     bool constant_table;         /* the device's constant memory takes the table */
     int64_t all_positions;
