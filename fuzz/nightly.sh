@@ -11,7 +11,7 @@ work=$PWD/build/fuzzing
 mkdir -p "$work/crashes"
 cmake -S . -B "$work" -DTCONV_FUZZ=ON -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo >"$work/build.log"
 cmake --build "$work" --parallel "$(nproc)" --target fuzzers >>"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
-[ $# -gt 0 ] || set -- $(sed -n 's/^tconv_fuzz(\([a-z]*\) .*/\1/p' fuzz/CMakeLists.txt)
+[ $# -gt 0 ] || set -- $(sed -n 's/^ *tconv_fuzz(\([a-z]*\) .*/\1/p' fuzz/CMakeLists.txt)
 
 # The last figure that libFuzzer printed behind $1.
 figure() {
