@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine of the cost model: what it has from a device, and what it may be set to. */
+/* The machine of the cost model: the values that follow from a device, and the range of each field.
+ */
 #include "algorithm/cost/gpu.h"
 #include "described.h"
 #include "selecting.h"

@@ -229,18 +229,16 @@ class Torch:
             result = self.answer(over, TORCH_LIMIT)
             if result == "over":
                 return
-            if result is None:  # this is the layer's result; a new process does the next ones
-                self.end()
-                if key:
-                    yield {"id": key, "error": "PyTorch ended (torch.log), or took more than %d s" % TORCH_LIMIT}
-                    if key != ids[-1]:
-                        yield from self.time(kind, ids[ids.index(key) + 1:], over)
-                return
+            if result is None:
+                result = {"id": key, "error": "PyTorch ended (torch.log), or took more than %d s" % TORCH_LIMIT}
+                ended = True
+            else:
+                ended = "CUDA error" in result.get("error", "")  # after it, all calls of that process fail
             if key:
                 yield result
-            if key and "CUDA error" in result.get("error", ""):  # after it, all calls of that process fail
+            if ended:  # a new process does the next layers
                 self.end()
-                if key != ids[-1]:
+                if key and key != ids[-1]:
                     yield from self.time(kind, ids[ids.index(key) + 1:], over)
                 return
 
@@ -525,7 +523,7 @@ def take_folder(folder, resume):
     """Makes the folder, or empties an earlier report's. Returns a file that keeps other runs out until it is closed. A text is an error."""
     os.makedirs(folder, exist_ok=True)
     if set(os.listdir(folder)) - {"lock"} and not os.path.exists(os.path.join(folder, "plan.json")):
-        return "%s is no report's folder, and is left as it is: name another one" % folder
+        return "%s has files but no report; nothing was changed: choose another folder" % folder
     lock = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -649,7 +647,7 @@ def write_report(folder):
         out.write("# tconv-cl on %s\n\n" % name)
         newest = max((part for part in parts if "date" in part), key=lambda part: part["date"], default={})
         facts = [*plan["device"].items(), ("tool_version", newest.get("tool_version")), ("date", newest.get("date")),
-                 ("seen while commands ran", clocks_text(folder) or "unknown: there is no nvidia-smi")]
+                 ("seen while commands ran", clocks_text(folder) or "unknown: nvidia-smi was not found")]
         if ceilings:
             facts += [("ceilings, measured", "%.4g GFLOP/s of f32, %.4g GB/s from memory, a launch %.3g us" %
                        (ceilings["peak_gflops"], ceilings["bandwidth_gbs"], ceilings["launch_us"]))]

@@ -315,8 +315,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #if HEAVY && defined(LANE)
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
-            /* This loop is not unrolled: it handles the first sum and moves the others up.
-             * Compilers do not unroll so much code, and registers cannot be indexed. */
+            /* Store the first sum and shift the others down by one: registers cannot be indexed,
+             * and compilers do not unroll a loop of this length. */
             store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
                       step, output_x);
 #pragma unroll

@@ -62,6 +62,9 @@ enum { TILED_TURN_BITS = 64 }; /* rounds that TILED_TURNS can turn */
  * that a position has inputs for. */
 enum { ROUND_TAPS = 32 };
 
+/* Bytes. Sums of parts begin at a multiple of it: some kernels read four sums at once. */
+enum { SUMS_ALIGNMENT = 16 };
+
 /* Rows of a tile for each work-group of the matrix algorithm's second launch, which adds up
  * parts. */
 enum { FINISHED_ROWS = 16 };

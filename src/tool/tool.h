@@ -37,6 +37,9 @@ void print_names(const char *id, const char *layer, int width);
 /* "s" for a number that is not one. */
 const char *plural(int64_t count);
 
+/* Prints a line for each algorithm. */
+void print_algorithms(void);
+
 /* Writes a text that begins in column `column`, and ends the line. On a terminal, text beyond its
  * last column, or beyond column 100, goes on in the next line in column `below`. */
 void write_wrapped(FILE *stream, const char *text, int column, int below);
@@ -208,11 +211,6 @@ json_t *device_json(int number, const tconv_device_info *device);
 
 /* Tells what the library uses of a device, line by line. */
 void describe_device(const tconv_device_info *device, void (*tell)(const char *line));
-
-/* ---- algorithms.c ---- */
-
-/* Prints a line for each algorithm. */
-void print_algorithms(void);
 
 /* ---- records.c ---- */
 

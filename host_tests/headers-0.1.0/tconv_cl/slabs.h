@@ -32,8 +32,8 @@ typedef struct tconv_slabs_options {
     uint64_t memory_limit;
     /* Called after each slab, when its part of the output is complete, with the number of finished
      * slabs and of all slabs. It is called by one thread at a time, in the thread that computed the
-     * slab. Until it returns, others may wait. If it returns false, the run stops and returns
-     * TCONV_ERROR_CANCELLED. May be NULL. */
+     * slab. Other threads of the run may wait until it returns. If it returns false, the run stops
+     * and returns TCONV_ERROR_CANCELLED. May be NULL. */
     bool (*done)(void *user, const tconv_slab *slab, int64_t slabs_done, int64_t slabs);
     void *user; /* for `done` */
 } tconv_slabs_options;

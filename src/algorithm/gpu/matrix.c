@@ -193,7 +193,7 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
     const int64_t sums = (int64_t)t->wm * t->wn / f->lanes,
                   most_sums = g->last ? unit->most_last_sums : unit->most_sums;
     const int stage_quads = t->kt / 4;
-    /* The kernel lets no work-item without a quad of its own fetch inputs of plain data. */
+    /* With plain data, a work-item without a quad of its own would read past the tensor. */
     if (!g->last && items > (uint64_t)t->nt * (uint64_t)stage_quads) return false;
     if (unit->most_registers != 0 && registers_of(g, f, t) > unit->most_registers) return false;
     return t->wm % unit->rows == 0 && t->wn % (f->positions * unit->least_wide) == 0 &&

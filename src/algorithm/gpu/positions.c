@@ -339,8 +339,7 @@ double tconv_positions_busiest_stages(const struct tconv_positions *p)
 
 double tconv_positions_workspace_bytes(const struct tconv_positions *p)
 {
-    enum { ALIGNMENT = 16 }; /* tile_accumulators of cl/gpu/positions.clh */
-    return tconv_positions_groups(p) * p->mt * p->nt * (double)p->folded.acc_bytes + ALIGNMENT;
+    return tconv_positions_groups(p) * p->mt * p->nt * (double)p->folded.acc_bytes + SUMS_ALIGNMENT;
 }
 
 int64_t tconv_positions_output_bytes(const struct tconv_positions *p)

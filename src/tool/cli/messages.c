@@ -201,3 +201,13 @@ void progress(int done, int total, const char *what)
     shown = length > shown ? length : shown;
     fflush(stderr);
 }
+
+void print_algorithms(void)
+{
+    enum { COLUMN = 17 };
+    for (int i = 0; tconv_algorithm_name(i) != NULL; i++) {
+        const char *name = tconv_algorithm_name(i);
+        printf("%-*s", COLUMN, name);
+        print_wrapped(tconv_algorithm_summary(name), COLUMN);
+    }
+}

@@ -4,16 +4,6 @@
 
 #include <stdio.h>
 
-void print_algorithms(void)
-{
-    enum { COLUMN = 17 };
-    for (int i = 0; tconv_algorithm_name(i) != NULL; i++) {
-        const char *name = tconv_algorithm_name(i);
-        printf("%-*s", COLUMN, name);
-        print_wrapped(tconv_algorithm_summary(name), COLUMN);
-    }
-}
-
 static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
