@@ -90,10 +90,12 @@ lane_pocl() {
         step "mali_$name" percent 15 env TCONV_CL_TEST_AS=Mali-G78 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
         step "powervr_$name" percent 15 env TCONV_CL_TEST_AS="PowerVR 4 KiB" sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
-    step pocl_run_vectors percent 100 sh scripts/on_platform.sh pocl \
-        sh device_tests/run_vectors.sh build/tconv-cl build/device_tests/compare_npy device_tests/vectors
+    for test in device_tests/tool/*.sh; do
+        name=$(basename "$test" .sh)
+        [ "$name" = begin ] ||
+            step "pocl_tool_$name" percent 100 sh scripts/on_platform.sh pocl sh "$test" build/tconv-cl . build/device_tests/compare_npy
+    done
     step pocl_pages sh scripts/on_platform.sh pocl sh device_tests/pages.sh build/device_tests/test_launches cl
-    step pocl_tool sh scripts/on_platform.sh pocl sh device_tests/tool.sh build/tconv-cl device_tests/vectors
     step pocl_groups_of_16 percent 15 env POCL_MAX_WORK_GROUP_SIZE=16 sh scripts/on_platform.sh pocl build/device_tests/test_algorithms
     step build_address_sanitizer sanitized address address,undefined,float-cast-overflow
     step address_sanitizer percent 15 sh scripts/on_platform.sh pocl sh scripts/address_sanitizer.sh build/nightly/address

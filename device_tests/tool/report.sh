@@ -1,19 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tconv-cl report: its sections as text and as JSON, short lines, no private names, and a whole report whatever fails.
-# usage: report.sh TCONV-CL FOLDER-OF-KERNELS
-set -u
-tool=$1
-kernels=$2
-device=${TCONV_CL_TEST_DEVICE:+--device $TCONV_CL_TEST_DEVICE}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+# usage: report.sh TCONV-CL SOURCES
+. "$(dirname "$0")/begin.sh"
+kernels=$sources/cl
 
 # report EXIT-CODE VARIABLE=VALUE arguments...: runs it, into out, err and r.json; it always reaches its last line.
 report() {
@@ -79,5 +69,4 @@ grep -q '^failed: no OpenCL device was found' "$work/out" || fail "a report with
 "$tool" report --device 99 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q -- '--device is 99, but there are devices' "$work/err" && [ ! -s "$work/out" ] || fail "a device that does not exist: $(cat "$work/err")"
 
-[ "$failures" = 0 ] || exit 1
-echo "report does as it should"
+finish

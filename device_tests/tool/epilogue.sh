@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Epilogues: their tensors are checked before anything runs, and slabs compute the same.
+# usage: epilogue.sh TCONV-CL SOURCES
+. "$(dirname "$0")/begin.sh"
+
+# Slabs give the same bits as the whole.
+"$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output "$work/whole.npy" --activation gelu >/dev/null &&
+    "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output "$work/slabs.npy" --activation gelu \
+        --memory-limit 1 >"$work/out" && grep -qE 'in (1 slab|([2-9]|[1-9][0-9]+) slabs) ' "$work/out" && cmp "$work/whole.npy" "$work/slabs.npy" ||
+    fail "slabs are not the whole"
+
+# Tensors of the epilogue that do not fit are refused before anything runs.
+"$tool" run $device --data "$vectors/ir/plain_f32.0.input.npy" --model "$vectors/ir/plain_f32.xml" --output "$work/o.npy" --quiet >/dev/null ||
+    fail "a layer of a model"
+model="--model $vectors/ir/plain_f32.xml --data $vectors/ir/plain_f32.0.input.npy"
+refuse() { # WORDS-OF-THE-MESSAGE arguments...
+    words=$1
+    shift
+    rm -f "$work/y.npy"
+    "$tool" run $device $model --output "$work/y.npy" --quiet "$@" >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- "$words" "$work/err" && [ ! -e "$work/y.npy" ] ||
+        fail "run $*: $(cat "$work/err")"
+}
+refuse "one number for each output channel" --activation prelu
+refuse "only --activation prelu and snake" --slope "$work/o.npy"
+refuse "needs the initial output" --beta 2
+refuse "without --beta it has no effect" --initial "$work/o.npy"
+refuse "one axis with the" --bias "$work/o.npy"
+refuse "has extent" --residual "$vectors/ir/plain_f32.0.input.npy"
+"$tool" run $device $model --output "$work/y.npy" --residual "$work/o.npy" --json - --quiet >"$work/out" && grep -q '"algorithm"' "$work/out" ||
+    fail "run with a residual"
+"$tool" run $device $model --output "$work/y.npy" --beta 0.5 --initial "$work/o.npy" --memory-limit 1 >"$work/out" 2>"$work/err" ||
+    fail "run with --beta in slabs: $(cat "$work/err")"
+"$tool" check $device --type u8 --filter-type i8 --output-type i8 --requantize --with-scale --alpha 0.5 --activation relu \
+    --data-shape 1,5,6,7 --filter-shape 5,6,3,3 --strides 2 >"$work/out" 2>"$work/err" || fail "check of a quantised layer"
+"$tool" check $device --beta 2 --activation snake --with-residual --data-shape 1,5,6,7 --filter-shape 5,6,3,3 >"$work/out" 2>"$work/err" ||
+    fail "check with --beta: $(cat "$work/err")"
+
+finish

@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tconv-cl tune stores and forgets results, in a folder that may hold files of others.
+# usage: tune.sh TCONV-CL SOURCES
+. "$(dirname "$0")/begin.sh"
+
+# ---- a folder of the user's: files of others stay in it, however old and whatever they are called ----
+mkdir -m 700 "$work/shared"
+others="new-thesis.tex tconv-cl-new-thesis.tex 00112233445566778899aabbccddeeff.program"
+for name in $others; do
+    echo "somebody's work" >"$work/shared/$name"
+    touch -d '2 hours ago' "$work/shared/$name"
+done
+for command in "check --algorithm reference --data-shape 1,1,3 --filter-shape 1,1,2" "tune --data-shape 1,1,3 --filter-shape 1,1,2 --budget 1"; do
+    TCONV_CL_CACHE_DIR="$work/shared" TCONV_CL_CACHE_MIB=1 "$tool" $command $device >"$work/out" 2>&1 || fail "$command: $(cat "$work/out")"
+done
+for name in $others; do
+    [ "$(cat "$work/shared/$name")" = "somebody's work" ] || fail "$name of somebody is gone from the cache folder"
+done
+[ "$(ls "$work/shared"/*.program | wc -l)" -gt 1 ] || fail "nothing is stored in a folder with files of others"
+
+# ---- tune stores what later plans find ----
+export TCONV_CL_CACHE_DIR="$work/tuned"
+"$tool" tune $device --ids B18,S5 --budget 20 --json "$work/tune.json" >"$work/out" 2>"$work/err" || fail "tune: $(cat "$work/err")"
+grep -q '^B18 ' "$work/out" && grep -q '^2 of 2 layers timed; geometric mean of gain [1-9]' "$work/out" || fail "the table of tune: $(cat "$work/out")"
+grep -q "stored in $work/tuned" "$work/err" || fail "tune does not say where: $(cat "$work/err")"
+for key in candidates timed ms_model ms_best gain error; do
+    [ "$(grep -c "\"$key\":" "$work/tune.json")" = 2 ] || fail "no $key in the JSON of tune"
+done
+# Every candidate that was timed has its time, and the layer's algorithm and tile are among them.
+awk '/"id":/ { layers++ } /"candidates":/ { candidates += $2 } /"ms": [0-9.e-]+/ { times++ }
+    /"(algorithm|tile)":/ { key = $1; sub(/^[^:]*: /, ""); text[key] = $0 }
+    key == "\"tile\":" { pair[text["\"algorithm\":"] text[key]]++; key = "" }
+    END { for (p in pair) twice += pair[p] > 1; exit !(layers == 2 && candidates >= 4 && times == candidates && twice >= 1) }' "$work/tune.json" ||
+    fail "candidates in the JSON of tune: $(cat "$work/tune.json")"
+"$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench after tune"
+[ "$(value chosen_by)" = '"record"' ] || fail "bench does not use what tune stored"
+tile=$(value tile | tr -d '"')
+"$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --algorithm "$(value algorithm | tr -d '"') $tile" --json "$work/b.json" &&
+    [ "$(value tile)" = "\"$tile\"" ] || fail "the tile of bench's JSON is not taken back"
+
+# ---- the results as text; what is damaged or of another device is named and left out ----
+"$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" || fail "tune --records: $(cat "$work/err")"
+grep -q '^2 results are stored in ' "$work/out" && [ ! -s "$work/err" ] && [ "$(grep -c '"problem": "f32 n' "$work/r.json")" = 2 ] &&
+    [ "$(grep -cE '^ +[0-9.e-]+ +[0-9.]+ f32 n1 g1 i[0-9]+ o.*: [a-z_0-9]+ ' "$work/out")" = 2 ] &&
+    grep -q "\"tile\": \"$tile\"" "$work/r.json" || fail "the list of tune --records: $(cat "$work/out" "$work/err")"
+script -qec "'$tool' tune $device --records" /dev/null </dev/null | tr -d '\r' | awk 'length > 100 { bad = 1 } END { exit bad }' ||
+    fail "tune --records on a terminal"
+file=$(sed -n 's/^ *"file": "\(.*\)",/\1/p' "$work/r.json" | head -1)
+echo damaged >"$work/tuned/$file"
+echo notes >"$work/tuned/notes.txt"
+"$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" || fail "tune --records with damaged files"
+grep -q '^1 result is stored' "$work/out" && grep -q "^tconv-cl: $file: skipped: damaged" "$work/err" &&
+    grep -q '^tconv-cl: notes.txt: skipped: no file of this version' "$work/err" && [ "$(grep -c '"why":' "$work/r.json")" = 2 ] ||
+    fail "damaged files of tune --records: $(cat "$work/out" "$work/err")"
+rm "$work/tuned/notes.txt"
+# PoCL without threads is another device.
+if grep -q '"platform": "Portable Computing Language"' "$work/r.json"; then
+    POCL_DEVICES=basic "$tool" tune --device cpu --ids S5 --budget 1 >"$work/out" 2>&1 || fail "tune on another device: $(cat "$work/out")"
+    "$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" && grep -q '^1 result is stored' "$work/out" &&
+        [ "$(grep -c ': skipped: of another device, driver or version' "$work/err")" = 1 ] &&
+        [ "$(grep -c '"device": "tconv-cl .*driver ' "$work/r.json")" = 1 ] || fail "records of another device: $(cat "$work/out" "$work/err")"
+fi
+
+# ---- the machine is measured, stored and forgotten ----
+"$tool" tune $device --machine --json "$work/m.json" >"$work/out" 2>"$work/err" || fail "tune --machine: $(cat "$work/err")"
+grep -qE '^(clock|unit_lanes) .*[1-9]' "$work/out" && [ "$(grep -c '"name": "[a-z]' "$work/m.json")" -ge 2 ] ||
+    fail "the table of tune --machine: $(cat "$work/out")"
+"$tool" tune $device --fields "reference_tap=0 reference_output=0 reference_wait=0 gpu_begin=0 gpu_wait=0" || fail "tune --fields"
+TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench with fields"
+[ "$(value algorithm)" = '"reference"' ] || fail "bench does not use what tune --fields stored"
+"$tool" tune $device --fields "" 2>"$work/err" && grep -q 'forgotten in' "$work/err" || fail "tune --fields that forgets: $(cat "$work/err")"
+"$tool" tune $device --fields "walk=3" >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'no field "walk"' "$work/err" || fail "a field that does not exist: $(cat "$work/err")"
+"$tool" tune $device --machine --ids B18 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q -- '--ids is given, but --machine' "$work/err" || fail "tune --machine --ids: $(cat "$work/err")"
+[ "$(TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "model"')" = 1 ] ||
+    fail "TCONV_CL_SEARCH=model does not leave records alone"
+
+# ---- no folder for results; wrong requests ----
+unset TCONV_CL_CACHE_DIR
+TCONV_CL_CACHE=off "$tool" tune $device --ids S5 --budget 1 >"$work/out" 2>"$work/err" || fail "tune without a folder: $(cat "$work/err")"
+grep -q 'not stored' "$work/err" || fail "tune does not say that nothing is stored"
+TCONV_CL_CACHE=off "$tool" tune $device --records >"$work/out" 2>"$work/err" && grep -q '^0 results are stored$' "$work/out" &&
+    grep -q 'no folder for results' "$work/err" || fail "tune --records without a folder: $(cat "$work/out" "$work/err")"
+"$tool" tune $device --records --ids B18 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q -- '--ids is given, but --records lists' "$work/err" || fail "tune --records --ids: $(cat "$work/err")"
+"$tool" tune $device --budget 0 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q -- '--budget is 0' "$work/err" || fail "a budget of 0: $(cat "$work/err")"
+
+finish
