@@ -92,7 +92,7 @@ const struct described_device described_devices[] = {
       .local_memory = 16 << 10,
       .global_memory = UINT64_C(1) << 30,
       .allocation_limit = UINT64_C(256) << 20}},
-    /* As version 21.10 says; device_tests/issued.py runs on it what is listed for it. */
+    /* As version 21.10 says; device_tests/oclgrind/issued.py runs on it what is listed for it. */
     {"Oclgrind",
      {.kind = TCONV_DEVICE_GPU,
       .compute_units = 1,

@@ -29,7 +29,7 @@ depends=$(dpkg-deb --field libtconv-cl0.1_*.deb Depends)
 [ -z "$(echo "$depends" | tr ',' '\n' | grep -v '^ *libc6 \|^ *ocl-icd-libopencl1 ')" ] ||
     { echo "debian.sh: the library depends on $depends" >&2; exit 1; }
 echo "the library depends on $depends"
-sh "$root/device_tests/links.sh" installed/usr/share/doc/tconv-cl-doc
+sh "$root/device_tests/installed/links.sh" installed/usr/share/doc/tconv-cl-doc
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 export PKG_CONFIG_PATH="$out/installed/usr/lib/$multiarch/pkgconfig" PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
 gcc -std=c11 -o consumer "$root"/examples/consumer/*.c $(pkg-config --cflags --libs tconv_cl) -lm

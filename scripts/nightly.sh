@@ -73,7 +73,7 @@ oclgrind_test() {
 
 # AMD's machine code of the kernels, executed on this computer. usage: amd_code SUITE CASES
 amd_code() {
-    python3 device_tests/amd_code.py build/device_tests/amd_code "$@" --no-mutants
+    python3 device_tests/amd/amd_code.py build/device_tests/amd_code "$@" --no-mutants
 }
 
 sanitized() { # FOLDER SANITIZERS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes the AMD machine code of the library's kernel plans on the host, and compares every
- * output with the oracle. device_tests/amd_code.py compiles what the first form lists.
+ * output with the oracle. device_tests/amd/amd_code.py compiles what the first form lists.
  *
  *   amd_code programs CASES SUITE.csv
  *       prints a line for each distinct program: number, target, source, options, with tabs between

@@ -35,11 +35,11 @@ flags=$(pkg-config --cflags --libs tconv_cl)
 # The API page's example of two layers, with a program around it.
 sed -n '/^static tconv_status decode(/,/^}$/p' "$source/docs/api.md" >"$work/decode.h"
 [ "$(wc -l <"$work/decode.h")" -le 30 ] || { echo "the example of docs/api.md is long"; exit 1; }
-"$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror -I "$work" "$source/device_tests/decode.c" -o "$work/decode" $flags \
+"$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror -I "$work" "$source/device_tests/installed/decode.c" -o "$work/decode" $flags \
     -Wl,-rpath,"$(dirname "$libs")"
 "$work/decode"
 for page in host_arrays own_queue slices; do
-    sh "$source/device_tests/tutorial.sh" "$source/docs/tutorials/$page.md" "$compiler" "$flags -Wl,-rpath,$(dirname "$libs")"
+    sh "$source/device_tests/installed/tutorial.sh" "$source/docs/tutorials/$page.md" "$compiler" "$flags -Wl,-rpath,$(dirname "$libs")"
 done
 
 # The header's version is that of the tool, the pkg-config file, the CMake package and the library, in its code, file name and soname.
@@ -79,4 +79,4 @@ if command -v bash >/dev/null; then
         "$work/prefix/share/bash-completion/completions/tconv-cl")
     [ "$found" = --budget ] || { echo "completion of --bud: $found"; exit 1; }
 fi
-sh "$source/device_tests/links.sh" "$(dirname "$(find "$work/prefix" -name CONTRIBUTING.md)")"
+sh "$source/device_tests/installed/links.sh" "$(dirname "$(find "$work/prefix" -name CONTRIBUTING.md)")"

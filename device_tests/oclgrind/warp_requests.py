@@ -113,7 +113,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", default="build/tconv-cl")
     parser.add_argument("--plugin", default="build/device_tests/warp_requests.so")
-    parser.add_argument("--suite", default="device_tests/small_layers.csv")
+    parser.add_argument("--suite", default="device_tests/oclgrind/small_layers.csv")
     parser.add_argument("--ids", default="", help="only these layers, with commas between")
     parser.add_argument("--algorithms", default="", help="with commas between; default: all that end in _group")
     parser.add_argument("--kinds", default="f32:NCX,f32:NXC,f16:NCX,f16:NXC", help="element types and data formats")
