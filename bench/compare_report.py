@@ -10,7 +10,8 @@ import json
 import math
 import sys
 
-BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"  # told apart by all eyes
+from plot_roofline import BLUE, GREY, ORANGE, plain_numbers, plot, save
+
 SHORT = 0.1  # ms; below it, the time of an empty launch of the device does not count
 LEAST = 1e-3  # ms; what remains at least, since both times are measured
 NOISY = 0.05  # share of the CPU that others took meanwhile
@@ -213,39 +214,6 @@ def write_remarks(run, timed, file):
         for data_format, result in e["ours"].items():
             if "error" in result:
                 print(f"- tconv-cl fails on {e['id']} as {data_format}: {result['error']}", file=file)
-
-
-def plot():
-    import matplotlib
-
-    matplotlib.use("svg")
-    # Text stays text, and nothing depends on the moment: small files, small differences.
-    matplotlib.rcParams.update(
-        {
-            "svg.hashsalt": "tconv-cl",
-            "svg.fonttype": "none",
-            "font.family": "sans-serif",
-            "font.size": 9,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-        }
-    )
-    from matplotlib import pyplot
-
-    return pyplot
-
-
-def save(figure, path):
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
-
-
-def plain_numbers(axis):
-    """1, 2, 5, 10 instead of powers of ten."""
-    from matplotlib import ticker
-
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def draw_ratios(run, path):

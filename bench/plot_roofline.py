@@ -16,18 +16,11 @@ BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"  # told apart by all eyes
 SLOW = 0.5  # of the roofline
 
 
-def plain_numbers(axis, ticker):
-    """1, 2, 5, 10 instead of powers of ten."""
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(ticker.NullFormatter())
-
-
-def draw(report):
+def plot():
+    """matplotlib's pyplot, for pictures whose text stays text, and in which nothing depends on the moment."""
     import matplotlib
 
     matplotlib.use("svg")
-    # Text stays text, and nothing depends on the moment: small files, small differences.
     matplotlib.rcParams.update(
         {
             "svg.hashsalt": "tconv-cl",
@@ -38,8 +31,26 @@ def draw(report):
             "axes.spines.right": False,
         }
     )
-    from matplotlib import pyplot, ticker
+    from matplotlib import pyplot
 
+    return pyplot
+
+
+def save(figure, target, **options):
+    figure.savefig(target, metadata={"Date": None, "Creator": None}, **options)
+
+
+def plain_numbers(axis):
+    """1, 2, 5, 10 instead of powers of ten."""
+    from matplotlib import ticker
+
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def draw(report):
+    pyplot = plot()
     timed = [layer for layer in report["layers"] if layer["error"] is None and layer["gbs"] and layer["gflops"]]
     at = [layer["gflops"] / layer["gbs"] for layer in timed]
     peak, sizes = report["peak_gflops"], report["bandwidth_by_working_set"]
@@ -83,13 +94,14 @@ def draw(report):
     )
     axes.set_title(f"{report['device']['name']} ({report['device']['platform']})")
     axes.set_ylim(min([layer["gflops"] for layer in timed], default=peak / 100) / 1.5, peak * 1.5)
-    plain_numbers(axes.xaxis, ticker)
-    plain_numbers(axes.yaxis, ticker)
+    plain_numbers(axes.xaxis)
+    plain_numbers(axes.yaxis)
     axes.grid(linewidth=0.3)
     axes.legend(loc="lower right", frameon=False)
     picture = io.BytesIO()
-    figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
+    save(figure, picture, format="svg")
     return picture.getvalue()
 
 
-sys.stdout.buffer.write(draw(json.load(sys.stdin)))
+if __name__ == "__main__":
+    sys.stdout.buffer.write(draw(json.load(sys.stdin)))

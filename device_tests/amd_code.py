@@ -132,15 +132,6 @@ MUTANTS = [
 ]
 
 
-def run(command):
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
-    )
-    if done.returncode != 0:
-        raise offline_gate.Failed("%s\n%s" % (" ".join(command), "\n".join(done.stdout.splitlines()[:20])))
-    return done.stdout
-
-
 def compile_program(line, folder, change):
     """Writes NUMBER.elf and NUMBER.s for a line of `amd_code programs`; returns an error's text, or None. `change`
     makes another text of the kernels' text."""
@@ -159,10 +150,10 @@ def compile_line(line, folder, change):
     target_options = ["-target", "amdgcn-amd-amdhsa", "-mcpu=" + target, "-nogpulib"]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC]
     command = ["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", *target_options, *library]
-    run([*command, *options.split(), "-c", "-o", path + ".o", path + ".cl"])
-    run(["ld.lld-19", "-shared", "-o", path + ".elf", path + ".o"])
+    offline_gate.run([*command, *options.split(), "-c", "-o", path + ".o", path + ".cl"])
+    offline_gate.run(["ld.lld-19", "-shared", "-o", path + ".elf", path + ".o"])
     with open(path + ".s", "w", encoding="utf-8") as file:
-        file.write(run(["llvm-objdump-19", "-d", path + ".elf"]))
+        file.write(offline_gate.run(["llvm-objdump-19", "-d", path + ".elf"]))
 
 
 def run_list(executor, suite, cases, folder, jobs, change=lambda text: text):
