@@ -20,13 +20,13 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from . import _library as c
-from . import _request
-from ._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
-from ._host import compute
-from ._request import attributes_of
-from ._trace import is_traced, tell_fallback
-from ._types import number_of as number_of_name
+from .. import _library as c
+from .. import _request
+from .._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
+from .._host import compute
+from .._request import attributes_of
+from .._trace import is_traced, tell_fallback
+from .._types import number_of as number_of_name
 
 WEIGHTS = 512  # packed weights kept
 REQUESTS = 64  # requests kept for each weight: its sets of attributes times shapes of data
