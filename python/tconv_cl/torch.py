@@ -11,6 +11,7 @@ from torch import Tensor, fx, nn
 from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ._adapter import check_options
 from ._library import RequestTypeError
 from ._torch import tensors
 from ._torch.call import QUANTIZED, Axes, check_out, convolve, is_unobserved, one_for_each_axis, refuse_gradients
@@ -287,12 +288,12 @@ def convert(
 
     Raises:
         tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: there is no such search, or `module` is TorchScript's.
+        tconv_cl.RequestError: there is no such fallback or search, or `module` is TorchScript's.
     """
     if isinstance(module, torch.jit.ScriptModule):
         raise RequestTypeError(f"module is a {type(module).__name__}, {SCRIPT}")
-    number, fallback = tensors.device_number(device), tensors.fallback_of(fallback)
-    search = tensors.search_of(search)
+    number = tensors.device_number(device)
+    check_options(search, fallback=fallback)
     count = 0
     for name, one in module.named_modules():
         if isinstance(one, torch.jit.ScriptModule) and one.original_name in STOCK_NAMES:
@@ -366,8 +367,8 @@ class dispatch(TorchDispatchMode):
 
     def __init__(self, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None) -> None:
         super().__init__()
-        self.device, self.fallback = tensors.device_number(device), tensors.fallback_of(fallback)
-        self.search = tensors.search_of(search)
+        check_options(search, fallback=fallback)
+        self.device, self.fallback, self.search = tensors.device_number(device), fallback, search
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}

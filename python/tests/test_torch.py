@@ -828,7 +828,7 @@ def test_fallback_error():
         with pytest.raises((tconv_cl.Error, tconv_cl.RequestError), match="device"):
             dispatch(device=device)
     assert type(layer) is nn.ConvTranspose1d
-    with pytest.raises(ValueError, match='fallback is \'never\': it must be "warn" or "error"'):
+    with pytest.raises(ValueError, match="fallback is 'never': it must be 'warn' or 'error'"):
         convert(layer, fallback="never")
     own = copy.deepcopy(layer)
     assert convert(layer, "cpu", fallback="error") == 1
