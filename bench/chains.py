@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times a small graph, as layers stand in networks: a 1x1 convolution, a transposed convolution, a 1x1 convolution; as the runtime
-computes it, and with tconv-cl in it.
+"""Times a small graph, as layers stand in networks: a 1x1 convolution, a transposed convolution, a 1x1 convolution; as
+the runtime computes it, and with tconv-cl in it.
 
     POCL_AFFINITY=1 python bench/chains.py openvino                    f32
     POCL_AFFINITY=1 python bench/chains.py onnxruntime --quantized     with integers
@@ -9,11 +9,12 @@ computes it, and with tconv-cl in it.
 
 OpenVINO and ONNX Runtime keep small layers (B18), as they do in applications: docs/openvino.md, least_macs.
 
-Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install them. The two graphs
-run in turn, in bursts; the least time of each counts, or with --medians its median, which shows when threads get into each other's way.
-There are two threads, or as many as there are processors. The results of the two are compared.
-With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and DequantizeLinear in ONNX Runtime. Prints a table:
-above 1, tconv-cl is faster."""
+Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install
+them. The two graphs run in turn, in bursts; the least time of each counts, or with --medians its median, which shows
+when threads get into each other's way. There are two threads, or as many as there are processors. The results of the
+two are compared. With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and
+DequantizeLinear in ONNX Runtime. Prints a table: above 1, tconv-cl is faster."""
+
 import argparse
 import csv
 import math
@@ -25,9 +26,9 @@ import time
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-IDS = 'B08,B09,B18,B23,B26,B31,B33,B44,B48,B54,B59,B62,B66'  # of the suite; 1-D, 3-D and depthwise among them
+IDS = "B08,B09,B18,B23,B26,B31,B33,B44,B48,B54,B59,B62,B66"  # of the suite; 1-D, 3-D and depthwise among them
 TOLERANCE = 1e-4  # of the largest output; with 8-bit levels two of these
-LISTS = ('input', 'kernel', 'strides', 'dilations', 'pads_begin', 'pads_end', 'output_padding')
+LISTS = ("input", "kernel", "strides", "dilations", "pads_begin", "pads_end", "output_padding")
 
 
 class Layer:
@@ -35,15 +36,15 @@ class Layer:
 
     def __init__(self, row):
         for name in LISTS:
-            setattr(self, name, [int(extent) for extent in row[name].split('x')])
-        self.groups, self.inner, self.outer = (int(row[name]) for name in ('groups', 'in_channels', 'out_channels'))
+            setattr(self, name, [int(extent) for extent in row[name].split("x")])
+        self.groups, self.inner, self.outer = (int(row[name]) for name in ("groups", "in_channels", "out_channels"))
         self.axes = len(self.input)
         draw, one = np.random.default_rng(0), [1] * self.axes
 
         def scaled(terms, *shape):
             return (draw.standard_normal(shape) / math.sqrt(terms)).astype(np.float32)
 
-        self.data = scaled(1, int(row['batch']), self.inner, *self.input)
+        self.data = scaled(1, int(row["batch"]), self.inner, *self.input)
         self.before = scaled(self.inner, self.inner, self.inner, *one)
         terms = self.inner // self.groups * math.prod(self.kernel)
         self.filter = scaled(terms, self.inner, self.outer // self.groups, *self.kernel)
@@ -75,14 +76,22 @@ class OpenVINO:
         shape = [layer.groups, layer.inner // layer.groups, *layer.filter.shape[1:]]
         grouped = layer.groups > 1
         node = (ops.group_convolution_backprop_data if grouped else ops.convolution_backprop_data)(
-            data(convolution(x, layer.before)), weights(layer.filter.reshape(shape) if grouped else layer.filter), layer.strides, None,
-            layer.pads_begin, layer.pads_end, layer.dilations, output_padding=layer.output_padding)
+            data(convolution(x, layer.before)),
+            weights(layer.filter.reshape(shape) if grouped else layer.filter),
+            layer.strides,
+            None,
+            layer.pads_begin,
+            layer.pads_end,
+            layer.dilations,
+            output_padding=layer.output_padding,
+        )
         model = openvino.Model([convolution(node, layer.after)], [x])
         if ours:
             import tconv_cl.openvino
+
             tconv_cl.openvino.convert(model)  # not where the layer is small
-        options = {'INFERENCE_PRECISION_HINT': 'f32', 'PERFORMANCE_HINT': 'LATENCY'}
-        self.request = openvino.Core().compile_model(model, 'CPU', options).create_infer_request()
+        options = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+        self.request = openvino.Core().compile_model(model, "CPU", options).create_infer_request()
         self.request.get_input_tensor().data[...] = layer.data
 
     def run(self):
@@ -98,6 +107,7 @@ class ONNXRuntime:
     def __init__(self, layer, ours, arguments):
         import onnxruntime
         from onnx import TensorProto, helper, numpy_helper
+
         nodes, constants = [], {}
 
         def add(operator, inputs, output, **attributes):
@@ -107,35 +117,48 @@ class ONNXRuntime:
         def data(name):
             if not arguments.quantized:
                 return name
-            constants['step'], constants['zero'] = np.array(8 / 256, np.float32), np.array(128, np.uint8)
-            quantized = add('QuantizeLinear', [name, 'step', 'zero'], name + '_u8')
-            return add('DequantizeLinear', [quantized, 'step', 'zero'], name + '_widened')
+            constants["step"], constants["zero"] = np.array(8 / 256, np.float32), np.array(128, np.uint8)
+            quantized = add("QuantizeLinear", [name, "step", "zero"], name + "_u8")
+            return add("DequantizeLinear", [quantized, "step", "zero"], name + "_widened")
 
         def weights(name, values):
             if not arguments.quantized:
                 constants[name] = values
                 return name
             step = np.abs(values).max() / 127
-            constants[name], constants[name + '_step'] = np.round(values / step).astype(np.int8), np.array(step, np.float32)
-            constants[name + '_zero'] = np.array(0, np.int8)
-            return add('DequantizeLinear', [name, name + '_step', name + '_zero'], name + '_widened')
+            constants[name] = np.round(values / step).astype(np.int8)
+            constants[name + "_step"] = np.array(step, np.float32)
+            constants[name + "_zero"] = np.array(0, np.int8)
+            return add("DequantizeLinear", [name, name + "_step", name + "_zero"], name + "_widened")
 
-        options = {'strides': layer.strides, 'dilations': layer.dilations, 'pads': layer.pads_begin + layer.pads_end,
-                   'output_padding': layer.output_padding, 'group': layer.groups, 'kernel_shape': layer.kernel}
-        node = add('Conv', [data('x'), weights('before', layer.before)], 'u')
-        node = add('ConvTranspose', [data(node), weights('filter', layer.filter)], 'v', **options)
-        add('Conv', [data(node), weights('after', layer.after)], 'y')
+        options = {
+            "strides": layer.strides,
+            "dilations": layer.dilations,
+            "pads": layer.pads_begin + layer.pads_end,
+            "output_padding": layer.output_padding,
+            "group": layer.groups,
+            "kernel_shape": layer.kernel,
+        }
+        node = add("Conv", [data("x"), weights("before", layer.before)], "u")
+        node = add("ConvTranspose", [data(node), weights("filter", layer.filter)], "v", **options)
+        add("Conv", [data(node), weights("after", layer.after)], "y")
         value = helper.make_tensor_value_info
-        graph = helper.make_graph(nodes, 'chain', [value('x', TensorProto.FLOAT, layer.data.shape)], [value('y', TensorProto.FLOAT, None)],
-                                  [numpy_helper.from_array(array, name) for name, array in constants.items()])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=9).SerializeToString()
+        graph = helper.make_graph(
+            nodes,
+            "chain",
+            [value("x", TensorProto.FLOAT, layer.data.shape)],
+            [value("y", TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
         if ours:
             import tconv_cl.onnxruntime
+
             options = tconv_cl.onnxruntime.session_options()
         else:
             options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
-        self.session, self.feeds = onnxruntime.InferenceSession(model, options), {'x': layer.data}
+        self.session, self.feeds = onnxruntime.InferenceSession(model, options), {"x": layer.data}
 
     def run(self):
         return self.session.run(None, self.feeds)[0]
@@ -146,15 +169,26 @@ class ONNXRuntime:
 class PyTorch:
     def __init__(self, layer, ours, arguments):
         import torch
+
         self.torch = torch
-        assert layer.pads_begin == layer.pads_end, 'PyTorch has the same pads on both sides'
+        assert layer.pads_begin == layer.pads_end, "PyTorch has the same pads on both sides"
         convolution = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)[layer.axes - 1]
         transposed = (torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d)[layer.axes - 1]
         self.model = torch.nn.Sequential(
             convolution(layer.inner, layer.inner, 1, bias=False),
-            transposed(layer.inner, layer.outer, layer.kernel, layer.strides, layer.pads_begin, layer.output_padding, layer.groups, False,
-                       layer.dilations),
-            convolution(layer.outer, 8, 1, bias=False)).eval()
+            transposed(
+                layer.inner,
+                layer.outer,
+                layer.kernel,
+                layer.strides,
+                layer.pads_begin,
+                layer.output_padding,
+                layer.groups,
+                False,
+                layer.dilations,
+            ),
+            convolution(layer.outer, 8, 1, bias=False),
+        ).eval()
         for module, values in zip(self.model, (layer.before, layer.filter, layer.after)):
             module.weight.data = torch.from_numpy(values)
         self.data = torch.from_numpy(layer.data)
@@ -163,6 +197,7 @@ class PyTorch:
             self.model, self.data = self.model.to(memory_format=form), self.data.to(memory_format=form)
         if ours:
             import tconv_cl.torch
+
             assert tconv_cl.torch.convert(self.model) == 1
 
     def run(self):
@@ -173,7 +208,7 @@ class PyTorch:
         return self.run().numpy()
 
 
-RUNTIMES = {'openvino': OpenVINO, 'onnxruntime': ONNXRuntime, 'torch': PyTorch}
+RUNTIMES = {"openvino": OpenVINO, "onnxruntime": ONNXRuntime, "torch": PyTorch}
 
 
 def measure(graphs, seconds, of, bursts=8):
@@ -194,23 +229,23 @@ def measure(graphs, seconds, of, bursts=8):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('runtime', choices=RUNTIMES)
-    parser.add_argument('--ids', default=IDS, help='layers of the suite (%(default)s)')
-    parser.add_argument('--channels-last', action='store_true', help='PyTorch: tensors with channels last')
-    parser.add_argument('--quantized', action='store_true', help='OpenVINO and ONNX Runtime: layers of integers')
-    parser.add_argument('--seconds', type=float, default=2.5, help='for each graph (%(default)s)')
-    parser.add_argument('--medians', action='store_true', help='medians in place of least times')
+    parser.add_argument("runtime", choices=RUNTIMES)
+    parser.add_argument("--ids", default=IDS, help="layers of the suite (%(default)s)")
+    parser.add_argument("--channels-last", action="store_true", help="PyTorch: tensors with channels last")
+    parser.add_argument("--quantized", action="store_true", help="OpenVINO and ONNX Runtime: layers of integers")
+    parser.add_argument("--seconds", type=float, default=2.5, help="for each graph (%(default)s)")
+    parser.add_argument("--medians", action="store_true", help="medians in place of least times")
     arguments = parser.parse_args()
-    if arguments.channels_last and arguments.runtime != 'torch' or arguments.quantized and arguments.runtime == 'torch':
-        parser.error('--channels-last is for torch, --quantized for openvino and onnxruntime')
-    with open(os.path.join(HERE, 'suite.csv'), newline='', encoding='utf-8') as file:
-        rows = {row['id']: row for row in csv.DictReader(file)}
-    unknown = set(arguments.ids.split(',')) - set(rows)
+    if arguments.channels_last and arguments.runtime != "torch" or arguments.quantized and arguments.runtime == "torch":
+        parser.error("--channels-last is for torch, --quantized for openvino and onnxruntime")
+    with open(os.path.join(HERE, "suite.csv"), newline="", encoding="utf-8") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    unknown = set(arguments.ids.split(",")) - set(rows)
     if unknown:
-        parser.error(f'bench/suite.csv has no {", ".join(sorted(unknown))}')
-    print('| layer | stock ms | with tconv-cl ms | stock / ours | difference |\n|---|---|---|---|---|')
+        parser.error(f"bench/suite.csv has no {', '.join(sorted(unknown))}")
+    print("| layer | stock ms | with tconv-cl ms | stock / ours | difference |\n|---|---|---|---|---|")
     ratios, wrong = [], False
-    for name in arguments.ids.split(','):
+    for name in arguments.ids.split(","):
         layer = Layer(rows[name])
         graphs = [RUNTIMES[arguments.runtime](layer, ours, arguments) for ours in (False, True)]
         stock, ours = measure(graphs, arguments.seconds, statistics.median if arguments.medians else min)
@@ -218,10 +253,13 @@ def main():
         difference = np.abs(outputs[0] - outputs[1]).max() / np.abs(outputs[0]).max()
         wrong |= not difference <= (2 / 256 if arguments.quantized else TOLERANCE)
         ratios.append(stock / ours)
-        print(f'| {name} {rows[name]["layer"]} | {stock:.3f} | {ours:.3f} | {stock / ours:.2f} | {difference:.0e} |', flush=True)
-    print(f'| geometric mean | | | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} | |')
-    return 'a result is wrong' if wrong else 0
+        print(
+            f"| {name} {rows[name]['layer']} | {stock:.3f} | {ours:.3f} | {stock / ours:.2f} | {difference:.0e} |",
+            flush=True,
+        )
+    print(f"| geometric mean | | | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} | |")
+    return "a result is wrong" if wrong else 0
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     sys.exit(main())

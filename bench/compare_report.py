@@ -2,138 +2,164 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table and pictures from the JSON file of compare.py; compare.py itself calls it, too.
 
-    python3 bench/compare_report.py compare.json --table compare.md --ratios ratios.svg --roofline roofline.svg
+python3 bench/compare_report.py compare.json --table compare.md --ratios ratios.svg --roofline roofline.svg
 """
+
 import argparse
 import json
 import math
 import sys
 
-BLUE, ORANGE, GREY = '#0072b2', '#e69f00', '#666666'  # told apart by all eyes
+from plot_roofline import BLUE, GREY, ORANGE, plain_numbers, plot, save
+
 SHORT = 0.1  # ms; below it, the time of an empty launch of the device does not count
 LEAST = 1e-3  # ms; what remains at least, since both times are measured
 NOISY = 0.05  # share of the CPU that others took meanwhile
 
 
 def add_options(parser):
-    parser.add_argument('--table', help='write the table there, in Markdown; default: stdout')
-    parser.add_argument('--ratios', help='draw how much faster than the best peers, .svg')
-    parser.add_argument('--roofline', help='draw throughput under the ceilings, .svg')
+    parser.add_argument("--table", help="write the table there, in Markdown; default: stdout")
+    parser.add_argument("--ratios", help="draw how much faster than the best peers, .svg")
+    parser.add_argument("--roofline", help="draw throughput under the ceilings, .svg")
 
 
 def fastest(variants):
     """The one with the least time; None where none has any."""
-    return min((v for v in variants if 'ms' in v), key=lambda v: v['ms'], default=None)
+    return min((v for v in variants if "ms" in v), key=lambda v: v["ms"], default=None)
 
 
 def own(entry, plain):
     """Our result: with data as NC[D]HW, or the better of that and channels last."""
-    return fastest([entry['ours'].get('NCX', {})] if plain else entry['ours'].values())
+    return fastest([entry["ours"].get("NCX", {})] if plain else entry["ours"].values())
 
 
 def peer(entry, plain, name=None):
     """The best peer's result, or that of the named one: of those that read and write NC[D]HW, or of all."""
-    return fastest(v for v in entry['peers'] if (v['plain'] or not plain) and name in (None, v['peer']))
+    return fastest(v for v in entry["peers"] if (v["plain"] or not plain) and name in (None, v["peer"]))
 
 
 def title(variant):
-    kind = variant['variant'].removeprefix('plain').strip(' ,')
-    return f'{variant["peer"]}, {kind}' if kind else variant['peer']
+    kind = variant["variant"].removeprefix("plain").strip(" ,")
+    return f"{variant['peer']}, {kind}" if kind else variant["peer"]
 
 
 def own_work(run, entry, plain):
-    """Our time in ms, without that of an empty launch where the best peer takes little; None where we have no result."""
+    """Our time in ms, without that of an empty launch where the best peer takes little; None: no result of ours."""
     us, them = own(entry, plain), peer(entry, plain)
     if us is None:
         return None
-    launch = run['roofline']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0
-    return max(us['ms'] - launch, LEAST)
+    launch = run["roofline"]["launch_us"] / 1e3 if them and them["ms"] < SHORT else 0
+    return max(us["ms"] - launch, LEAST)
 
 
 def ratio(run, entry, plain):
     """How much faster we are than the best peer; None where either has no result."""
     us, them = own_work(run, entry, plain), peer(entry, plain)
-    return them['ms'] / us if us and them else None
+    return them["ms"] / us if us and them else None
 
 
 def bandwidth(run, size):
-    """GB/s for a working set of that size, as `tconv-cl bench` takes it: of the smallest measured set that is not smaller."""
-    sizes = run['roofline']['bandwidth_by_working_set']
-    return next((s['gbs'] for s in sizes if s['bytes'] >= size), sizes[-1]['gbs'])
+    """GB/s for a working set of that size, as `tconv-cl bench` takes it: of the next larger set that was measured."""
+    sizes = run["roofline"]["bandwidth_by_working_set"]
+    return next((s["gbs"] for s in sizes if s["bytes"] >= size), sizes[-1]["gbs"])
 
 
 def floor(run, entry):
-    """The least time in ms: multiply-adds at the peak, or bytes at the bandwidth; the highest ceilings of the whole run."""
-    return max(1e3 * entry['gflop'] / run['roofline']['peak_gflops'], 1e-6 * entry['bytes'] / bandwidth(run, entry['bytes']))
+    """The least time in ms: multiply-adds at the peak, or bytes at the bandwidth; the run's highest ceilings."""
+    return max(
+        1e3 * entry["gflop"] / run["roofline"]["peak_gflops"], 1e-6 * entry["bytes"] / bandwidth(run, entry["bytes"])
+    )
 
 
 def is_f32(run):
     """Whether the peak of multiply-adds, which is measured in f32, bounds the layers."""
-    return run['how'].get('type', 'f32') == 'f32'
+    return run["how"].get("type", "f32") == "f32"
 
 
 def mean(values):
     values = list(values)
-    return f'{math.exp(sum(map(math.log, values)) / len(values)):.3f}' if values else '-'
+    return f"{math.exp(sum(map(math.log, values)) / len(values)):.3f}" if values else "-"
 
 
 def sentence(entry):
     """What is told while it runs."""
     if not own(entry, False):
-        return f'{entry["id"]} {entry["layer"]}: {entry.get("error") or entry["ours"]["NCX"]["error"]}'
-    times = [f'ours {o["ms"]:.4g} ({f})' for f, o in entry['ours'].items() if 'ms' in o]
-    for name in dict.fromkeys(v['peer'] for v in entry['peers']):
+        return f"{entry['id']} {entry['layer']}: {entry.get('error') or entry['ours']['NCX']['error']}"
+    times = [f"ours {o['ms']:.4g} ({f})" for f, o in entry["ours"].items() if "ms" in o]
+    for name in dict.fromkeys(v["peer"] for v in entry["peers"]):
         best = peer(entry, False, name)
-        times.append(f'{title(best)} {best["ms"]:.4g}' if best else f'{name} -')
-    noise = f' (others took {100 * entry["others"]:.0f} % of the CPU)' if entry['others'] > NOISY else ''
-    return f'{entry["id"]} {entry["layer"]}: {"; ".join(times)} ms{noise}'
+        times.append(f"{title(best)} {best['ms']:.4g}" if best else f"{name} -")
+    noise = f" (others took {100 * entry['others']:.0f} % of the CPU)" if entry["others"] > NOISY else ""
+    return f"{entry['id']} {entry['layer']}: {'; '.join(times)} ms{noise}"
 
 
 def row(run, entry):
     if not own(entry, False):
-        return [entry['id'], entry['layer'], entry.get('error') or entry['ours']['NCX']['error'], *[''] * 8]
+        return [entry["id"], entry["layer"], entry.get("error") or entry["ours"]["NCX"]["error"], *[""] * 8]
     plain, best = own(entry, True), own(entry, False)
-    cells = [entry['id'], entry['layer'], f'{floor(run, entry):.3g}' if is_f32(run) else '-', f'{plain["ms"]:.4g}' if plain else '-',
-             f'{best["ms"]:.4g}' + ('' if best is plain else ' last')]
+    cells = [
+        entry["id"],
+        entry["layer"],
+        f"{floor(run, entry):.3g}" if is_f32(run) else "-",
+        f"{plain['ms']:.4g}" if plain else "-",
+        f"{best['ms']:.4g}" + ("" if best is plain else " last"),
+    ]
     for only_plain in (True, False):
         them, faster = peer(entry, only_plain), ratio(run, entry, only_plain)
         if them is None or faster is None:
-            cells += ['-', '', '']
+            cells += ["-", "", ""]
         else:
-            cells += [title(them), f'{them["ms"]:.4g}', f'{faster:.2f}'.join(('**', '**') if faster < 1 else ('', ''))
-                      + ('\\*' if them['ms'] < SHORT else '')]
+            cells += [
+                title(them),
+                f"{them['ms']:.4g}",
+                f"{faster:.2f}".join(("**", "**") if faster < 1 else ("", "")) + ("\\*" if them["ms"] < SHORT else ""),
+            ]
     return cells
 
 
 def print_table(rows, file):
-    print(f'| {" | ".join(rows[0])} |\n|{"---|" * len(rows[0])}', file=file)
+    print(f"| {' | '.join(rows[0])} |\n|{'---|' * len(rows[0])}", file=file)
     for cells in rows[1:]:
-        print(f'| {" | ".join(cells)} |', file=file)
+        print(f"| {' | '.join(cells)} |", file=file)
 
 
 def write_table(run, file):
-    how, entries = run['how'], run['layers']
+    how, entries = run["how"], run["layers"]
     timed = [e for e in entries if own(e, False)]
     if timed:
-        roofline = run['roofline']
-        print(f'tconv-cl on {run["device"]["name"]} ({run["device"]["platform"]}): peak {roofline["peak_gflops"]:.0f} GFLOP/s, '
-              f'{roofline["bandwidth_by_working_set"][-1]["gbs"]:.1f} GB/s from memory, {roofline["launch_us"]:.1f} us a launch. Peers with '
-              f'{how["threads"]} threads: {", ".join(f"{name} {version}" for name, version in how["peers"].items())}. Times in ms, medians '
-              f'of {how["rounds"]} interleaved rounds{", ours with math=fast" * (how["math"] == "fast")}. Element type: {how.get("type", "f32")}.\n', file=file)
-    print_table([['id', 'layer', 'floor', 'ours plain', 'ours best', 'best plain peer', 'ms', 'ratio', 'best peer, any layout', 'ms',
-                  'ratio'], *(row(run, e) for e in entries)], file)
+        roofline = run["roofline"]
+        peers = ", ".join(f"{name} {version}" for name, version in how["peers"].items())
+        print(
+            f"tconv-cl on {run['device']['name']} ({run['device']['platform']}): "
+            f"peak {roofline['peak_gflops']:.0f} GFLOP/s, "
+            f"{roofline['bandwidth_by_working_set'][-1]['gbs']:.1f} GB/s from memory, "
+            f"{roofline['launch_us']:.1f} us a launch. "
+            f"Peers with {how['threads']} threads: {peers}. "
+            f"Times in ms, medians of {how['rounds']} interleaved rounds"
+            f"{', ours with math=fast' * (how['math'] == 'fast')}. "
+            f"Element type: {how.get('type', 'f32')}.\n",
+            file=file,
+        )
+    heads = "id|layer|floor|ours plain|ours best|best plain peer|ms|ratio|best peer, any layout|ms|ratio".split("|")
+    print_table([heads, *(row(run, e) for e in entries)], file)
     if not timed:
         return
-    print(f"""
+    print(
+        f"""
 - floor: the least possible time; plain: data and output as NC[D]HW; last: with channels last.
-- ratio: the peer's time over ours; **bold** where we lose. \\*: the peer takes less than {SHORT} ms, and an empty launch of the device is
-  taken off ours.
-- {len(timed)} of {len(entries)} layers timed.""", file=file)
-    for words, plain in (('best plain peer / ours plain', True), ('best peer in any layout / ours best', False)):
-        ratios = {e['id']: ratio(run, e, plain) for e in timed}
+- ratio: the peer's time over ours; **bold** where we lose. \\*: the peer takes less than {SHORT} ms, and an empty
+  launch of the device is taken off ours.
+- {len(timed)} of {len(entries)} layers timed.""",
+        file=file,
+    )
+    for words, plain in (("best plain peer / ours plain", True), ("best peer in any layout / ours best", False)):
+        ratios = {e["id"]: ratio(run, e, plain) for e in timed}
         lost = [i for i, value in ratios.items() if value and value < 1]
-        print(f'- {words}: geometric mean {mean(filter(None, ratios.values()))} of {sum(map(bool, ratios.values()))}; '
-              f'{len(lost)} lost{": " * bool(lost)}{", ".join(lost)}.', file=file)
+        print(
+            f"- {words}: geometric mean {mean(filter(None, ratios.values()))} of {sum(map(bool, ratios.values()))}; "
+            f"{len(lost)} lost{': ' * bool(lost)}{', '.join(lost)}.",
+            file=file,
+        )
     if is_f32(run):
         write_shares(run, timed, file)
     print(file=file)
@@ -141,132 +167,145 @@ def write_table(run, file):
 
 
 def write_shares(run, timed, file):
-    how = run['how']
-    print('\nGeometric means of floor / time, of the layers that each takes:\n', file=file)
-    rows = [['system', 'layers, plain', 'floor / time', 'its time / ours', 'layers, any layout', 'floor / time', 'its time / ours']]
-    for name in (None, *how['peers']):
-        cells = [name or 'tconv-cl']
+    how = run["how"]
+    print("\nGeometric means of floor / time, of the layers that each takes:\n", file=file)
+    rows = [
+        "system|layers, plain|floor / time|its time / ours|layers, any layout|floor / time|its time / ours".split("|")
+    ]
+    for name in (None, *how["peers"]):
+        cells = [name or "tconv-cl"]
         for plain in (True, False):
             pairs = [(e, peer(e, plain, name) if name else own(e, plain), own(e, plain)) for e in timed]
-            pairs = [(floor(run, e), it['ms'], us['ms']) for e, it, us in pairs if it and us]
-            cells += [str(len(pairs)), mean(f / it for f, it, _ in pairs), mean(it / us for _, it, us in pairs) if name else '']
+            pairs = [(floor(run, e), it["ms"], us["ms"]) for e, it, us in pairs if it and us]
+            cells += [
+                str(len(pairs)),
+                mean(f / it for f, it, _ in pairs),
+                mean(it / us for _, it, us in pairs) if name else "",
+            ]
         rows.append(cells)
         if not name:
-            shares = [mean(floor(run, e) / own_work(run, e, plain) for e in timed if own(e, plain)) for plain in (True, False)]
-            rows.append(['the same, empty launches off (\\*)', cells[1], shares[0], '', cells[4], shares[1], ''])
+            shares = [
+                mean(floor(run, e) / own_work(run, e, plain) for e in timed if own(e, plain)) for plain in (True, False)
+            ]
+            rows.append(["the same, empty launches off (\\*)", cells[1], shares[0], "", cells[4], shares[1], ""])
     print_table(rows, file)
 
 
 def write_remarks(run, timed, file):
-    how = run['how']
-    for name in how['peers']:
-        refused = {e['id']: next(v['refused'] for v in e['peers'] if v['peer'] == name and 'refused' in v) for e in timed
-                   if not peer(e, False, name) and any(v['peer'] == name and 'refused' in v for v in e['peers'])}
-        wrong = [e['id'] for e in timed if any(v['peer'] == name and 'wrong' in v for v in e['peers'])]
+    how = run["how"]
+    for name in how["peers"]:
+        refused = {
+            e["id"]: next(v["refused"] for v in e["peers"] if v["peer"] == name and "refused" in v)
+            for e in timed
+            if not peer(e, False, name) and any(v["peer"] == name and "refused" in v for v in e["peers"])
+        }
+        wrong = [e["id"] for e in timed if any(v["peer"] == name and "wrong" in v for v in e["peers"])]
         for i, reason in refused.items():
-            print(f'- {name} refuses {i}: {reason}', file=file)
+            print(f"- {name} refuses {i}: {reason}", file=file)
         if wrong:
-            print(f'- {name} is wrong in some variant on {", ".join(wrong)}.', file=file)
-    noisy = [f'{e["id"]} ({100 * e["others"]:.0f} %)' for e in timed if e['others'] > NOISY]
+            print(f"- {name} is wrong in some variant on {', '.join(wrong)}.", file=file)
+    noisy = [f"{e['id']} ({100 * e['others']:.0f} %)" for e in timed if e["others"] > NOISY]
     if noisy:
-        print(f'- While these were timed, others took more than {100 * NOISY:.0f} % of the CPU: {", ".join(noisy)}.', file=file)
+        print(
+            f"- While these were timed, others took more than {100 * NOISY:.0f} % of the CPU: {', '.join(noisy)}.",
+            file=file,
+        )
     for e in timed:
-        for data_format, result in e['ours'].items():
-            if 'error' in result:
-                print(f'- tconv-cl fails on {e["id"]} as {data_format}: {result["error"]}', file=file)
-
-
-def plot():
-    import matplotlib
-    matplotlib.use('svg')
-    # Text stays text, and nothing depends on the moment: small files, small differences.
-    matplotlib.rcParams.update({'svg.hashsalt': 'tconv-cl', 'svg.fonttype': 'none', 'font.family': 'sans-serif', 'font.size': 9,
-                                'axes.spines.top': False, 'axes.spines.right': False})
-    from matplotlib import pyplot
-    return pyplot
-
-
-def save(figure, path):
-    figure.savefig(path, metadata={'Date': None, 'Creator': None})
-
-
-def plain_numbers(axis):
-    """1, 2, 5, 10 instead of powers of ten."""
-    from matplotlib import ticker
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
-    axis.set_minor_formatter(ticker.NullFormatter())
+        for data_format, result in e["ours"].items():
+            if "error" in result:
+                print(f"- tconv-cl fails on {e['id']} as {data_format}: {result['error']}", file=file)
 
 
 def draw_ratios(run, path):
     """Bars from 1, upwards where we are faster."""
     pyplot = plot()
-    bars = [(e['id'], ratio(run, e, True), ratio(run, e, False)) for e in run['layers']]
+    bars = [(e["id"], ratio(run, e, True), ratio(run, e, False)) for e in run["layers"]]
     bars = sorted((b for b in bars if b[1] and b[2]), key=lambda b: b[1])
-    figure, axes = pyplot.subplots(figsize=(max(8, 0.17 * len(bars) + 1), 5), layout='constrained')
-    for shift, column, color, label in ((-0.2, 1, BLUE, 'best peer with data as NC[D]HW, as ours'),
-                                        (0.2, 2, ORANGE, 'best peer in any layout, against our better one')):
+    figure, axes = pyplot.subplots(figsize=(max(8, 0.17 * len(bars) + 1), 5), layout="constrained")
+    for shift, column, color, label in (
+        (-0.2, 1, BLUE, "best peer with data as NC[D]HW, as ours"),
+        (0.2, 2, ORANGE, "best peer in any layout, against our better one"),
+    ):
         values = [b[column] for b in bars]
-        axes.bar([i + shift for i in range(len(bars))], [v - 1 for v in values], 0.4, bottom=1, color=color,
-                 label=f'{label}: geometric mean {mean(values)}')
-    axes.axhline(1, color='black', linewidth=0.8)
-    axes.set(yscale='log', ylabel='time of the best peer / ours', xlim=(-0.8, len(bars) - 0.2),
-             title='How much faster than the best peer (above 1: faster)')
+        axes.bar(
+            [i + shift for i in range(len(bars))],
+            [v - 1 for v in values],
+            0.4,
+            bottom=1,
+            color=color,
+            label=f"{label}: geometric mean {mean(values)}",
+        )
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set(
+        yscale="log",
+        ylabel="time of the best peer / ours",
+        xlim=(-0.8, len(bars) - 0.2),
+        title="How much faster than the best peer (above 1: faster)",
+    )
     plain_numbers(axes.yaxis)
-    axes.grid(axis='y', linewidth=0.3)
+    axes.grid(axis="y", linewidth=0.3)
     axes.set_axisbelow(True)
     axes.set_xticks(range(len(bars)), [b[0] for b in bars], rotation=90, fontsize=7)
-    figure.legend(loc='outside lower center', frameon=False)
+    figure.legend(loc="outside lower center", frameon=False)
     save(figure, path)
 
 
 def draw_roofline(run, path):
     """Useful arithmetic per compulsory byte, and what becomes of it."""
     pyplot = plot()
-    entries = [e for e in run['layers'] if own(e, False) and peer(e, False)]
-    at = [1e9 * e['gflop'] / e['bytes'] for e in entries]
-    ours = [1e3 * e['gflop'] / own(e, False)['ms'] for e in entries]
-    theirs = [1e3 * e['gflop'] / peer(e, False)['ms'] for e in entries]
-    figure, axes = pyplot.subplots(figsize=(9, 6), layout='constrained')
+    entries = [e for e in run["layers"] if own(e, False) and peer(e, False)]
+    at = [1e9 * e["gflop"] / e["bytes"] for e in entries]
+    ours = [1e3 * e["gflop"] / own(e, False)["ms"] for e in entries]
+    theirs = [1e3 * e["gflop"] / peer(e, False)["ms"] for e in entries]
+    figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
     axes.vlines(at, ours, theirs, color=GREY, linewidth=0.5, zorder=1)
-    axes.plot(at, theirs, 'D', color=ORANGE, markersize=4, label='best peer in any layout')
-    axes.plot(at, ours, 'o', color=BLUE, markersize=4.5, label='tconv-cl, the better layout')
-    peak, sizes = run['roofline']['peak_gflops'], run['roofline']['bandwidth_by_working_set']
+    axes.plot(at, theirs, "D", color=ORANGE, markersize=4, label="best peer in any layout")
+    axes.plot(at, ours, "o", color=BLUE, markersize=4.5, label="tconv-cl, the better layout")
+    peak, sizes = run["roofline"]["peak_gflops"], run["roofline"]["bandwidth_by_working_set"]
     left, right = min(at) / 1.5, max(at) * 1.5
-    axes.axhline(peak, color='black', linewidth=1)
-    axes.annotate(f'{peak:.0f} GFLOP/s', (left, peak), xytext=(4, 4), textcoords='offset points')
-    for size, style, where in ((sizes[-1], '-', 'from memory'), (max(sizes, key=lambda s: s['gbs']), '--', 'at most, from a cache')):
-        x = [left, max(left, peak / size['gbs'])]
-        y = [value * size['gbs'] for value in x]
-        axes.plot(x, y, style, color='black', linewidth=1, label=f'{size["gbs"]:.0f} GB/s {where}')
-    axes.set(xscale='log', yscale='log', xlim=(left, right), xlabel='useful arithmetic per byte that must move, FLOP/B', ylabel='GFLOP/s',
-             title='Throughput under the ceilings of the device')
+    axes.axhline(peak, color="black", linewidth=1)
+    axes.annotate(f"{peak:.0f} GFLOP/s", (left, peak), xytext=(4, 4), textcoords="offset points")
+    for size, style, where in (
+        (sizes[-1], "-", "from memory"),
+        (max(sizes, key=lambda s: s["gbs"]), "--", "at most, from a cache"),
+    ):
+        x = [left, max(left, peak / size["gbs"])]
+        y = [value * size["gbs"] for value in x]
+        axes.plot(x, y, style, color="black", linewidth=1, label=f"{size['gbs']:.0f} GB/s {where}")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(left, right),
+        xlabel="useful arithmetic per byte that must move, FLOP/B",
+        ylabel="GFLOP/s",
+        title="Throughput under the ceilings of the device",
+    )
     axes.set_ylim(min(ours + theirs) / 1.5, peak * 1.5)
     plain_numbers(axes.xaxis)
     plain_numbers(axes.yaxis)
     axes.grid(linewidth=0.3)
-    axes.legend(loc='lower right', frameon=False)
+    axes.legend(loc="lower right", frameon=False)
     save(figure, path)
 
 
 def write(run, arguments):
     """What the options of add_options ask for."""
     if arguments.table:
-        with open(arguments.table, 'w') as file:
+        with open(arguments.table, "w") as file:
             write_table(run, file)
     else:
         write_table(run, sys.stdout)
-    drawable = any(ratio(run, e, True) for e in run['layers'])
+    drawable = any(ratio(run, e, True) for e in run["layers"])
     for path, draw in ((arguments.ratios, draw_ratios), (arguments.roofline, draw_roofline)):
         if path and drawable:
             draw(run, path)
         elif path:
-            print(f'{path} is not drawn: no layer has a peer', file=sys.stderr)
+            print(f"{path} is not drawn: no layer has a peer", file=sys.stderr)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('json', help='what compare.py wrote')
+    parser.add_argument("json", help="what compare.py wrote")
     add_options(parser)
     arguments = parser.parse_args()
     with open(arguments.json) as file:
@@ -274,5 +313,5 @@ def main():
     write(run, arguments)
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

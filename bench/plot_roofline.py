@@ -1,58 +1,107 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The roofline of a device with each layer under it: from the JSON of `tconv-cl bench` on stdin to an SVG picture on stdout.
+"""The roofline of a device with each layer under it: from the JSON of `tconv-cl bench` on stdin to an SVG picture on
+stdout.
 
     tconv-cl bench --json bench.json && python3 bench/plot_roofline.py <bench.json >roofline.svg
 
 `tconv-cl bench --plot FILE.svg` does the same: the tool has this file inside.
 """
+
 import io
 import json
 import sys
 
-BLUE, ORANGE, GREY = '#0072b2', '#e69f00', '#666666'  # told apart by all eyes
+BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"  # told apart by all eyes
 SLOW = 0.5  # of the roofline
 
 
-def plain_numbers(axis, ticker):
+def plot():
+    """matplotlib's pyplot, for pictures whose text stays text, and in which nothing depends on the moment."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "tconv-cl",
+            "svg.fonttype": "none",
+            "font.family": "sans-serif",
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(figure, target, **options):
+    figure.savefig(target, metadata={"Date": None, "Creator": None}, **options)
+
+
+def plain_numbers(axis):
     """1, 2, 5, 10 instead of powers of ten."""
+    from matplotlib import ticker
+
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def draw(report):
-    import matplotlib
-    matplotlib.use('svg')
-    # Text stays text, and nothing depends on the moment: small files, small differences.
-    matplotlib.rcParams.update({'svg.hashsalt': 'tconv-cl', 'svg.fonttype': 'none', 'font.family': 'sans-serif', 'font.size': 9,
-                                'axes.spines.top': False, 'axes.spines.right': False})
-    from matplotlib import pyplot, ticker
-    timed = [layer for layer in report['layers'] if layer['error'] is None and layer['gbs'] and layer['gflops']]
-    at = [layer['gflops'] / layer['gbs'] for layer in timed]
-    peak, sizes = report['peak_gflops'], report['bandwidth_by_working_set']
+    pyplot = plot()
+    timed = [layer for layer in report["layers"] if layer["error"] is None and layer["gbs"] and layer["gflops"]]
+    at = [layer["gflops"] / layer["gbs"] for layer in timed]
+    peak, sizes = report["peak_gflops"], report["bandwidth_by_working_set"]
     left, right = min(at, default=0.5) / 1.5, max(at, default=500) * 1.5
-    figure, axes = pyplot.subplots(figsize=(9, 6), layout='constrained')
+    figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
     for slow, color in ((False, BLUE), (True, ORANGE)):
-        chosen = [(x, layer) for x, layer in zip(at, timed) if (layer['fraction_of_floor'] < SLOW) == slow]
-        words = f'{"less" if slow else "more"} than {SLOW:.0%} of the roofline: {len(chosen)} layers'
-        axes.plot([x for x, _ in chosen], [layer['gflops'] for _, layer in chosen], 'o', color=color, markersize=4.5, label=words)
+        chosen = [(x, layer) for x, layer in zip(at, timed) if (layer["fraction_of_floor"] < SLOW) == slow]
+        words = f"{'less' if slow else 'more'} than {SLOW:.0%} of the roofline: {len(chosen)} layers"
+        axes.plot(
+            [x for x, _ in chosen],
+            [layer["gflops"] for _, layer in chosen],
+            "o",
+            color=color,
+            markersize=4.5,
+            label=words,
+        )
     for x, layer in zip(at, timed):
-        axes.annotate(layer['id'], (x, layer['gflops']), xytext=(3, 3), textcoords='offset points', fontsize=6, color=GREY)
-    axes.axhline(peak, color='black', linewidth=1, linestyle='-.', label=f'{peak:.0f} GFLOP/s at most')
-    for size, style, where in ((sizes[-1], '-', 'from memory'), (max(sizes, key=lambda s: s['gbs']), '--', 'at most, from a cache')):
-        x = [left, max(left, peak / size['gbs'])]
-        axes.plot(x, [value * size['gbs'] for value in x], style, color='black', linewidth=1, label=f'{size["gbs"]:.0f} GB/s {where}')
-    axes.set(xscale='log', yscale='log', xlim=(left, right), xlabel='useful arithmetic per byte that must move, FLOP/B', ylabel='GFLOP/s')
-    axes.set_title(f'{report["device"]["name"]} ({report["device"]["platform"]})')
-    axes.set_ylim(min([layer['gflops'] for layer in timed], default=peak / 100) / 1.5, peak * 1.5)
-    plain_numbers(axes.xaxis, ticker)
-    plain_numbers(axes.yaxis, ticker)
+        axes.annotate(
+            layer["id"], (x, layer["gflops"]), xytext=(3, 3), textcoords="offset points", fontsize=6, color=GREY
+        )
+    axes.axhline(peak, color="black", linewidth=1, linestyle="-.", label=f"{peak:.0f} GFLOP/s at most")
+    for size, style, where in (
+        (sizes[-1], "-", "from memory"),
+        (max(sizes, key=lambda s: s["gbs"]), "--", "at most, from a cache"),
+    ):
+        x = [left, max(left, peak / size["gbs"])]
+        axes.plot(
+            x,
+            [value * size["gbs"] for value in x],
+            style,
+            color="black",
+            linewidth=1,
+            label=f"{size['gbs']:.0f} GB/s {where}",
+        )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(left, right),
+        xlabel="useful arithmetic per byte that must move, FLOP/B",
+        ylabel="GFLOP/s",
+    )
+    axes.set_title(f"{report['device']['name']} ({report['device']['platform']})")
+    axes.set_ylim(min([layer["gflops"] for layer in timed], default=peak / 100) / 1.5, peak * 1.5)
+    plain_numbers(axes.xaxis)
+    plain_numbers(axes.yaxis)
     axes.grid(linewidth=0.3)
-    axes.legend(loc='lower right', frameon=False)
+    axes.legend(loc="lower right", frameon=False)
     picture = io.BytesIO()
-    figure.savefig(picture, format='svg', metadata={'Date': None, 'Creator': None})
+    save(figure, picture, format="svg")
     return picture.getvalue()
 
 
-sys.stdout.buffer.write(draw(json.load(sys.stdin)))
+if __name__ == "__main__":
+    sys.stdout.buffer.write(draw(json.load(sys.stdin)))

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests and times the library on one device, beside PyTorch (cuDNN, MIOpen, oneDNN), and writes report.md.
 
-What tells most comes first: a short check of every algorithm, a few decisive layers of each kind (element type and data format), the
-other layers, device tests, bytes. A slice is five layers of one kind, by tconv-cl bench and then by PyTorch. Each layer of ours is
-verified in the run that times it. Each slice has a file, so an interruption loses one slice at most, and --resume goes on.
+What tells most comes first: a short check of every algorithm, a few decisive layers of each kind (element type and data
+format), the other layers, device tests, bytes. A slice is five layers of one kind, by tconv-cl bench and then by
+PyTorch. Each layer of ours is verified in the run that times it. Each slice has a file, so an interruption loses one
+slice at most, and --resume goes on.
 """
+
 import argparse
 import contextlib
 import csv
@@ -29,15 +31,19 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KINDS = ["f16-NXC", "f16-NCX", "f32-NCX", "f32-NXC", "bf16-NXC", "bf16-NCX", "tf32-NXC", "tf32-NCX", "i8-NXC", "i8-NCX"]
 DECISIVE = ["B24", "B25", "B43", "B10", "B07", "B09", "B11", "S1", "B23", "B39"]
 CHECKED = ["S5", "S7"]  # small layers for every algorithm; the first that --ids has
-TESTS = ["special", "probe", "session_layer", "programs", "cache", "launches", "algorithms", "types"]  # the first; then the others
+TESTS = "special probe session_layer programs cache launches algorithms types".split()  # the first; then the others
 NOT_TESTS = ["accesses"]  # for Oclgrind; test_algorithms has more problems
 SLICE, LAUNCH_MS, TORCH_LIMIT = 5, 0.004, 60
 COMPILE_SHARE, COMPILE_LIMIT = 0.2, 120  # of the time, and in seconds, for compiling ahead
-# What data sheets promise without sparsity: TFLOP/s of f32, TF32, f16 and bf16, i8; TB/s. The whole name counts: GH200, H100 NVL and a
-# part of a card (MIG) have other sheets.
-SHEETS = {"NVIDIA A100-SXM4-40GB": (19.5, 156, 312, 624, 1.555), "NVIDIA A100-SXM4-80GB": (19.5, 156, 312, 624, 2.039),
-          "NVIDIA H100 80GB HBM3": (66.9, 495, 990, 1979, 3.35), "NVIDIA H100 PCIe": (51.2, 378, 756, 1513, 2.0),
-          "NVIDIA H200": (66.9, 495, 990, 1979, 4.8)}
+# What data sheets promise without sparsity: TFLOP/s of f32, TF32, f16 and bf16, i8; TB/s. The whole name counts: GH200,
+# H100 NVL and a part of a card (MIG) have other sheets.
+SHEETS = {
+    "NVIDIA A100-SXM4-40GB": (19.5, 156, 312, 624, 1.555),
+    "NVIDIA A100-SXM4-80GB": (19.5, 156, 312, 624, 2.039),
+    "NVIDIA H100 80GB HBM3": (66.9, 495, 990, 1979, 3.35),
+    "NVIDIA H100 PCIe": (51.2, 378, 756, 1513, 2.0),
+    "NVIDIA H200": (66.9, 495, 990, 1979, 4.8),
+}
 
 
 def load(path):
@@ -54,7 +60,7 @@ def save(path, value):
     os.replace(path + ".new", path)
 
 
-# ---- PyTorch: a process of its own, which is loaded once ----------------------------------------------------------------------------
+# ---- PyTorch: a process of its own, which is loaded once ----
 
 
 def numbers(layer, name):
@@ -90,7 +96,7 @@ def torch_layer(torch, layer, kind, device):
 
 
 def graph_ms(torch, run):
-    """Of a GPU: the mean of computations in a graph, the median of several. No launch is waited for, as with bench --repeat."""
+    """Of a GPU: the mean of computations in a graph, the median of several. Like bench --repeat, without waiting."""
     for _ in range(3):  # cuDNN chooses
         run()
     torch.cuda.synchronize()
@@ -143,8 +149,10 @@ def torch_worker(processor, name):
         device = "cuda:%d" % (names.index(name) if name in names else 0)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-    answer({"version": torch.__version__, "device": "CPU" if device == "cpu" else
-            "%s, cuDNN %s" % (torch.cuda.get_device_name(), torch.backends.cudnn.version())})
+    about = "CPU"
+    if device != "cpu":
+        about = "%s, cuDNN %s" % (torch.cuda.get_device_name(), torch.backends.cudnn.version())
+    answer({"version": torch.__version__, "device": about})
     layers = {layer["id"]: layer for layer in suite()}
     for line in sys.stdin:
         kind, ids = line.split()
@@ -174,8 +182,14 @@ class Torch:
         self.answers = queue.Queue()
         try:
             with open(self.log, "ab") as log:
-                self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                                                start_new_session=True)
+                self.process = subprocess.Popen(
+                    self.command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    start_new_session=True,
+                )
         except OSError as error:
             self.process, self.about = None, {"error": "PyTorch was not started: %s" % error}
             return
@@ -189,7 +203,7 @@ class Torch:
         answers.put(None)  # it ended
 
     def answer(self, over, limit=math.inf):
-        """The next answer; None if it ended, or was ended after `limit` seconds; "over" if there is no time to wait for it."""
+        """The next answer; None if it ended, or was ended after `limit` seconds; "over" if no time is left to wait."""
         begin = time.time()
         while True:
             try:
@@ -239,11 +253,11 @@ class Torch:
             if ended:  # a new process does the next layers
                 self.end()
                 if key and key != ids[-1]:
-                    yield from self.time(kind, ids[ids.index(key) + 1:], over)
+                    yield from self.time(kind, ids[ids.index(key) + 1 :], over)
                 return
 
 
-# ---- the measurements ---------------------------------------------------------------------------------------------------------------
+# ---- the measurements ----
 
 
 def suite():
@@ -252,11 +266,11 @@ def suite():
 
 
 def slices(kinds, ids, wanted):
-    """(kind, number, ids): the decisive layers of each kind, then the others of each. `wanted` is "decisive" or "others"."""
+    """(kind, number, ids): the layers of each kind that are `wanted`, the "decisive" ones or the "others"."""
     first = [key for key in DECISIVE if key in ids]
     layers = {"decisive": first, "others": [key for key in ids if key not in first]}[wanted]
     number = 1 if wanted == "decisive" else 1 + math.ceil(len(first) / SLICE)
-    return [(kind, number + i // SLICE, layers[i:i + SLICE]) for kind in kinds for i in range(0, len(layers), SLICE)]
+    return [(kind, number + i // SLICE, layers[i : i + SLICE]) for kind in kinds for i in range(0, len(layers), SLICE)]
 
 
 def torch_said(folder):
@@ -283,10 +297,14 @@ class Run:
         self.signal = 0
         # Not of one name: a process that was killed may have left one of the tool's, which still writes.
         self.bench_json = self.path("bench-%d.json" % os.getpid())
-        # Programs stay in the folder, so that what the driver compiled can be read later. No results of tconv-cl tune are there, so
-        # the cost model selects.
-        self.environment = {**os.environ, "TCONV_CL_CACHE_DIR": os.path.join(self.folder, "cache"), "TCONV_CL_CACHE_MIB": "4096",
-                            "LD_LIBRARY_PATH": os.pathsep.join([self.build, os.environ.get("LD_LIBRARY_PATH", "")]).strip(os.pathsep)}
+        # Programs stay in the folder, so that what the driver compiled can be read later. No results of tconv-cl tune
+        # are there, so the cost model selects.
+        self.environment = {
+            **os.environ,
+            "TCONV_CL_CACHE_DIR": os.path.join(self.folder, "cache"),
+            "TCONV_CL_CACHE_MIB": "4096",
+            "LD_LIBRARY_PATH": os.pathsep.join([self.build, os.environ.get("LD_LIBRARY_PATH", "")]).strip(os.pathsep),
+        }
         self.torch = None
 
     def path(self, name):
@@ -309,7 +327,9 @@ class Run:
         with open(self.path(log), "ab") as out:
             out.write(("$ %s\n" % " ".join(command)).encode())
             out.flush()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.environment, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.environment, start_new_session=True
+            )
         sampled = False
         while not self.over():
             try:
@@ -334,7 +354,13 @@ class Run:
             query = "--query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,temperature.gpu,power.draw"
             with open(self.path("clocks.csv"), "ab") as out:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], stdout=out, stderr=subprocess.DEVNULL, check=False, timeout=5)
+                    subprocess.run(
+                        ["nvidia-smi", query, "--format=csv,noheader"],
+                        stdout=out,
+                        stderr=subprocess.DEVNULL,
+                        check=False,
+                        timeout=5,
+                    )
 
     # ---- one step each. Each keeps what was measured before.
 
@@ -354,14 +380,18 @@ class Run:
         if code is None:
             self.say("no time")
             return
-        save(self.path(name + ".step.json"), {"what": what, "outcome": "FAILED" if code else "passed", "seconds": time.time() - start})
+        save(
+            self.path(name + ".step.json"),
+            {"what": what, "outcome": "FAILED" if code else "passed", "seconds": time.time() - start},
+        )
         self.say("FAILED (%s.log)" % name if code else "passed")
 
     def bench_command(self, kind, ids, json_path):
         element, order = kind.split("-")
         math_option = ["--math", "fast"] if element == "tf32" else []
-        return [self.tool, "bench", "--device", str(self.device), "--type", element.replace("tf32", "f32"), "--data-format", order, *math_option,
-                "--repeat", str(self.repeat), "--ids", ",".join(ids), "--json", json_path]
+        command = [self.tool, "bench", "--device", str(self.device), "--type", element.replace("tf32", "f32")]
+        command += ["--data-format", order, *math_option, "--repeat", str(self.repeat)]
+        return [*command, "--ids", ",".join(ids), "--json", json_path]
 
     def bench(self, kind, ids):
         """Measured layers of ours, and the report that holds them."""
@@ -375,7 +405,8 @@ class Run:
             report = {}
         if code is not None and not report:  # it crashed: which layer is it?
             if len(ids) == 1:
-                return {"layers": [{"id": ids[0], "layer": "", "algorithm": None, "ms_median": None, "error": "the tool ended with %d" % code}]}
+                error = "the tool ended with %d" % code
+                return {"layers": [{"id": ids[0], "layer": "", "algorithm": None, "ms_median": None, "error": error}]}
             parts = [self.bench(kind, [key]) for key in ids]
             about = {key: value for part in parts for key, value in part.items()}
             return {**about, "layers": [layer for part in parts for layer in part["layers"]]}
@@ -385,7 +416,9 @@ class Run:
         path = self.path("%s-%02d.slice.json" % (kind, number))
         kept = load(path) or {"kind": kind, "ids": ids, "layers": [], "torch": {}}
         ours = [key for key in ids if key not in {layer["id"] for layer in kept["layers"]}]
-        theirs = [] if kind.startswith("i8") else [key for key in ids if key not in kept["torch"]]  # PyTorch has none of integers
+        theirs = [key for key in ids if key not in kept["torch"]]
+        if kind.startswith("i8"):  # PyTorch has none of integers
+            theirs = []
         if self.torch.about and "error" in self.torch.about:
             theirs = []
         if self.over() or not ours + theirs:
@@ -406,13 +439,15 @@ class Run:
         said = torch_said(self.folder)
         if self.torch.about and self.torch.about not in said:
             save(self.path("torch.json"), [*said, self.torch.about])
-        self.say("%d layers in %.1f s, PyTorch %d in %.1f s" % (len(report["layers"]) if ours else 0, middle - start,
-                                                               len(kept["torch"]) - known, time.time() - middle))
+        self.say(
+            "%d layers in %.1f s, PyTorch %d in %.1f s"
+            % (len(report["layers"]) if ours else 0, middle - start, len(kept["torch"]) - known, time.time() - middle)
+        )
         self.report()
 
     def compile_ahead(self, kinds, ids):
-        """What the driver compiles lies in the cache before slices run: its compiler takes one core, and much longer than a slice. Several
-        processes bench the layers once; their times count for nothing."""
+        """What the driver compiles lies in the cache before slices run: its compiler takes one core, and much longer
+        than a slice. Several processes bench the layers once; their times count for nothing."""
         jobs = os.cpu_count() or 1
         if self.over() or jobs < 4 or os.path.exists(self.path("compiled.json")):
             return
@@ -420,10 +455,24 @@ class Run:
         limit = min(COMPILE_LIMIT, COMPILE_SHARE * (self.end - start))
         self.head("compiling ahead in %d processes, at most %.0f s" % (jobs, limit))
         shares = max(1, jobs // len(kinds))
-        commands = [self.bench_command(kind, ids[i::shares], os.devnull) for kind in kinds for i in range(shares) if ids[i::shares]]
+        commands = [
+            self.bench_command(kind, ids[i::shares], os.devnull)
+            for kind in kinds
+            for i in range(shares)
+            if ids[i::shares]
+        ]
         with open(self.path("compile.log"), "ab") as out:
-            processes = [subprocess.Popen([*command, "--runs", "1", "--no-ceilings"], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                          env=self.environment, start_new_session=True) for command in commands]
+            processes = [
+                subprocess.Popen(
+                    [*command, "--runs", "1", "--no-ceilings"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    env=self.environment,
+                    start_new_session=True,
+                )
+                for command in commands
+            ]
         while not self.over() and time.time() - start < limit and any(process.poll() is None for process in processes):
             time.sleep(0.2)
         late = [process for process in processes if process.poll() is None]
@@ -433,7 +482,10 @@ class Run:
         for process in processes:
             process.wait()
         if not self.over():  # else --resume goes on with it
-            save(self.path("compiled.json"), {"seconds": time.time() - start, "processes": len(processes), "late": len(late)})
+            save(
+                self.path("compiled.json"),
+                {"seconds": time.time() - start, "processes": len(processes), "late": len(late)},
+            )
         self.say("%.1f s, %d of %d ended" % (time.time() - start, len(processes) - len(late), len(processes)))
 
     def ceilings(self, ids):
@@ -447,20 +499,26 @@ class Run:
             report = None
         self.say("measured" if report else "no time" if code is None else "FAILED (bench.log)")
         if report:
-            save(path, {key: report[key] for key in ("launch_us", "peak_gflops", "bandwidth_gbs", "bandwidth_by_working_set")})
+            save(
+                path,
+                {key: report[key] for key in ("launch_us", "peak_gflops", "bandwidth_gbs", "bandwidth_by_working_set")},
+            )
 
     def all(self, plan):
         ids, kinds = plan["ids"], plan["kinds"]
         self.device = plan["device"]["number"]
         self.repeat = 20 if plan["device"]["kind"] == "GPU" else 1  # a launch on a GPU takes longer than many layers
-        self.environment.update({"TCONV_CL_TEST_DEVICE": str(self.device), "TCONV_CL_TEST_PERCENT": str(plan["percent"])})
+        self.environment.update(
+            {"TCONV_CL_TEST_DEVICE": str(self.device), "TCONV_CL_TEST_PERCENT": str(plan["percent"])}
+        )
         checked = next((key for key in CHECKED if key in ids), ids[0])
 
         def check(some):
             for kind in some:
                 element, order = kind.split("-")
-                self.step("check-" + kind, "check of every algorithm, %s, %s" % (kind, checked),
-                          [self.tool, "check", "--device", str(self.device), "--ids", checked, "--type", element, "--data-format", order])
+                command = [self.tool, "check", "--device", str(self.device), "--ids", checked]
+                command += ["--type", element, "--data-format", order]
+                self.step("check-" + kind, "check of every algorithm, %s, %s" % (kind, checked), command)
 
         check(first_checks(kinds))
         self.ceilings([checked])
@@ -471,15 +529,18 @@ class Run:
             self.slice(*part)
         check(checks(kinds))
         for name in plan["tests"]:
-            self.step("test-" + name, "device test %s, %s %% of its problems" % (name, plan["percent"]),
-                      [os.path.join(self.build, "device_tests/test_" + name)])
+            self.step(
+                "test-" + name,
+                "device test %s, %s %% of its problems" % (name, plan["percent"]),
+                [os.path.join(self.build, "device_tests/test_" + name)],
+            )
         byte_kinds = [kind for kind in kinds if kind.startswith("i8")]
         for part in [*slices(byte_kinds, ids, "decisive"), *slices(byte_kinds, ids, "others")]:
             self.slice(*part)
 
 
 def make_plan(run, arguments):
-    """What is to be measured: of the folder with --resume, else of the options. A text is an error. Nothing is written."""
+    """What is to be measured: of the folder with --resume, else of the options. A text is an error. Writes nothing."""
     digest = hashlib.sha256()
     for path in [run.tool, *sorted(glob.glob(os.path.join(run.build, "libtconv_cl.so*")))]:
         if os.path.isfile(path):
@@ -487,15 +548,18 @@ def make_plan(run, arguments):
                 digest.update(file.read())
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "devices.json")
-        listing = subprocess.run([run.tool, "devices", "--json", path], env=run.environment, capture_output=True, text=True, check=False)
+        listing = subprocess.run(
+            [run.tool, "devices", "--json", path], env=run.environment, capture_output=True, text=True, check=False
+        )
         if listing.returncode or not os.path.exists(path):
             return "tconv-cl devices failed: %s" % (listing.stderr or listing.stdout)
         devices = load(path)["devices"]
     old = load(run.path("plan.json")) if arguments.resume else None
     if old:
         device = next((d for d in devices if d["number"] == old["device"]["number"]), {})
-        if (device.get("name"), device.get("driver")) != (old["device"]["name"], old["device"]["driver"]):
-            return "the folder's measurements are of another device: %s, driver %s" % (old["device"]["name"], old["device"]["driver"])
+        known = (old["device"]["name"], old["device"]["driver"])
+        if (device.get("name"), device.get("driver")) != known:
+            return "the folder's measurements are of another device: %s, driver %s" % known
         if digest.hexdigest() != old["build"]:
             return "the folder's measurements are of another build: begin anew, without --resume"
         return old
@@ -506,12 +570,25 @@ def make_plan(run, arguments):
     device = next((d for d in devices if d["number"] == number), None)
     if device is None:
         return "there is no device %s" % number
-    tests = [os.path.basename(path)[5:] for path in glob.glob(os.path.join(run.build, "device_tests/test_*")) if os.access(path, os.X_OK)]
-    tests = [name for name in sorted(tests, key=lambda n: (TESTS.index(n) if n in TESTS else len(TESTS), n)) if name not in NOT_TESTS]
+    tests = [
+        os.path.basename(path)[5:]
+        for path in glob.glob(os.path.join(run.build, "device_tests/test_*"))
+        if os.access(path, os.X_OK)
+    ]
+    tests = [
+        name
+        for name in sorted(tests, key=lambda n: (TESTS.index(n) if n in TESTS else len(TESTS), n))
+        if name not in NOT_TESTS
+    ]
     known, asked = [layer["id"] for layer in suite()], [name for name in (arguments.tests or "").split(",") if name]
-    plan = {"ids": arguments.ids.split(",") if arguments.ids else known, "kinds": arguments.kinds.split(",") if arguments.kinds else KINDS,
-            "tests": tests if arguments.tests is None else [name for name in tests if name in asked],
-            "percent": (1 if arguments.minutes else 10) if arguments.percent is None else arguments.percent, "device": device, "build": digest.hexdigest()}
+    plan = {
+        "ids": arguments.ids.split(",") if arguments.ids else known,
+        "kinds": arguments.kinds.split(",") if arguments.kinds else KINDS,
+        "tests": tests if arguments.tests is None else [name for name in tests if name in asked],
+        "percent": (1 if arguments.minutes else 10) if arguments.percent is None else arguments.percent,
+        "device": device,
+        "build": digest.hexdigest(),
+    }
     strangers = [key for key in plan["ids"] if key not in known] + [kind for kind in plan["kinds"] if kind not in KINDS]
     strangers += [name for name in asked if name not in tests]
     if strangers:
@@ -520,7 +597,7 @@ def make_plan(run, arguments):
 
 
 def take_folder(folder, resume):
-    """Makes the folder, or empties an earlier report's. Returns a file that keeps other runs out until it is closed. A text is an error."""
+    """Makes or empties the folder. Returns a file that keeps other runs out until it is closed, or an error's text."""
     os.makedirs(folder, exist_ok=True)
     if set(os.listdir(folder)) - {"lock"} and not os.path.exists(os.path.join(folder, "plan.json")):
         return "%s has files but no report; nothing was changed: choose another folder" % folder
@@ -541,7 +618,7 @@ def take_folder(folder, resume):
     return lock
 
 
-# ---- the report ---------------------------------------------------------------------------------------------------------------------
+# ---- the report ----
 
 
 def mean(values):
@@ -551,7 +628,10 @@ def mean(values):
 def table(out, heads, rows):
     out.write("| %s |\n|%s\n" % (" | ".join(heads), "---|" * len(heads)))
     for row in rows:
-        out.write("| %s |\n" % " | ".join("" if cell is None else str(cell).replace("|", "/").replace("\n", " ") for cell in row))
+        out.write(
+            "| %s |\n"
+            % " | ".join("" if cell is None else str(cell).replace("|", "/").replace("\n", " ") for cell in row)
+        )
     out.write("\n")
 
 
@@ -617,8 +697,10 @@ def clocks_text(folder):
         cards.setdefault((row[0], row[1], row[3]), []).append(row)
     spans = []
     for (name, driver, limit), seen in cards.items():
-        spans.append("%s, driver %s: clock %s MHz (at most %s), memory's %s MHz, %s degrees, %s W, in %d samples" %
-                     (name, driver, span(seen, 2), limit, span(seen, 4), span(seen, 5), span(seen, 6), len(seen)))
+        spans.append(
+            "%s, driver %s: clock %s MHz (at most %s), memory's %s MHz, %s degrees, %s W, in %d samples"
+            % (name, driver, span(seen, 2), limit, span(seen, 4), span(seen, 5), span(seen, 6), len(seen))
+        )
     return "; ".join(spans)
 
 
@@ -634,7 +716,11 @@ def write_report(folder):
     for kind in plan["kinds"]:
         mine = [part for part in parts if part["kind"] == kind]
         torch = {key: value for part in mine for key, value in part["torch"].items()}
-        rows = {layer["id"]: evaluate(layer, ceilings, sheet_of(name, kind), torch) for part in mine for layer in part["layers"]}
+        rows = {
+            layer["id"]: evaluate(layer, ceilings, sheet_of(name, kind), torch)
+            for part in mine
+            for layer in part["layers"]
+        }
         kinds[kind] = ([rows[key] for key in plan["ids"] if key in rows], torch)
     steps_wanted = ["check-" + kind for kind in checks(plan["kinds"])] + ["test-" + test for test in plan["tests"]]
     missing = [step for step in steps_wanted if step not in steps] + ([] if ceilings else ["ceilings"])
@@ -642,57 +728,93 @@ def write_report(folder):
         ours = [key for key in plan["ids"] if key not in {row["id"] for row in rows}]
         theirs = [] if kind.startswith("i8") or no_torch else [key for key in plan["ids"] if key not in torch]
         for who, keys in [("", ours), (" of PyTorch", [key for key in theirs if key not in ours])]:
-            missing += ["%s: %s%s" % (kind, "all layers" if len(keys) == len(plan["ids"]) else " ".join(keys), who)] if keys else []
+            if keys:
+                some = "all layers" if len(keys) == len(plan["ids"]) else " ".join(keys)
+                missing.append("%s: %s%s" % (kind, some, who))
     with open(os.path.join(folder, "report.md.new"), "w", encoding="utf-8") as out:
         out.write("# tconv-cl on %s\n\n" % name)
         newest = max((part for part in parts if "date" in part), key=lambda part: part["date"], default={})
-        facts = [*plan["device"].items(), ("tool_version", newest.get("tool_version")), ("date", newest.get("date")),
-                 ("seen while commands ran", clocks_text(folder) or "unknown: nvidia-smi was not found")]
+        facts = [
+            *plan["device"].items(),
+            ("tool_version", newest.get("tool_version")),
+            ("date", newest.get("date")),
+            ("seen while commands ran", clocks_text(folder) or "unknown: nvidia-smi was not found"),
+        ]
         if ceilings:
-            facts += [("ceilings, measured", "%.4g GFLOP/s of f32, %.4g GB/s from memory, a launch %.3g us" %
-                       (ceilings["peak_gflops"], ceilings["bandwidth_gbs"], ceilings["launch_us"]))]
+            form = "%(peak_gflops).4g GFLOP/s of f32, %(bandwidth_gbs).4g GB/s from memory, a launch %(launch_us).3g us"
+            facts.append(("ceilings, measured", form % ceilings))
         facts += [("PyTorch", no_torch or ", then ".join(versions) or "was not asked")]
         table(out, ["property", "value"], facts)
-        out.write("## Missing\n\n%s\n" % ("".join("- %s\n" % text for text in missing) or "Nothing: everything was measured.\n"))
+        out.write(
+            "## Missing\n\n%s\n"
+            % ("".join("- %s\n" % text for text in missing) or "Nothing: everything was measured.\n")
+        )
         if missing:
             out.write("`--resume` goes on with these.\n\n")
         out.write("## Tests\n\n")
-        out.writelines("- %(what)s: %(outcome)s, %(seconds).0f s\n" % steps[key] for key in steps_wanted if key in steps)
+        out.writelines(
+            "- %(what)s: %(outcome)s, %(seconds).0f s\n" % steps[key] for key in steps_wanted if key in steps
+        )
         out.write("""
 ## Kinds
 
-All times are measured, none is predicted: medians, with random data on both sides, of computations in a full queue on GPUs. `bench`
-verified 2000 outputs of each layer (or all) against an f64 computation in the run that timed it; a layer with a wrong one has no time.
-The share of the roofline is (floor + 4 us) / time. The floor
-follows from measured ceilings; the measured peak is that of f32 multiply-adds, so matrix units may exceed 1. A data sheet's
-peaks are known of few cards. A ratio is PyTorch's time / ours. tf32 is f32 with `--math fast`, and TF32 allowed in PyTorch.
+All times are measured, none is predicted: medians, with random data on both sides, of computations in a full queue on
+GPUs. `bench` verified 2000 outputs of each layer (or all) against an f64 computation in the run that timed it; a layer
+with a wrong one has no time. The share of the roofline is (floor + 4 us) / time. The floor follows from measured
+ceilings; the measured peak is that of f32 multiply-adds, so matrix units may exceed 1. A data sheet's peaks are known
+of few cards. A ratio is PyTorch's time / ours. tf32 is f32 with `--math fast`, and TF32 allowed in PyTorch.
 
 """)
-        heads = ["kind", "layers", "failed", "of roofline (worst)", "of data sheet (worst)", "PyTorch / ours (worst)", "of layers", "lost"]
+        heads = ["kind", "layers", "failed", "of roofline (worst)", "of data sheet (worst)", "PyTorch / ours (worst)"]
+        heads += ["of layers", "lost"]
         summary = []
         for kind, (rows, _) in kinds.items():
             ratios = [row["ratio"] for row in rows if row.get("ratio")]
             lost = sorted((row for row in rows if row.get("ratio", 1) < 1), key=lambda row: row["ratio"])
-            summary.append([kind, "%d of %d" % (sum(1 for row in rows if row["ms"]), len(plan["ids"])),
-                            ", ".join(row["id"] for row in rows if row["error"]), mean_and_worst(rows, "share"), mean_and_worst(rows, "sheet"),
-                            mean_and_worst(rows, "ratio"), len(ratios),
-                            "%d: %s" % (len(lost), " ".join(row["id"] for row in lost)) if lost else 0 if ratios else None])
+            summary.append(
+                [
+                    kind,
+                    "%d of %d" % (sum(1 for row in rows if row["ms"]), len(plan["ids"])),
+                    ", ".join(row["id"] for row in rows if row["error"]),
+                    mean_and_worst(rows, "share"),
+                    mean_and_worst(rows, "sheet"),
+                    mean_and_worst(rows, "ratio"),
+                    len(ratios),
+                    "%d: %s" % (len(lost), " ".join(row["id"] for row in lost)) if lost else 0 if ratios else None,
+                ]
+            )
         table(out, heads, summary)
         for kind, (rows, _) in kinds.items():
             if rows:
                 out.write("## %s\n\n" % kind)
-                table(out, ["id", "layer", "algorithm", "ms", "PyTorch ms", "ratio", "of roofline", "of data sheet"],
-                      [[row["id"], row["layer"], row["algorithm"], number("%.4f", row["ms"]) or row["error"],
-                        number("%.4f", row["torch"]) or row["torch_error"], number("%.2f", row.get("ratio")), number("%.3f", row.get("share")),
-                        number("%.3f", row.get("sheet"))] for row in rows])
-        out.write("Tiles, errors and bounds are in `*.slice.json`. What the driver compiled is in `cache`; `--programs` unpacks it.\n")
+                table(
+                    out,
+                    ["id", "layer", "algorithm", "ms", "PyTorch ms", "ratio", "of roofline", "of data sheet"],
+                    [
+                        [
+                            row["id"],
+                            row["layer"],
+                            row["algorithm"],
+                            number("%.4f", row["ms"]) or row["error"],
+                            number("%.4f", row["torch"]) or row["torch_error"],
+                            number("%.2f", row.get("ratio")),
+                            number("%.3f", row.get("share")),
+                            number("%.3f", row.get("sheet")),
+                        ]
+                        for row in rows
+                    ],
+                )
+        out.write(
+            "Tiles, errors and bounds are in `*.slice.json`. "
+            "What the driver compiled is in `cache`; `--programs` unpacks it.\n"
+        )
     os.replace(os.path.join(folder, "report.md.new"), os.path.join(folder, "report.md"))
     failed = [key for key, step in steps.items() if step["outcome"] != "passed"]
     failed += ["%s %s" % (kind, row["id"]) for kind, (rows, _) in kinds.items() for row in rows if row["error"]]
     return failed, missing
 
 
-# ---- programs -----------------------------------------------------------------------------------------------------------------------
+# ---- programs ----
 
 
 def unpack_programs(folder):
@@ -708,7 +830,7 @@ def unpack_programs(folder):
         if record[:7] != b"tconvcl":
             continue
         key_size, size = struct.unpack_from("<QQ", record, 8)
-        key, binary = record[24:24 + key_size], record[24 + key_size:24 + key_size + size]
+        key, binary = record[24 : 24 + key_size], record[24 + key_size : 24 + key_size + size]
         base = os.path.join(target, os.path.splitext(os.path.basename(path))[0])
         ptx = b".version" in binary[:4096]
         program = base + (".ptx" if ptx else ".bin")
@@ -718,35 +840,80 @@ def unpack_programs(folder):
             out.write(key)
         count += 1
         if ptx and shutil.which("ptxas"):
-            arch = next((line.split()[1].split(b",")[0].decode() for line in binary.splitlines() if line.startswith(b".target")), "sm_90")
-            done = subprocess.run(["ptxas", "-v", "-arch", arch, "-o", os.devnull, program], capture_output=True, text=True, check=False)
+            targets = [line.split()[1] for line in binary.splitlines() if line.startswith(b".target")]
+            arch = targets[0].split(b",")[0].decode() if targets else "sm_90"
+            done = subprocess.run(
+                ["ptxas", "-v", "-arch", arch, "-o", os.devnull, program], capture_output=True, text=True, check=False
+            )
             with open(base + ".ptxas", "w", encoding="utf-8") as out:
                 out.write(done.stdout + done.stderr)
-            lines = [line.split(":")[-1].strip() for line in done.stderr.splitlines() if "registers" in line or "spill" in line]
+            lines = [
+                line.split(":")[-1].strip()
+                for line in done.stderr.splitlines()
+                if "registers" in line or "spill" in line
+            ]
             print("%s: %s" % (os.path.basename(base), "; ".join(lines) if not done.returncode else "ptxas failed"))
     print("%d programs: %s" % (count, target))
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="gpu_report.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     allow_abbrev=False)
-    parser.add_argument("--minutes", type=float, default=0, help="end after so many, the build and the report included; default: when all is done")
-    parser.add_argument("--resume", action="store_true",
-                        help="go on in the folder: measure what it lacks, of the layers, kinds, tests and device that it was begun with")
+    parser = argparse.ArgumentParser(
+        prog="gpu_report.sh",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=0,
+        help="end after so many, the build and the report included; default: when all is done",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on in the folder: measure what it lacks, of the layers, kinds, tests and device "
+        "that it was begun with",
+    )
     parser.add_argument("--ids", default="", metavar="B01,B07", help="only these layers of the suite")
     parser.add_argument("--kinds", default="", metavar="f16-NXC,...", help="only these of %s" % " ".join(KINDS))
     parser.add_argument("--tests", metavar="NAME,...", help="only these device tests; '' for none")
-    parser.add_argument("--percent", type=int, help="share of their problems that device tests sample, 0: the least; default 10, with --minutes 1")
-    parser.add_argument("--device", type=int, metavar="N", help="its number, as tconv-cl devices lists it; default: the one with *")
-    parser.add_argument("--output", default=os.path.join(ROOT, "build/gpu_report"), metavar="FOLDER",
-                        help="for report.md and all else; default: build/gpu_report of the sources")
-    parser.add_argument("--python", default=sys.executable, metavar="PROGRAM", help="the Python that has PyTorch; default: the one that runs this")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER",
-                        help="was built before: build nothing; default: build into build/ of the sources")
-    parser.add_argument("--report", action="store_true", help="measure nothing: write the report of what is in the folder")
-    parser.add_argument("--programs", action="store_true", help="measure nothing: unpack the folder's programs, with registers and spills of PTX by "
-                        "ptxas, if it is there")
-    parser.add_argument("--begin", type=float, default=0, help=argparse.SUPPRESS)  # when the script began, in seconds since 1970
+    parser.add_argument(
+        "--percent",
+        type=int,
+        help="share of their problems that device tests sample, 0: the least; default 10, with --minutes 1",
+    )
+    parser.add_argument(
+        "--device", type=int, metavar="N", help="its number, as tconv-cl devices lists it; default: the one with *"
+    )
+    parser.add_argument(
+        "--output",
+        default=os.path.join(ROOT, "build/gpu_report"),
+        metavar="FOLDER",
+        help="for report.md and all else; default: build/gpu_report of the sources",
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        metavar="PROGRAM",
+        help="the Python that has PyTorch; default: the one that runs this",
+    )
+    parser.add_argument(
+        "--build",
+        default=os.path.join(ROOT, "build"),
+        metavar="FOLDER",
+        help="was built before: build nothing; default: build into build/ of the sources",
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="measure nothing: write the report of what is in the folder"
+    )
+    parser.add_argument(
+        "--programs",
+        action="store_true",
+        help="measure nothing: unpack the folder's programs, with registers and spills of PTX by ptxas, if it is there",
+    )
+    # When the script began, in seconds since 1970.
+    parser.add_argument("--begin", type=float, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--torch-worker", nargs=2, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -786,8 +953,9 @@ def main():
             os.remove(path)
         failed, missing = write_report(run.folder)
     lock.close()
-    run.say("%s%d parts are missing, %d failed%s; the report: %s" % ("interrupted: " if run.signal else "", len(missing), len(failed),
-                                                                   "".join(" " + text for text in failed[:10]), run.path("report.md")))
+    ended, failures = "interrupted: " if run.signal else "", "".join(" " + text for text in failed[:10])
+    told = (ended, len(missing), len(failed), failures, run.path("report.md"))
+    run.say("%s%d parts are missing, %d failed%s; the report: %s" % told)
     return 128 + run.signal if run.signal else bool(failed)
 
 

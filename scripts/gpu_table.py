@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A Markdown table of the speed that a predictor tells for the suite on GPUs: of each machine, type and data format the geometric mean of
-(floor + one launch) / predicted time, and the worst layer.
+"""A Markdown table of the speed that a predictor tells for the suite on GPUs: of each machine, type and data format the
+geometric mean of (floor + one launch) / predicted time, and the worst layer.
 
 The predictor is a program outside of this project. It is called as
 
   PREDICTOR LISTING --sources cl --machines NAME --json FILE
 
-with lines of `gpu_programs --listing` (docs/gpus.md), and writes a list with `layer`, `ms` and `floor_ms` of each line, or `error`.
+with lines of `gpu_programs --listing` (docs/gpus.md), and writes a list with `layer`, `ms` and `floor_ms` of each line,
+or `error`.
 """
+
 import argparse
 import json
 import math
@@ -24,8 +26,9 @@ MACHINES = {"A100": "NVIDIA mma", "H100": "NVIDIA mma", "RX 7900 XTX": "AMD wmma
 
 def predict(arguments, listing, machine, folder):
     path = os.path.join(folder, "predicted.json")
-    done = subprocess.run([sys.executable, arguments.predictor, listing, "--sources", os.path.join(ROOT, "cl"), "--machines", machine,
-                           "--json", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    command = [sys.executable, arguments.predictor, listing, "--sources", os.path.join(ROOT, "cl")]
+    command += ["--machines", machine, "--json", path]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if not os.path.exists(path):
         sys.exit(done.stdout[-1000:])
     with open(path, encoding="utf-8") as file:
@@ -60,7 +63,9 @@ def main():
                 command = [arguments.programs, "--listing", *kind.split(":"), "--device", device]
                 listing = os.path.join(folder, "listing.jsonl")
                 with open(listing, "w", encoding="utf-8") as out:
-                    subprocess.run(command + (["--suite", arguments.suite] if arguments.suite else []), stdout=out, check=True)
+                    subprocess.run(
+                        command + (["--suite", arguments.suite] if arguments.suite else []), stdout=out, check=True
+                    )
                 cells.append(cell(predict(arguments, listing, machine, folder), "%s %s" % (machine, kind)))
             print("| %s | %s |" % (kind.replace(":", " "), " | ".join(cells)), flush=True)
     return 0

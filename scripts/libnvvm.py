@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles LLVM IR to PTX with libNVVM, which is the optimiser in NVIDIA's drivers too.
 
-For cards before sm_100 libNVVM reads the IR of LLVM 7. clang 14 is the last clang whose pointers have types, as they had then; what else
-came later is taken out of its IR here. Nothing of that changes what a kernel computes.
+For cards before sm_100 libNVVM reads the IR of LLVM 7. clang 14 is the last clang whose pointers have types, as they
+had then; what else came later is taken out of its IR here. Nothing of that changes what a kernel computes.
 """
 
 import ctypes
 import re
 
-DATA_LAYOUT = ("e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
-               "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64")
+DATA_LAYOUT = (
+    "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
+    "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
+)
 LATER_ATTRIBUTES = "noundef|immarg|mustprogress|nofree|nosync|willreturn|dso_local"
-REPLACEMENTS = [(re.compile(pattern, re.M), new) for pattern, new in (
-    (r'^target datalayout = .*$', 'target datalayout = "%s"' % DATA_LAYOUT),
-    (r"^!(llvm\.ident|opencl\.\w+(\.\w+)*) = .*$", ""),
-    (r'"[\w-]+"="[^"]*" ?', ""),  # attributes of clang's own back end
-    (r"\b(%s)\b ?" % LATER_ATTRIBUTES, ""),
-    (r"\b(sret|byval)\([^)]*\)", r"\1"),
-    (r"\bpoison\b", "undef"),
-    (r"((?:atomicrmw|cmpxchg) .*), align \d+", r"\1"),
-)]
+REPLACEMENTS = [
+    (re.compile(pattern, re.M), new)
+    for pattern, new in (
+        (r"^target datalayout = .*$", 'target datalayout = "%s"' % DATA_LAYOUT),
+        (r"^!(llvm\.ident|opencl\.\w+(\.\w+)*) = .*$", ""),
+        (r'"[\w-]+"="[^"]*" ?', ""),  # attributes of clang's own back end
+        (r"\b(%s)\b ?" % LATER_ATTRIBUTES, ""),
+        (r"\b(sret|byval)\([^)]*\)", r"\1"),
+        (r"\bpoison\b", "undef"),
+        (r"((?:atomicrmw|cmpxchg) .*), align \d+", r"\1"),
+    )
+]
 NEGATION = re.compile(r"\bfneg ((?:\w+ )*)(float|double|half|<(\d+) x (\w+)>) ")
 
 
@@ -46,9 +51,13 @@ def llvm_7(text):
     text = NEGATION.sub(subtraction, text)
     free = 1 + max(int(number) for number in re.findall(r"^!(\d+) = ", text, re.M))
     sizes = list(sizes_of_groups(text))
-    lines = ["!%d = %s" % (free + i, size) for i, size in enumerate(sizes)] + ["!%d = !{i32 2, i32 0}" % (free + len(sizes))]
-    text = re.sub(r"^!nvvm\.annotations = !\{", lambda found: found.group() + "".join("!%d, " % (free + i) for i in range(len(sizes))),
-                  text, flags=re.M)
+    lines = ["!%d = %s" % (free + i, size) for i, size in enumerate([*sizes, "!{i32 2, i32 0}"])]
+    text = re.sub(
+        r"^!nvvm\.annotations = !\{",
+        lambda found: found.group() + "".join("!%d, " % (free + i) for i in range(len(sizes))),
+        text,
+        flags=re.M,
+    )
     return text + "\n".join(["", "!nvvmir.version = !{!%d}" % (free + len(sizes)), *lines, ""])
 
 

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the machine code of kernels for NVIDIA, without a GPU.
 
-For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas, and by
-libNVVM and ptxas. Printed are the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first
-copy into local memory, its stores of 16 bytes, the registers, and the KiB that a stage reads from the second-level cache. Fails if a count
-is above its limit, or if outputs with channels last are not stored 16 bytes at a time. A count is not a time.
+For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and
+ptxas, and by libNVVM and ptxas. Printed are the instructions of the hottest loop for each mma, its loads of two bytes,
+the instructions before the first copy into local memory, its stores of 16 bytes, the registers, and the KiB that a
+stage reads from the second-level cache. Fails if a count is above its limit, or if outputs with channels last are not
+stored 16 bytes at a time. A count is not a time.
 
-For the depthwise layers with whole vectors of channels, in f16 and bf16, channels last: the loads of data and weights and the stores of
-outputs by their bytes. Fails unless an access moves 16 bytes. Tensors that are not aligned are read element by element by code of their
-own, which these counts leave out.
+For the depthwise layers with whole vectors of channels, in f16 and bf16, channels last: the loads of data and weights
+and the stores of outputs by their bytes. Fails unless an access moves 16 bytes. Tensors that are not aligned are read
+element by element by code of their own, which these counts leave out.
 """
 
 import argparse
@@ -26,8 +27,10 @@ import offline_gate as gate
 COMPILERS = {"clang": gate.clang_ptx, "libNVVM": gate.libnvvm_ptx}
 LAYERS = ("B24", "B25", "B43", "B10", "B07")
 # What the kernels reach today. B07 has so few tiles that selection takes small ones, with fewer products for each load.
-MOST_PER_MMA = {"clang": {"B07": 7.2, "B10": 3.1, "B24": 3.1, "B25": 2.7, "B43": 2.7},
-                "libNVVM": {"B07": 7.2, "B10": 3.1, "B24": 3.1, "B25": 2.75, "B43": 2.7}}
+MOST_PER_MMA = {
+    "clang": {"B07": 7.2, "B10": 3.1, "B24": 3.1, "B25": 2.7, "B43": 2.7},
+    "libNVVM": {"B07": 7.2, "B10": 3.1, "B24": 3.1, "B25": 2.75, "B43": 2.7},
+}
 # If the data are not copied, because a second launch would cost more. Of B07, whose tiles are small; 7.9 of others.
 MOST_PER_MMA_OF_PLAIN_DATA = {"B07": 10.2}
 MOST_BEFORE_COPY = 400
@@ -113,36 +116,63 @@ def count(tools, make_ptx, target, layer, taps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--programs", default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"), help="the program that lists launches")
+    parser.add_argument(
+        "--programs",
+        default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"),
+        help="the program that lists launches",
+    )
     parser.add_argument("--target", default="sm_90")
     gate.add_compiler_arguments(parser)
     arguments = parser.parse_args()
     tools = gate.find_tools(arguments)
-    missing = gate.missing_tools(tools, "NVIDIA") + gate.missing_tools(tools, "libNVVM") + ([] if tools.nvdisasm else ["nvdisasm"])
+    missing = (
+        gate.missing_tools(tools, "NVIDIA")
+        + gate.missing_tools(tools, "libNVVM")
+        + ([] if tools.nvdisasm else ["nvdisasm"])
+    )
     if missing:
         print("FAILED: no " + " and ".join(missing))
         return 1
     wrong = []
-    print("compiler layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  16-byte stores  "
-          "registers  KiB of a stage")
+    print(
+        "compiler layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy"
+        "  16-byte stores  registers  KiB of a stage"
+    )
     suite = read_suite()
     for data_format in ("NXC", "NCX"):
         layers = [layer for layer in listing(arguments.programs, "f16", data_format) if layer["layer"] in LAYERS]
-        wrong += ["%s in %s is not listed" % (key, data_format) for key in LAYERS if key not in [layer["layer"] for layer in layers]]
+        wrong += [
+            "%s in %s is not listed" % (key, data_format)
+            for key in LAYERS
+            if key not in [layer["layer"] for layer in layers]
+        ]
         for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
             c = count(tools, make_ptx, arguments.target, layer, taps_of_phases(suite[layer["layer"]]))
             each = c["all"] / c["mma"]
-            print("%-8s %-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %15d %10d %15.1f" % (
-                compiler, layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"], c["mma"], each, c["short"],
-                c["before"], c["stores"], c["registers"], c["kib"]))
+            cells = [compiler, layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no"]
+            cells += [
+                c["all"],
+                c["mma"],
+                each,
+                *(c[name] for name in ("short", "before", "stores", "registers", "kib")),
+            ]
+            print("%-8s %-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %15d %10d %15.1f" % tuple(cells))
             plain = data_format == "NCX" and not c["copied"]
-            most_per_mma = MOST_PER_MMA_OF_PLAIN_DATA.get(layer["layer"], 7.9) if plain else MOST_PER_MMA[compiler][layer["layer"]]
-            limits = (("instructions for each mma", each, most_per_mma),
-                      ("loads of two bytes", c["short"], c["mma"] if plain else 0),
-                      ("instructions before the first copy", c["before"], MOST_BEFORE_COPY))
-            wrong += ["%s by %s %s: %.2f %s, at most %g" % (layer["layer"], compiler, data_format, n, what, most)
-                      for what, n, most in limits if n > most]
-            if data_format == "NXC" and c["stores"] == 0 and not c["split"]:  # sums of parts of the channels are stored by another launch
+            most_per_mma = (
+                MOST_PER_MMA_OF_PLAIN_DATA.get(layer["layer"], 7.9) if plain else MOST_PER_MMA[compiler][layer["layer"]]
+            )
+            limits = (
+                ("instructions for each mma", each, most_per_mma),
+                ("loads of two bytes", c["short"], c["mma"] if plain else 0),
+                ("instructions before the first copy", c["before"], MOST_BEFORE_COPY),
+            )
+            wrong += [
+                "%s by %s %s: %.2f %s, at most %g" % (layer["layer"], compiler, data_format, n, what, most)
+                for what, n, most in limits
+                if n > most
+            ]
+            # Sums of parts of the channels (split) are stored by another launch.
+            if data_format == "NXC" and c["stores"] == 0 and not c["split"]:
                 wrong.append("%s by %s %s: no store of 16 bytes" % (layer["layer"], compiler, data_format))
     print("\ncompiler layer type  vectors  loads of 16 bytes  of 4 and 8  of 2  stores of 16 bytes  of 4 and 8  of 2")
     for kind in ("f16", "bf16"):
@@ -151,11 +181,16 @@ def main():
         for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
             c = count_depthwise(tools, make_ptx, arguments.target, layer)
             loads, stores = c["loads"], c["stores"]
-            print("%-8s %-5s %-5s %7d %18d %11d %5d %19d %11d %5d   %s depthwise, bytes per access: %d" % (
-                compiler, layer["layer"], kind, c["vectors"], loads[16], loads[4] + loads[8], loads[2], stores[16], stores[4] + stores[8], stores[2],
-                kind, c["bytes"]))
+            cells = [compiler, layer["layer"], kind, c["vectors"]]
+            for bytes_of in (loads, stores):
+                cells += [bytes_of[16], bytes_of[4] + bytes_of[8], bytes_of[2]]
+            form = "%-8s %-5s %-5s %7d %18d %11d %5d %19d %11d %5d   %s depthwise, bytes per access: %d"
+            print(form % (*cells, kind, c["bytes"]))
             if c["bytes"] != 16:
-                wrong.append("%s by %s, %s, channels last: %d bytes per access, 16 are wanted" % (layer["layer"], compiler, kind, c["bytes"]))
+                wrong.append(
+                    "%s by %s, %s, channels last: %d bytes per access, 16 are wanted"
+                    % (layer["layer"], compiler, kind, c["bytes"])
+                )
     for text in wrong:
         print("FAILED: " + text)
     print("%d failures" % len(wrong))

@@ -6,10 +6,10 @@
     scripts/nvidia_tiles.py time                        # on the card's machine, with Python's CuPy
     scripts/refit.py build/nvidia_tiles/f16-NXC.json:f16:NXC --device "NVIDIA mma"
 
-The first command compiles what a layer launches, with libNVVM and ptxas, for each tile that it may have, and writes machine code and
-arguments into the output folder. The second one runs that with random f16 numbers and writes files as `tconv-cl tune --json` does. It takes
-little time on the card, because nothing is compiled there. Filters are packed before; input channels are not divided. No result is compared.
-The table lies in global memory, not in constant memory.
+The first command compiles what a layer launches, with libNVVM and ptxas, for each tile that it may have, and writes
+machine code and arguments into the output folder. The second one runs that with random f16 numbers and writes files as
+`tconv-cl tune --json` does. It takes little time on the card, because nothing is compiled there. Filters are packed
+before; input channels are not divided. No result is compared. The table lies in global memory, not in constant memory.
 
 To count what a kernel does:
 
@@ -47,12 +47,22 @@ def candidates(programs, wanted):
     for data_format, tile, copy in itertools.product(("NXC", "NCX"), tiles(), (0, 1)):
         text = TILE % (*tile, copy)
         pattern = "matrix_group " + text.replace("split=0 ", "")
-        lines = subprocess.run([programs, "--listing", "f16", data_format, "--device", "NVIDIA mma", "--algorithm", pattern],
-                               capture_output=True, text=True, check=True).stdout.splitlines()
+        lines = subprocess.run(
+            [programs, "--listing", "f16", data_format, "--device", "NVIDIA mma", "--algorithm", pattern],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
         for layer in map(json.loads, lines):
             if not wanted or layer["layer"] in wanted:
                 launches = [one for one in layer["launches"] if one["kernel"] in KERNELS]
-                yield {"id": layer["layer"], "format": data_format, "tile": text, "macs": layer["macs"], "launches": launches}
+                yield {
+                    "id": layer["layer"],
+                    "format": data_format,
+                    "tile": text,
+                    "macs": layer["macs"],
+                    "launches": launches,
+                }
 
 
 def compile_all(arguments):
@@ -106,7 +116,9 @@ class Card:
             self.modules[launch["code"]] = self.cupy.RawModule(path=os.path.join(self.folder, launch["code"]))
         kernel = self.modules[launch["code"]].get_function(launch["kernel"])
         copies = launch["kernel"] == KERNELS[0]
-        tensors = iter([self.data, self.output] if copies else [self.data, self.filter, self.flags, self.bias, self.output])
+        tensors = iter(
+            [self.data, self.output] if copies else [self.data, self.filter, self.flags, self.bias, self.output]
+        )
         values = []
         for value in launch["args"]:
             if value is None:
@@ -178,7 +190,13 @@ def time_all(arguments):
     for data_format, layers in timed.items():
         path = os.path.join(arguments.output, "f16-%s.json" % data_format)
         with open(path, "w", encoding="utf-8") as out:
-            json.dump({"device": {"compute_units": units}, "layers": [{"id": key, "timed": times} for key, times in layers.items()]}, out)
+            json.dump(
+                {
+                    "device": {"compute_units": units},
+                    "layers": [{"id": key, "timed": times} for key, times in layers.items()],
+                },
+                out,
+            )
         print("%s: %d layers" % (path, len(layers)))
     return None
 
@@ -187,11 +205,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("compile", "time"))
     parser.add_argument("--layers", default="", metavar="B07,...", help="compile only these layers of the suite")
-    parser.add_argument("--output", default=os.path.join(gate.ROOT, "build/nvidia_tiles"), metavar="FOLDER", help="default build/nvidia_tiles")
-    parser.add_argument("--once", metavar="TEXT", help="launch once what begins with this layer, format and tile, and time nothing")
+    parser.add_argument(
+        "--output",
+        default=os.path.join(gate.ROOT, "build/nvidia_tiles"),
+        metavar="FOLDER",
+        help="default build/nvidia_tiles",
+    )
+    parser.add_argument(
+        "--once", metavar="TEXT", help="launch once what begins with this layer, format and tile, and time nothing"
+    )
     parser.add_argument("--seconds", type=float, default=0, help="time no more candidates after so many; default: all")
     parser.add_argument("--target", default="sm_90")
-    parser.add_argument("--programs", default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"), help="the program that lists launches")
+    parser.add_argument(
+        "--programs",
+        default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"),
+        help="the program that lists launches",
+    )
     gate.add_compiler_arguments(parser)
     arguments = parser.parse_args()
     return compile_all(arguments) if arguments.what == "compile" else time_all(arguments)

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles every program that the suite would build on GPUs, without a GPU, and fails where one spills registers or uses scratch memory.
+"""Compiles every program that the suite would build on GPUs, without a GPU, and fails where one spills registers or
+uses scratch memory.
 
-What is compiled: the lines of build/host_tests/gpu_programs, with a bias, which takes more registers. With what: clang and libclc for AMD;
-clang, libclc and ptxas for NVIDIA, and once more with libNVVM, the optimiser of NVIDIA's drivers, in clang's place; ocloc for Intel. What
-is not there is skipped, unless --require names its vendor. First each compiler gets a kernel that must spill, and the gate fails if it does
-not say so. For Intel it must also find a kernel that is compiled to a wrong number of lanes.
+What is compiled: the lines of build/host_tests/gpu_programs, with a bias, which takes more registers. With what: clang
+and libclc for AMD; clang, libclc and ptxas for NVIDIA, and once more with libNVVM, the optimiser of NVIDIA's drivers,
+in clang's place; ocloc for Intel. What is not there is skipped, unless --require names its vendor. First each compiler
+gets a kernel that must spill, and the gate fails if it does not say so. For Intel it must also find a kernel that is
+compiled to a wrong number of lanes.
 
-The table has, for each program, the worst of a vendor's targets: registers of a work-item (Intel: lanes that work-items are compiled
-to), bytes of local memory, and how many multiply-adds there are for 100 instructions of the hottest loop. That is the innermost loop with
-most multiply-adds; an instruction that does two of them (v_pk_fma, v_dual_fmac) counts as two and there can be more than 100. An
-instruction of a matrix unit counts as one. Behind libNVVM's registers are the bytes that ptxas spills although it has registers left, so that
-more work-groups run at the same time. That is not a failure; a spill that one work-group alone needs is.
+The table has, for each program, the worst of a vendor's targets: registers of a work-item (Intel: lanes that work-items
+are compiled to), bytes of local memory, and how many multiply-adds there are for 100 instructions of the hottest loop.
+That is the innermost loop with most multiply-adds; an instruction that does two of them (v_pk_fma, v_dual_fmac) counts
+as two and there can be more than 100. An instruction of a matrix unit counts as one. Behind libNVVM's registers are the
+bytes that ptxas spills although it has registers left, so that more work-groups run at the same time. That is not a
+failure; a spill that one work-group alone needs is.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -29,7 +33,8 @@ import libnvvm
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENDORS = ["AMD", "Intel", "NVIDIA"]
-VENDOR_OF = {"AMD": "AMD", "Intel": "Intel", "NVIDIA": "NVIDIA", "libNVVM": "NVIDIA"}  # of each compiler, by the name of its column
+# Of each compiler, by the name of its column.
+VENDOR_OF = {"AMD": "AMD", "Intel": "Intel", "NVIDIA": "NVIDIA", "libNVVM": "NVIDIA"}
 TARGETS = {  # of each device that gpu_programs describes
     "AMD": ["gfx1030", "gfx1100", "gfx1201"],
     "AMD CDNA": ["gfx90a", "gfx942"],
@@ -48,8 +53,8 @@ LIBCLC_14 = os.path.join(ROOT, "build/libclc-14/usr/lib/clc")
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
 
 Program = collections.namedtuple("Program", "device vendor algorithm options source layers")
-# Of one kernel on one target; wrong: a sentence, or None; share: multiply-adds for 100 instructions, or None; traded: bytes that are spilled
-# for more work-groups.
+# Of one kernel on one target; wrong: a sentence, or None; share: multiply-adds for 100 instructions, or None; traded:
+# bytes that are spilled for more work-groups.
 Kernel = collections.namedtuple("Kernel", "name registers local wrong share traded", defaults=[0])
 Result = collections.namedtuple("Result", "program compiler target kernels")  # kernels: a list, or the text of an error
 
@@ -59,19 +64,21 @@ class Failed(Exception):
 
 
 def run(command, **more):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False, **more)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False, **more
+    )
     if done.returncode != 0:
         raise Failed("%s\n%s" % (" ".join(command), "\n".join(done.stdout.splitlines()[:20])))
     return done.stdout
 
 
-# ---- the hottest loop -----------------------------------------------------------------------------------------------------------
+# ---- the hottest loop ----
 
 
 def hottest_loop(lines, label, branch, multiply_adds):
-    """The instructions of the code, and those of the innermost loop with most multiply-adds; None if no loop has any. `lines` are
-    instructions and labels. label(line) names a label or is None; branch(line) names the label that an instruction may go to, or is None;
-    multiply_adds(line) counts."""
+    """The instructions of the code, and those of the innermost loop with most multiply-adds; None if no loop has any.
+    `lines` are instructions and labels. label(line) names a label or is None; branch(line) names the label that an
+    instruction may go to, or is None; multiply_adds(line) counts."""
     at, places, instructions = {}, [], []
     for line in lines:
         name = label(line)
@@ -104,7 +111,7 @@ def first_group(pattern, line):
     return found.group(1) if found else None
 
 
-# ---- the vendors' compilers -----------------------------------------------------------------------------------------------------
+# ---- the vendors' compilers ----
 
 
 def clang(tools, vendor, target, source, options, output):
@@ -112,8 +119,8 @@ def clang(tools, vendor, target, source, options, output):
     chip = {"AMD": ["-mcpu=" + target, "-nogpulib"], "NVIDIA": ["-march=" + target]}[vendor]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", os.path.join(tools.libclc, LIBCLC[vendor])]
     # -w: libclc's own triple is another one, which clang warns of for every program.
-    run([tools.clang, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", triple, *chip, *library, *options,
-         "-S", "-o", output, source])
+    command = [tools.clang, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", triple]
+    run([*command, *chip, *library, *options, "-S", "-o", output, source])
 
 
 def compile_amd(tools, target, source, options, folder):
@@ -131,8 +138,12 @@ def compile_amd(tools, target, source, options, folder):
     for name, body in re.findall(r"\n(\w+):\s+; @\w+\n(.*?)\n\.Lfunc_end", code, re.S):
         lines = [line.split(";")[0].strip() for line in body.split("\n")]
         lines = [line for line in lines if line and (not line.startswith(".") or line.startswith(".LBB"))]
-        bodies[name] = hottest_share(lines, lambda line: first_group(r"(\.LBB\w+):", line),
-                                     lambda line: first_group(r"s_c?branch\w* (\.LBB\w+)", line), multiply_adds)
+        bodies[name] = hottest_share(
+            lines,
+            lambda line: first_group(r"(\.LBB\w+):", line),
+            lambda line: first_group(r"s_c?branch\w* (\.LBB\w+)", line),
+            multiply_adds,
+        )
     kernels = []
     for block in re.split(r"\n  - ", metadata)[1:]:
         if "vgpr_count" not in block:
@@ -140,14 +151,24 @@ def compile_amd(tools, target, source, options, folder):
         value = dict(re.findall(r"^ *\.(\w+): +(\S+)$", block, re.M))
         spills, scratch = int(value["vgpr_spill_count"]), int(value["private_segment_fixed_size"])
         spilled = "%d registers spilled, %d bytes of scratch" % (spills, scratch) if spills or scratch else None
-        kernels.append(Kernel(value["symbol"][:-3], int(value["vgpr_count"]), int(value["group_segment_fixed_size"]), spilled,
-                              bodies[value["symbol"][:-3]]))
+        kernels.append(
+            Kernel(
+                value["symbol"][:-3],
+                int(value["vgpr_count"]),
+                int(value["group_segment_fixed_size"]),
+                spilled,
+                bodies[value["symbol"][:-3]],
+            )
+        )
     return kernels
 
 
 # hottest_loop's arguments for NVIDIA's machine code
-NVIDIA_CODE = (lambda line: first_group(r"(\.L\w+):", line), lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
-               lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0)
+NVIDIA_CODE = (
+    lambda line: first_group(r"(\.L\w+):", line),
+    lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
+    lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0,
+)
 
 
 def clang_ptx(tools, target, source, options, folder):
@@ -158,13 +179,15 @@ def clang_ptx(tools, target, source, options, folder):
 
 
 def libnvvm_ptx(tools, target, source, options, folder):
-    """A file of PTX as libNVVM makes it. It is the same for all targets but for their name, so the first one's is taken."""
+    """A file of PTX as libNVVM makes it. It is the same for all targets but for their name, so one file serves all."""
     ptx, ir, named = (os.path.join(folder, name) for name in ("libnvvm.ptx", "clang.ll", "named.ll"))
     if os.path.exists(ptx):
         return ptx
-    run([tools.clang_14, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O1", "-w", "-target", "nvptx64-nvidia-cuda", *options, "-Xclang",
-         "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-cl-ext=+all", "-Xclang", "-disable-llvm-passes", "-Xclang",
-         "-mlink-builtin-bitcode", "-Xclang", os.path.join(tools.libclc_14, LIBCLC["NVIDIA"]), "-fno-discard-value-names", "-emit-llvm", "-S", "-o", ir, source])
+    passed_on = ["-target-cpu", "sm_80", "-cl-ext=+all", "-disable-llvm-passes"]
+    passed_on += ["-mlink-builtin-bitcode", os.path.join(tools.libclc_14, LIBCLC["NVIDIA"])]
+    command = [tools.clang_14, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O1", "-w", "-target", "nvptx64-nvidia-cuda"]
+    command += [*options, *(word for option in passed_on for word in ("-Xclang", option))]
+    run([*command, "-fno-discard-value-names", "-emit-llvm", "-S", "-o", ir, source])
     run([tools.opt_14, "-S", "-instnamer", "-o", named, ir])
     with open(named, encoding="utf-8") as file:
         text = libnvvm.llvm_7(file.read())
@@ -195,7 +218,9 @@ def nvidia_code(tools, cubin):
     """The instructions and labels of each kernel (none without nvdisasm)."""
     code = {}
     if tools.nvdisasm:
-        for name, body in re.findall(r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", run([tools.nvdisasm, "-c", cubin]), re.S):
+        for name, body in re.findall(
+            r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", run([tools.nvdisasm, "-c", cubin]), re.S
+        ):
             lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in body.split("\n")]
             code[name] = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
     return code
@@ -205,17 +230,31 @@ def kernels_of_log(log, shares):
     kernels = []
     for block in log.split("Compiling entry function '")[1:]:
         name = block[: block.index("'")]
-        numbers = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups()
+        numbers = re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block
+        ).groups()
         local = re.search(r"(\d+) bytes smem", block)
-        spilled = "%s bytes of stack, %s stored and %s loaded for spills" % numbers if any(int(n) for n in numbers) else None
-        kernels.append(Kernel(name, int(re.search(r"Used (\d+) registers", block).group(1)), int(local.group(1)) if local else 0, spilled,
-                              shares.get(name), int(numbers[0])))
+        spilled = (
+            "%s bytes of stack, %s stored and %s loaded for spills" % numbers if any(int(n) for n in numbers) else None
+        )
+        kernels.append(
+            Kernel(
+                name,
+                int(re.search(r"Used (\d+) registers", block).group(1)),
+                int(local.group(1)) if local else 0,
+                spilled,
+                shares.get(name),
+                int(numbers[0]),
+            )
+        )
     return kernels
 
 
 def compile_nvidia(tools, target, source, options, folder):
     log, cubin = assemble(tools, target, clang_ptx(tools, target, source, options, folder))
-    return kernels_of_log(log, {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in nvidia_code(tools, cubin).items()})
+    return kernels_of_log(
+        log, {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in nvidia_code(tools, cubin).items()}
+    )
 
 
 def compile_libnvvm(tools, target, source, options, folder):
@@ -223,7 +262,8 @@ def compile_libnvvm(tools, target, source, options, folder):
     kernels = kernels_of_log(assemble(tools, target, ptx)[0], {})
     if not any(kernel.wrong for kernel in kernels):
         return kernels
-    # ptxas knows the size of a work-group here. It spills a little if more groups fit then, which one group at a time would not need.
+    # ptxas knows the size of a work-group here. It spills a little if more groups fit then, which one group at a time
+    # would not need.
     with open(ptx, encoding="utf-8") as file:
         text = re.sub(r"^\.reqntid .*$", r"\g<0>\n.minnctapersm 1", file.read(), flags=re.M)
     alone = os.path.join(folder, target + ".alone.ptx")
@@ -233,9 +273,13 @@ def compile_libnvvm(tools, target, source, options, folder):
     return [kernel._replace(wrong=wrong[kernel.name]) for kernel in kernels]
 
 
-# What OpenCL C 3.0 has for products of bytes, for compilers that are older than it: the instruction by IGC's name for it.
-INTEL_DOT = "".join("int __builtin_IB_dp4a_%s(int, int, int);\n#define dot_4x8packed_%s_%s(x, w) __builtin_IB_dp4a_%s(0, (int)(x), (int)(w))\n"
-                    % (signs, signs, "uint" if signs == "uu" else "int", signs) for signs in ("ss", "su", "us", "uu"))
+# What OpenCL C 3.0 has for products of bytes, for compilers that are older than it: IGC's name for the instruction.
+INTEL_DOT = "".join(
+    "int __builtin_IB_dp4a_%s(int, int, int);\n"
+    "#define dot_4x8packed_%s_%s(x, w) __builtin_IB_dp4a_%s(0, (int)(x), (int)(w))\n"
+    % (signs, signs, "uint" if signs == "uu" else "int", signs)
+    for signs in ("ss", "su", "us", "uu")
+)
 
 
 LARGE_REGISTERS = "-cl-intel-256-GRF-per-thread"  # which users may ask for; with it the compiler prefers more lanes
@@ -254,7 +298,9 @@ def compile_intel(tools, target, source, options, folder):
     large = os.path.join(folder, target + "-large")
     os.makedirs(large)
     more = compile_intel_once(tools, target, source, [*options, LARGE_REGISTERS], large)
-    return kernels + [kernel._replace(wrong="%s (%s)" % (kernel.wrong, LARGE_REGISTERS)) for kernel in more if kernel.wrong]
+    return kernels + [
+        kernel._replace(wrong="%s (%s)" % (kernel.wrong, LARGE_REGISTERS)) for kernel in more if kernel.wrong
+    ]
 
 
 def compile_intel_once(tools, target, source, options, folder):
@@ -271,12 +317,12 @@ def compile_intel_once(tools, target, source, options, folder):
             with open(source, "w", encoding="utf-8") as file:
                 file.write(INTEL_DOT + text)
     # The "zebin" format says in plain text what a kernel takes; IGC's own dump has the instructions.
-    run([tools.ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options),
-         "-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump],
-        env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump))
+    command = [tools.ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options)]
+    command += ["-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump]
+    run(command, env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump))
     with open(glob.glob(os.path.join(dump, "*.bin"))[0], "rb") as file:
         binary = file.read()
-    info = binary[binary.rindex(b"version:         '"):].decode("latin1")
+    info = binary[binary.rindex(b"version:         '") :].decode("latin1")
     kernels = []
     for block in info.split("\nkernels_misc_info")[0].split("\n  - name: ")[1:]:
         name = block.split("\n")[0].strip()
@@ -289,7 +335,9 @@ def compile_intel_once(tools, target, source, options, folder):
         wanted = required_lanes(options, name)
         if wanted not in (0, lanes):
             wrong.append("compiled to %d lanes, written for %d" % (lanes, wanted))
-        kernels.append(Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(wrong) or None, share_intel(dump, name)))
+        kernels.append(
+            Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(wrong) or None, share_intel(dump, name))
+        )
     return kernels
 
 
@@ -301,11 +349,18 @@ def share_intel(dump, name):
             text = file.read()
         if re.search(r"^//\.kernel %s$" % name, text, re.M):
             texts.append((os.path.getmtime(path), text))
-    lines = [line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))]
-    return hottest_share([line for line in lines if line], lambda line: first_group(r"(\w+):$", line),
-                         lambda line: first_group(r".*\bgoto\.b\b.*\s(\w+)$", line)  # backwards: the second label
-                         or first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
-                         lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b|\bdpas", line) else 0)
+    lines = [
+        line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))
+    ]
+    return hottest_share(
+        [line for line in lines if line],
+        lambda line: first_group(r"(\w+):$", line),
+        lambda line: (
+            first_group(r".*\bgoto\.b\b.*\s(\w+)$", line)  # backwards: the second label
+            or first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line)
+        ),
+        lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b|\bdpas", line) else 0,
+    )
 
 
 COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia, "libNVVM": compile_libnvvm}
@@ -315,37 +370,59 @@ def add_compiler_arguments(parser):
     """What find_tools reads."""
     parser.add_argument("--clang", default="clang-19", help="for AMD and NVIDIA")
     parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
-    parser.add_argument("--libclc-14", default=LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
+    parser.add_argument(
+        "--libclc-14", default=LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)"
+    )
 
 
 def find_tools(arguments):
-    """Every tool's path, or None: from pip's packages of this Python, from PATH, or where CUDA puts it. In this order for all, because
-    ptxas must not be older than libNVVM."""
+    """Every tool's path, or None: from pip's packages of this Python, from PATH, or where CUDA puts it. In this order
+    for all, because ptxas must not be older than libNVVM."""
     site = os.path.join(sysconfig.get_path("purelib"), "nvidia", "*")
 
     def find(name):
         found = next(iter(glob.glob(os.path.join(site, "bin", name))), None) or shutil.which(name)
         return found or shutil.which(name, path="/usr/local/cuda/bin")
 
-    libraries = [path for folder in (site, "/usr/local/cuda", "/usr/local/cuda/nvvm") for path in glob.glob(folder + "/lib*/libnvvm.so*")]
-    return argparse.Namespace(clang=shutil.which(arguments.clang), libclc=arguments.libclc, ocloc=find("ocloc"), ptxas=find("ptxas"),
-                              nvdisasm=find("nvdisasm"), clang_14=shutil.which("clang-14"), opt_14=shutil.which("opt-14"),
-                              libclc_14=arguments.libclc_14, libnvvm=libnvvm.Library(libraries[0]) if libraries else None)
+    libraries = [
+        path
+        for folder in (site, "/usr/local/cuda", "/usr/local/cuda/nvvm")
+        for path in glob.glob(folder + "/lib*/libnvvm.so*")
+    ]
+    return argparse.Namespace(
+        clang=shutil.which(arguments.clang),
+        libclc=arguments.libclc,
+        ocloc=find("ocloc"),
+        ptxas=find("ptxas"),
+        nvdisasm=find("nvdisasm"),
+        clang_14=shutil.which("clang-14"),
+        opt_14=shutil.which("opt-14"),
+        libclc_14=arguments.libclc_14,
+        libnvvm=libnvvm.Library(libraries[0]) if libraries else None,
+    )
 
 
 def missing_tools(tools, compiler):
     if compiler == "Intel":
         needed = {"ocloc": tools.ocloc}
     elif compiler == "libNVVM":
-        needed = {"libnvvm": tools.libnvvm, "clang-14": tools.clang_14, "opt-14": tools.opt_14, "ptxas": tools.ptxas,
-                  "libclc for clang 14": os.path.exists(os.path.join(tools.libclc_14, LIBCLC["NVIDIA"]))}
+        needed = {
+            "libnvvm": tools.libnvvm,
+            "clang-14": tools.clang_14,
+            "opt-14": tools.opt_14,
+            "ptxas": tools.ptxas,
+            "libclc for clang 14": os.path.exists(os.path.join(tools.libclc_14, LIBCLC["NVIDIA"])),
+        }
     else:
-        needed = {"clang": tools.clang, "libclc": os.path.exists(os.path.join(tools.libclc, LIBCLC[compiler])),
-                  "ptxas": tools.ptxas or compiler == "AMD"}
+        needed = {
+            "clang": tools.clang,
+            "libclc": os.path.exists(os.path.join(tools.libclc, LIBCLC[compiler])),
+            "ptxas": tools.ptxas or compiler == "AMD",
+        }
     return [name for name, found in needed.items() if not found]
 
 
-# ---- programs and jobs ----------------------------------------------------------------------------------------------------------
+# ---- programs and jobs ----
 
 
 def read_programs(lister, suite):
@@ -357,7 +434,7 @@ def read_programs(lister, suite):
 
 
 def sample(programs, percent):
-    """`percent` (1 to 100) of the programs, evenly spread over those of each device and algorithm, at least one of each."""
+    """`percent` (1 to 100) of each device's programs of each algorithm, evenly spread, at least one."""
     seen = collections.Counter()
     drawn = []
     for program in programs:
@@ -369,14 +446,15 @@ def sample(programs, percent):
 
 
 def source_text(name, known):
-    """A file of kernels behind the files that it includes, each once, as src/device/kernel_source.c puts them together."""
+    """A file of kernels behind the files that it includes, each once, as src/device/kernel_source.c joins them."""
     if name in known:
         return ""
     known.add(name)
     with open(os.path.join(ROOT, "cl", name), encoding="utf-8") as file:
         text = file.read()
     include = re.compile(r'^#include "(.*)"', re.M)
-    return "".join(source_text(other, known) for other in include.findall(text)) + '#line 1 "%s"\n%s' % (name, include.sub("", text))
+    included = "".join(source_text(other, known) for other in include.findall(text))
+    return included + '#line 1 "%s"\n%s' % (name, include.sub("", text))
 
 
 def write_source(program, folder):
@@ -402,12 +480,17 @@ def compile_all(tools, programs, compilers, jobs):
             return results
 
         write = {program: write_source(program, top) for program in programs}
-        waiting = [pool.submit(one, program, compiler) for program in programs for compiler in compilers if takes(compiler, program)]
+        waiting = [
+            pool.submit(one, program, compiler)
+            for program in programs
+            for compiler in compilers
+            if takes(compiler, program)
+        ]
         return [result for job in waiting for result in job.result()]
 
 
 def takes(compiler, program):
-    """libNVVM keeps the arrays of the reference in memory. That does not matter, because the reference is slow on purpose."""
+    """libNVVM keeps the arrays of the reference in memory. No matter: the reference is slow on purpose."""
     return VENDOR_OF[compiler] == program.vendor and not (compiler == "libNVVM" and program.algorithm == "reference")
 
 
@@ -433,7 +516,7 @@ WRONG_LANES = """__kernel __attribute__((intel_reqd_sub_group_size(16))) void tc
 
 
 def blind_compilers(tools, compilers, jobs):
-    """A line for each compiler and target that this gate would take a spill of without a word, or a wrong number of lanes."""
+    """A line for each compiler and target of which this gate would miss a spill, or a wrong number of lanes."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "spill.cl")
         with open(source, "w", encoding="utf-8") as file:
@@ -441,22 +524,26 @@ def blind_compilers(tools, compilers, jobs):
         programs = [Program(device, device, "spill", ("-cl-std=CL1.2",), source, "") for device in VENDORS]
         for result in compile_all(tools, programs, compilers, jobs):
             if isinstance(result.kernels, str) or not all(kernel.wrong for kernel in result.kernels):
-                yield "%s does not say that a kernel spills for %s: %s" % (result.compiler, result.target, result.kernels)
+                told = (result.compiler, result.target, result.kernels)
+                yield "%s does not say that a kernel spills for %s: %s" % told
         source = os.path.join(folder, "lanes.cl")
         with open(source, "w", encoding="utf-8") as file:
             file.write(WRONG_LANES)
         programs = [Program("Intel", "Intel", "lanes", ("-cl-std=CL1.2", "-DLANES=8"), source, "")]
         for result in compile_all(tools, programs, compilers, jobs):
-            if isinstance(result.kernels, str) or not all("written for 8" in (kernel.wrong or "") for kernel in result.kernels):
+            if isinstance(result.kernels, str) or not all(
+                "written for 8" in (kernel.wrong or "") for kernel in result.kernels
+            ):
                 yield "a wrong number of lanes is not found for %s: %s" % (result.target, result.kernels)
 
 
-# ---- results --------------------------------------------------------------------------------------------------------------------
+# ---- results ----
 
 
 def failures(results):
     for program, compiler, target, kernels in results:
-        what = "%s by %s for %s %s with %s" % (program.algorithm, compiler, program.device, target, " ".join(program.options))
+        options = " ".join(program.options)
+        what = "%s by %s for %s %s with %s" % (program.algorithm, compiler, program.device, target, options)
         if isinstance(kernels, str):
             yield "%s does not compile: %s" % (what, kernels)
         else:
@@ -466,15 +553,21 @@ def failures(results):
 
 
 def row_key(program, kernel):
-    """Programs that differ in numbers of no consequence share a row, and so do those kernels of an algorithm that pack and stage."""
+    """Programs that differ in numbers of no consequence share a row, and so do those kernels of an algorithm that pack
+    and stage."""
     if not is_main(kernel.name):
         return (program.algorithm, 1, kernel.name)
-    unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
-               "DATA=f32$|ACTIVATION_none=1$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|REQUANTIZED)=0$))")
+    unnamed = (
+        "-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
+        "DATA=f32$|ACTIVATION_none=1$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|REQUANTIZED)=0$))"
+    )
     if program.algorithm == "matrix_group":
         unnamed = "-(?!DMATRIX=|DMT=)"
-    options = ["256 registers" if option == LARGE_REGISTERS else option[2:].replace("=", " ")
-               for option in program.options if not re.match(unnamed, option)]
+    options = [
+        "256 registers" if option == LARGE_REGISTERS else option[2:].replace("=", " ")
+        for option in program.options
+        if not re.match(unnamed, option)
+    ]
     return (program.algorithm, 0, ", ".join(options))
 
 
@@ -491,7 +584,10 @@ def table(results, compilers):
             row["layers"].update(program.layers.split(",") if program.layers and is_main(kernel.name) else [])
     heads = ["algorithm", "program", "layers", "local bytes"]
     for compiler in compilers:
-        heads += [compiler + (" lanes" if compiler == "Intel" else " registers"), "traded" if compiler == "libNVVM" else "FMA %"]
+        heads += [
+            compiler + (" lanes" if compiler == "Intel" else " registers"),
+            "traded" if compiler == "libNVVM" else "FMA %",
+        ]
     lines = [heads]
     for key in sorted(rows):
         row = rows[key]
@@ -526,11 +622,25 @@ def write_markdown(path, lines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--programs", default=os.path.join(ROOT, "build/host_tests/gpu_programs"), help="the program that lists programs")
-    parser.add_argument("--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite")
-    parser.add_argument("--require", default="", metavar="VENDORS", help="fail where compilers of these are missing: amd,intel,nvidia")
+    parser.add_argument(
+        "--programs",
+        default=os.path.join(ROOT, "build/host_tests/gpu_programs"),
+        help="the program that lists programs",
+    )
+    parser.add_argument(
+        "--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite"
+    )
+    parser.add_argument(
+        "--require", default="", metavar="VENDORS", help="fail where compilers of these are missing: amd,intel,nvidia"
+    )
     parser.add_argument("--only", default="", metavar="VENDORS", help="leave the others out")
-    parser.add_argument("--percent", type=int, default=100, metavar="P", help="compile P %% of each device's programs of each algorithm, at least one; default 100")
+    parser.add_argument(
+        "--percent",
+        type=int,
+        default=100,
+        metavar="P",
+        help="compile P %% of each device's programs of each algorithm, at least one; default 100",
+    )
     add_compiler_arguments(parser)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--markdown", metavar="FILE", help="write the table there as well")
@@ -556,7 +666,9 @@ def main():
         absent += [compiler] if vendor in required else []
 
     wrong = list(blind_compilers(tools, compilers, arguments.jobs))
-    programs = sample(read_programs(arguments.programs, [arguments.suite] if arguments.suite else []), arguments.percent)
+    programs = sample(
+        read_programs(arguments.programs, [arguments.suite] if arguments.suite else []), arguments.percent
+    )
     results = compile_all(tools, programs, compilers, arguments.jobs)
     lines = table(results, compilers)
     print_table(lines)
@@ -567,7 +679,10 @@ def main():
         print("FAILED: " + failure)
     for compiler in absent:
         print("FAILED: %s was required" % compiler)
-    print("%d programs compiled by %s: %d failures" % (len(results), ", ".join(compilers) or "nothing", len(wrong) + len(absent)))
+    print(
+        "%d programs compiled by %s: %d failures"
+        % (len(results), ", ".join(compilers) or "nothing", len(wrong) + len(absent))
+    )
     return 1 if wrong or absent or not results else 0
 
 

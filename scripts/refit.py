@@ -24,8 +24,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HARDWARE = ("units lanes clock l3 l2 l1 line registers adds loads issue latency sums unit_lanes warp unit_warps "
-            "unit_registers unit_issue unit_read unit_local unit_l2 unit_dram gpu_launch gpu_begin gpu_wait").split()
+HARDWARE = (
+    "units lanes clock l3 l2 l1 line registers adds loads issue latency sums unit_lanes warp unit_warps "
+    "unit_registers unit_issue unit_read unit_local unit_l2 unit_dram gpu_launch gpu_begin gpu_wait"
+).split()
 SHARPNESS = 25  # of the soft choice: a candidate that is expected to take 4 % longer counts 1/e times as much
 STEPS = (0.5, 0.71, 0.84, 1.19, 1.41, 2.0)
 
@@ -76,8 +78,9 @@ class Model:
         candidates = folder / "refit-candidates.txt"
         candidates.write_text("\n".join(measured.lines) + "\n")
         units = str(measured.device.get("compute_units", 1))
-        self.child = subprocess.Popen([costs, device, units, candidates], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen(
+            [costs, device, units, candidates], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def expected(self, fields: dict[str, float]) -> list[float]:
         """Milliseconds of each candidate; 0: with these fields there is no such tile."""
@@ -90,7 +93,7 @@ class Model:
 
 
 def choices(measured: Measured, expected: list[float]) -> list[tuple[str, float, int, int]]:
-    """For each layer its name, the regret, the chosen candidate and the fastest one; none of a layer without possible tiles."""
+    """For each layer its name, the regret, the chosen candidate and the fastest one; none of a layer without tiles."""
     found = []
     for name, places in measured.layers:
         possible = [i for i in places if expected[i] > 0]
@@ -126,14 +129,18 @@ def tell(measured: Measured, expected: list[float], worst: int) -> None:
     ratios = [math.log(e / t) for e, t in zip(expected, measured.times) if e > 0]
     centre = sum(ratios) / len(ratios)
     error = math.exp(math.sqrt(sum((r - centre) ** 2 for r in ratios) / len(ratios)))
-    print(f"{len(found)} layers, {len(measured.lines)} candidates: regret {100 * (mean - 1):.1f} % (geometric mean), "
-          f"{100 * (max(r for _, r, _, _ in found) - 1):.0f} % (worst layer)")
+    print(
+        f"{len(found)} layers, {len(measured.lines)} candidates: regret {100 * (mean - 1):.1f} % (geometric mean), "
+        f"{100 * (max(r for _, r, _, _ in found) - 1):.0f} % (worst layer)"
+    )
     print(f"expected over measured time {math.exp(centre):.2f} (geometric mean), within a factor of {error:.2f}")
     for name, regret, chosen, best in sorted(found, key=lambda f: -f[1])[:worst]:
         if regret > 1.005:
-            print(f"  {name}: {100 * (regret - 1):.0f} %: {measured.lines[chosen].split(' ', 3)[3]} "
-                  f"({measured.times[chosen]:.4g} ms) instead of {measured.lines[best].split(' ', 3)[3]} "
-                  f"({measured.times[best]:.4g} ms)")
+            print(
+                f"  {name}: {100 * (regret - 1):.0f} %: {measured.lines[chosen].split(' ', 3)[3]} "
+                f"({measured.times[chosen]:.4g} ms) instead of {measured.lines[best].split(' ', 3)[3]} "
+                f"({measured.times[best]:.4g} ms)"
+            )
 
 
 def fit(measured: Measured, model: Model, usual: dict[str, float], names: list[str], rounds: int) -> dict[str, float]:
@@ -167,7 +174,8 @@ def write(fields: dict[str, float], device: str) -> None:
         if device.startswith("NVIDIA") and re.search(nvidia, text):
             pattern, changed = nvidia, f"F({name}, {value:g})"
         if device in ("AMD wmma", "AMD mfma") and re.search(own, text):
-            pattern, changed = own, rf"F({name}, {value:g}, \2)" if device == "AMD wmma" else rf"F({name}, \1, {value:g})"
+            pattern = own
+            changed = rf"F({name}, {value:g}, \2)" if device == "AMD wmma" else rf"F({name}, \1, {value:g})"
         text, count = re.subn(pattern, changed, text)
         if count != 1:
             fail(f"{path} has no single field {name}")
@@ -199,7 +207,9 @@ def main() -> None:
     parser.add_argument("measurements", nargs="+", metavar="FILE.json[:TYPE[:FORMAT]]")
     parser.add_argument("--fit", action="store_true", help="fit fields")
     parser.add_argument("--unneeded", action="store_true", help="how many choices change with each field")
-    parser.add_argument("--fields", help="the fields to fit or to change, commas between; default: all but the hardware's")
+    parser.add_argument(
+        "--fields", help="the fields to fit or to change, commas between; default: all but the hardware's"
+    )
     parser.add_argument("--rounds", type=int, default=4, help="rounds over all fields; default 4")
     parser.add_argument("--write", action="store_true", help="with --fit: change src/algorithm/cost/fields.h")
     parser.add_argument("--device", default="CPU AVX-512", help="the described device; default CPU AVX-512")
@@ -211,7 +221,9 @@ def main() -> None:
     costs = options.build / "host_tests/costs"
     if not costs.exists():
         fail(f"there is no {costs}: build the project with its tests first")
-    table = subprocess.run([costs, options.device, "1", "fields"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    table = subprocess.run(
+        [costs, options.device, "1", "fields"], stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
     if not table:
         fail(f"no device is described as {options.device}: host_tests/described.c has the names")
     usual = {row.split("\t")[0]: float(row.split("\t")[1]) for row in table.splitlines()}
@@ -224,7 +236,9 @@ def main() -> None:
         work(options, measured, Model(costs, options.device, measured, Path(folder)), usual, names)
 
 
-def work(options: argparse.Namespace, measured: Measured, model: Model, usual: dict[str, float], names: list[str]) -> None:
+def work(
+    options: argparse.Namespace, measured: Measured, model: Model, usual: dict[str, float], names: list[str]
+) -> None:
     tell(measured, model.expected({}), options.worst)
     if options.unneeded:
         unneeded(measured, model, usual, names)

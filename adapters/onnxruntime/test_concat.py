@@ -2,6 +2,7 @@
 """A Concat behind a ConvTranspose, which writes into its part of the output, against ONNX Runtime's own operators.
 
 usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device"""
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -9,23 +10,34 @@ import pytest
 import tconv_cl.onnxruntime
 from onnx import TensorProto, helper
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
-from test_provider import Counted, all_is_fused, conv_transpose, model_of, operators_that_ran, quantized, random, session, stock
+from test_provider import (
+    Counted,
+    all_is_fused,
+    conv_transpose,
+    model_of,
+    operators_that_ran,
+    quantized,
+    random,
+    session,
+    stock,
+)
 
 node = helper.make_node
 OUTPUT = {1: [11], 2: [11, 13], 3: [11, 13, 7]}  # spatial extents of the layer's output, by axes
 
 
 def joined(parts, axis=1, axes=2, batch=2, between=(), dtype=np.float32, sizes=(5, 2, 4), names=False):
-    """A model that concatenates the layer's output "y" and the inputs "s0", "s1" and so on, and its inputs; `between` are
-    operators without further inputs."""
+    """A model that concatenates the layer's output "y" and the inputs "s0", "s1" and so on, and its inputs; `between`
+    are operators without further inputs."""
     nodes, last = [conv_transpose(strides=[2] * axes)], "y"
     for i, operator in enumerate(between):
         nodes.append(node(operator, [last], [f"y{i}"]))
         last = f"y{i}"
     nodes.append(node("Concat", [last if part == "y" else part for part in parts], ["z"], axis=axis))
-    feeds = {"x": random([batch, 4, *[5, 6, 3][:axes]]), **{
-        part: random([batch, sizes[int(part[1:])], *OUTPUT[axes]], 9 + int(part[1:])) for part in parts if part != "y"
-    }}  # yapf: disable
+    feeds = {"x": random([batch, 4, *[5, 6, 3][:axes]])}
+    for part in parts:
+        if part != "y":
+            feeds[part] = random([batch, sizes[int(part[1:])], *OUTPUT[axes]], 9 + int(part[1:]))
     feeds = {name: array.astype(dtype) for name, array in feeds.items()}
     shapes = {name: array.shape for name, array in feeds.items()}
     if names:  # nothing but ranks and the layer's channels is known
@@ -34,8 +46,11 @@ def joined(parts, axis=1, axes=2, batch=2, between=(), dtype=np.float32, sizes=(
     return model_of(nodes, shapes.pop("x"), constants, dtype, 20, shapes), feeds
 
 
-@pytest.mark.parametrize("parts", [["y", "s0"], ["s0", "y"], ["s0", "y", "s1"], ["y", "s0", "s1"], ["s0", "s1", "s2", "y"],
-                                   ["s0", "y", "s0"], ["y"]], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "parts",
+    [["y", "s0"], ["s0", "y"], ["s0", "y", "s1"], ["y", "s0", "s1"], ["s0", "s1", "s2", "y"], ["s0", "y", "s0"], ["y"]],
+    ids=str,
+)
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_the_layer_writes_into_its_part(parts, axes, batch, tmp_path):
@@ -92,10 +107,12 @@ def test_bytes(options, tmp_path):
     file = onnx.load_from_string(model)
     bytes_, *linear = file.graph.node[-1].input
     del file.graph.node[-1]
-    file.graph.node.extend([
-        node("Concat", ["s", bytes_], ["joined"], axis=1),
-        node("DequantizeLinear", ["joined", *linear], ["z"]),
-    ])
+    file.graph.node.extend(
+        [
+            node("Concat", ["s", bytes_], ["joined"], axis=1),
+            node("DequantizeLinear", ["joined", *linear], ["z"]),
+        ]
+    )
     kind, element = (TensorProto.INT8, np.int8) if options else (TensorProto.UINT8, np.uint8)
     file.graph.input.append(helper.make_tensor_value_info("s", kind, [2, 1, 13, 11]))
     model = file.SerializeToString()
@@ -110,7 +127,8 @@ def test_extents_that_change(tmp_path):
     model, feeds = joined(["s0", "y", "s1"], names=True)
     all_is_fused(model, feeds.pop("x"), tmp_path, **feeds)
     ours, own = session(model), stock(model)
-    for batch, height, width, channels in ((1, 3, 4, 6), (3, 6, 5, 1), (1, 3, 4, 2), (2, 3, 4, 6), (2, 5, 6, 0), (0, 5, 6, 2)):
+    extents = [(1, 3, 4, 6), (3, 6, 5, 1), (1, 3, 4, 2), (2, 3, 4, 6), (2, 5, 6, 0), (0, 5, 6, 2)]
+    for batch, height, width, channels in extents:
         counted, skip = Counted(), [batch, channels, 2 * height + 1, 2 * width + 1]
         feeds = {"x": random([batch, 4, height, width]), "s0": random(skip, 2), "s1": random(skip, 3)}
         output, wanted = ours.run(None, feeds)[0], own.run(None, feeds)[0]
@@ -118,10 +136,13 @@ def test_extents_that_change(tmp_path):
         np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("skip, sentence", [
-    ([2, 5, 11, 12], "input 0 of the Concat has extent 12 at axis 3, the output of the layer 13"),
-    ([1, 5, 11, 13], "input 0 of the Concat has extent 1 at axis 0, the output of the layer 2"),
-])
+@pytest.mark.parametrize(
+    "skip, sentence",
+    [
+        ([2, 5, 11, 12], "input 0 of the Concat has extent 12 at axis 3, the output of the layer 13"),
+        ([1, 5, 11, 13], "input 0 of the Concat has extent 1 at axis 0, the output of the layer 2"),
+    ],
+)
 def test_parts_of_other_extents_are_refused(skip, sentence):
     model, feeds = joined(["s0", "y"], names=True)
     ours = session(model)
@@ -172,15 +193,20 @@ def unfused(nodes, inputs, folder):
     np.testing.assert_allclose(result, stock(model).run(None, {"x": x, **others})[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("axis, skip", [(0, [1, 3, 11, 13]), (2, [2, 3, 4, 13]), (-1, [2, 3, 11, 1]), (-4, [1, 3, 11, 13])])
+@pytest.mark.parametrize(
+    "axis, skip", [(0, [1, 3, 11, 13]), (2, [2, 3, 4, 13]), (-1, [2, 3, 11, 1]), (-4, [1, 3, 11, 13])]
+)
 def test_other_axes(axis, skip, tmp_path):
     unfused([conv_transpose(strides=[2, 2]), node("Concat", ["y", "s"], ["z"], axis=axis)], {"s": skip}, tmp_path)
 
 
 @pytest.mark.parametrize("parts", [["y", "y"], ["y", "s", "y"]])
 def test_the_output_twice(parts, tmp_path):
-    unfused([conv_transpose(strides=[2, 2]), node("Concat", parts, ["z"], axis=1)],
-            {"s": [2, 1, 11, 13]} if "s" in parts else {}, tmp_path)  # yapf: disable
+    unfused(
+        [conv_transpose(strides=[2, 2]), node("Concat", parts, ["z"], axis=1)],
+        {"s": [2, 1, 11, 13]} if "s" in parts else {},
+        tmp_path,
+    )
 
 
 def test_an_output_that_another_node_reads(tmp_path):

@@ -2,6 +2,7 @@
 """What the execution provider writes to ONNX Runtime's log, and that tconv_cl.trace() hears it.
 
 usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device"""
+
 import threading
 
 import onnxruntime
@@ -32,8 +33,10 @@ def test_plans_are_in_the_log(capfd):
 def test_programs_are_in_a_verbose_log(capfd):
     run(0, (1, 8, 7, 13))
     written = lines(capfd)
-    assert any("[V:" in line and (" from disk in" in line or " from memory in" in line or " from compiler in" in line)
-               for line in written), written
+    assert any(
+        "[V:" in line and (" from disk in" in line or " from memory in" in line or " from compiler in" in line)
+        for line in written
+    ), written
 
 
 def test_a_usual_log_has_no_plans(capfd):
@@ -67,6 +70,7 @@ def test_a_trace_hears_what_others_compute(capfd):
 
 def test_threads_write_to_their_own_sessions(capfd):
     """A session with a log beside one without: the lines are about the first one's shapes."""
+
     def quiet():
         for width in range(20, 26):
             run(3, (1, 8, 5, width))

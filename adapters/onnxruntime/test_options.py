@@ -2,6 +2,7 @@
 """The options of the execution provider, and that it is never left out where they say so.
 
 usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device"""
+
 import subprocess
 import sys
 
@@ -26,16 +27,20 @@ def test_devices_by_name():
         assert counted.computed == 1
 
 
-@pytest.mark.parametrize("options, sentence", [
-    ({"fallback": "no"}, "fallback is 'no': it must be 'warn' or 'error'"),
-    ({"fallback": None}, "fallback is None: it must be"),
-    ({"device": "0\0"}, "must not have a zero character"),
-    ({"search": "fastest"}, "search is 'fastest': it must be model, records, measure or renew"),
-    ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
-    ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"),
-    ({"least_macs": 1 << 63}, f"least_macs is {1 << 63}: .* less than"),
-    ({"fuse_concat": 1}, "fuse_concat is 1: it must be True or False"),
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"fallback": "no"}, "fallback is 'no': it must be 'warn' or 'error'"),
+        ({"fallback": None}, "fallback is None: it must be"),
+        ({"device": "0\0"}, "must not have a zero character"),
+        ({"search": "fastest"}, "search is 'fastest': it must be model, records, measure or renew"),
+        ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
+        ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"),
+        ({"least_macs": 1 << 63}, f"least_macs is {1 << 63}: .* less than"),
+        ({"fuse_concat": 1}, "fuse_concat is 1: it must be True or False"),
+    ],
+    ids=str,
+)
 def test_wrong_options_are_refused(options, sentence):
     with pytest.raises(tconv_cl.RequestError, match=sentence):
         tconv_cl.onnxruntime.session_options(**options)
@@ -75,19 +80,26 @@ def test_no_fallback(tmp_path):
     """Who wants no silent change of providers: what is refused makes the session fail."""
     (tmp_path / "kernels").mkdir()
     with pytest.raises(subprocess.CalledProcessError) as failure:
-        in_another_process(dynamic_model(), random((1, 8, 6, 9)), tmp_path, {"fallback": "error"},
-                           TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))  # yapf: disable
+        in_another_process(
+            dynamic_model(),
+            random((1, 8, 6, 9)),
+            tmp_path,
+            {"fallback": "error"},
+            TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"),
+        )
     assert 'ConvTranspose "": TCONV_CL_KERNEL_DIR' in failure.value.stderr
 
 
-WRONG_ENTRIES = [("fallback", "no", 'fallback is "no": it must be "warn" or "error"'),
-                 ("fallback", "e" * 20, "not large enough"),
-                 ("search", "fastest", 'search is "fastest".*"model", "records", "measure" or "renew"'),
-                 ("search", "m" * 20, "not large enough"),
-                 ("least_macs", "1e6", 'least_macs is "1e6"'),
-                 ("fuse_concat", "no", 'fuse_concat is "no": it must be "0" or "1"'),
-                 ("device", "99", 'no device is "99"'),
-                 ("device", "d" * 300, "not large enough")]  # yapf: disable
+WRONG_ENTRIES = [
+    ("fallback", "no", 'fallback is "no": it must be "warn" or "error"'),
+    ("fallback", "e" * 20, "not large enough"),
+    ("search", "fastest", 'search is "fastest".*"model", "records", "measure" or "renew"'),
+    ("search", "m" * 20, "not large enough"),
+    ("least_macs", "1e6", 'least_macs is "1e6"'),
+    ("fuse_concat", "no", 'fuse_concat is "no": it must be "0" or "1"'),
+    ("device", "99", 'no device is "99"'),
+    ("device", "d" * 300, "not large enough"),
+]
 
 
 @pytest.mark.parametrize("key, value, sentence", WRONG_ENTRIES, ids=str)

@@ -4,6 +4,7 @@
 usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device
 
 TCONV_CL_TEST_RUNS: how many inferences each of eight threads does."""
+
 import csv
 import gc
 import json
@@ -212,7 +213,7 @@ def test_other_types(dtype, tolerance, opset):
     if dtype == np.float64:  # the operation once more, in NumPy
         wide = np.zeros(output.shape)
         for i, j in np.ndindex(3, 3):
-            wide[:, :, i:i + 9:2, j:j + 11:2] += np.einsum("nchw,co->nohw", x, w[:, :, i, j])
+            wide[:, :, i : i + 9 : 2, j : j + 11 : 2] += np.einsum("nchw,co->nohw", x, w[:, :, i, j])
     np.testing.assert_allclose(output.astype(np.float64), wide, rtol=tolerance, atol=tolerance)
 
 
@@ -260,15 +261,18 @@ def operators_that_ran(model, x, folder, **others):
     return [(args["provider"], args["op_name"]) for args in ran], output
 
 
-@pytest.mark.parametrize("name, inputs, attributes, constants", [
-    *((name, [], attributes, {}) for name, attributes in ACTIVATIONS.items()),
-    ("Gelu", [], {}, {}),
-    ("Clip", ["low", "high"], {}, {"low": np.array(-0.5), "high": np.array(1)}),
-    ("Clip", ["low"], {}, {"low": np.array(0.5)}),
-    ("Clip", ["", "high"], {}, {"high": np.array(0.5)}),
-    ("PRelu", ["slope"], {}, {"slope": np.array([0.1, -0.2, 3]).reshape(3, 1, 1)}),
-    ("PRelu", ["slope"], {}, {"slope": np.array([0.2])}),
-])  # yapf: disable
+@pytest.mark.parametrize(
+    "name, inputs, attributes, constants",
+    [
+        *((name, [], attributes, {}) for name, attributes in ACTIVATIONS.items()),
+        ("Gelu", [], {}, {}),
+        ("Clip", ["low", "high"], {}, {"low": np.array(-0.5), "high": np.array(1)}),
+        ("Clip", ["low"], {}, {"low": np.array(0.5)}),
+        ("Clip", ["", "high"], {}, {"high": np.array(0.5)}),
+        ("PRelu", ["slope"], {}, {"slope": np.array([0.1, -0.2, 3]).reshape(3, 1, 1)}),
+        ("PRelu", ["slope"], {}, {"slope": np.array([0.2])}),
+    ],
+)
 @pytest.mark.parametrize("bias", [False, True])
 def test_bias_and_activation_are_fused(name, inputs, attributes, constants, bias, tmp_path):
     nodes = [(name, inputs, attributes)]
@@ -290,20 +294,24 @@ NORMALIZATION = {
     "scale": random([3], 11),
     "shift": random([3], 12),
     "mean": random([3], 13),
-    "variance": random([3], 14)**2 + 0.1,
+    "variance": random([3], 14) ** 2 + 0.1,
 }
 
 
-@pytest.mark.parametrize("nodes", [
-    [("Mul", "c"), "Relu"],
-    [("Add", "one"), ("Mul", "c"), ("Sub", "one"), ("Div", "c"), "Tanh"],
-    [("Mul", "one"), ("Div", "one")],
-    [("Sub", "c"), ("Sub", "c")],
-    [("BatchNormalization", "scale", "shift", "mean", "variance"), "Relu"],
-    [("Add", "c"), ("BatchNormalization", "scale", "shift", "mean", "variance"), ("Mul", "one")],
-    [("Mul", "c"), ("Add", "residual")],
-    [("BatchNormalization", "scale", "shift", "mean", "variance"), ("Add", "residual"), "Relu"],
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [("Mul", "c"), "Relu"],
+        [("Add", "one"), ("Mul", "c"), ("Sub", "one"), ("Div", "c"), "Tanh"],
+        [("Mul", "one"), ("Div", "one")],
+        [("Sub", "c"), ("Sub", "c")],
+        [("BatchNormalization", "scale", "shift", "mean", "variance"), "Relu"],
+        [("Add", "c"), ("BatchNormalization", "scale", "shift", "mean", "variance"), ("Mul", "one")],
+        [("Mul", "c"), ("Add", "residual")],
+        [("BatchNormalization", "scale", "shift", "mean", "variance"), ("Add", "residual"), "Relu"],
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
 def test_arithmetic_is_fused(nodes, first, bias, tmp_path):
@@ -311,7 +319,7 @@ def test_arithmetic_is_fused(nodes, first, bias, tmp_path):
     made, last = [conv_transpose(strides=[2, 2])], "y"
     if bias:
         made[0].input.append("b")
-    for i, (name, *others) in enumerate((node, ) if isinstance(node, str) else node for node in nodes):
+    for i, (name, *others) in enumerate((node,) if isinstance(node, str) else node for node in nodes):
         inputs = [*others, last] if first and name in ("Add", "Mul", "Sub") else [last, *others]
         made.append(helper.make_node(name, inputs, [f"y{i}"]))
         last = f"y{i}"
@@ -321,7 +329,7 @@ def test_arithmetic_is_fused(nodes, first, bias, tmp_path):
         "b": random([3], 3),
         "c": PER_CHANNEL,
         "one": np.array(1.5),
-        **NORMALIZATION
+        **NORMALIZATION,
     }
     constants = {name: array.astype(np.float32) for name, array in constants.items() if name in used}
     others = {"residual": random([2, 3, 11, 13], 9)} if "residual" in used else {}
@@ -330,8 +338,9 @@ def test_arithmetic_is_fused(nodes, first, bias, tmp_path):
     all_is_fused(model, random([2, 4, 5, 6]), tmp_path, **others)
 
 
-@pytest.mark.parametrize("gate", [["Sigmoid"], [("HardSigmoid", {"alpha": 1 / 6, "beta": 0.5})], ["Softplus", "Tanh"]],
-                         ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "gate", [["Sigmoid"], [("HardSigmoid", {"alpha": 1 / 6, "beta": 0.5})], ["Softplus", "Tanh"]], ids=str
+)
 @pytest.mark.parametrize("first", [False, True])
 def test_gates_are_fused(gate, first, tmp_path):
     """x * f(x): silu, hardswish and mish as exporters write them."""
@@ -371,17 +380,20 @@ def test_fused_in_other_types(dtype, tmp_path):
     np.testing.assert_allclose(output.astype(np.float64), wanted, rtol=4e-3, atol=4e-3)
 
 
-@pytest.mark.parametrize("nodes, constants", [
-    ([("Add", ["b"], {})], {"b": random([11, 13], 5)}),  # along the last axes: no bias
-    ([("Add", ["b"], {})], {"b": random([1, 1, 1, 1, 1], 5)}),  # the result has a higher rank
-    ([("Div", ["b"], {})], {"b": np.zeros([1])}),
-    ([("Sin", [], {})], {}),
-    ([("HardSigmoid", [], {})], {}),
-    ([("LeakyRelu", [], {"alpha": float("inf")})], {}),
-    ([("Elu", [], {"alpha": float("inf")})], {}),
-    ([("PRelu", ["b"], {})], {"b": np.array([np.inf])}),
-    ([("Relu", [], {}), ("Add", ["b"], {})], {"b": random([3, 1, 1], 5)}),  # a bias comes before
-])  # yapf: disable
+@pytest.mark.parametrize(
+    "nodes, constants",
+    [
+        ([("Add", ["b"], {})], {"b": random([11, 13], 5)}),  # along the last axes: no bias
+        ([("Add", ["b"], {})], {"b": random([1, 1, 1, 1, 1], 5)}),  # the result has a higher rank
+        ([("Div", ["b"], {})], {"b": np.zeros([1])}),
+        ([("Sin", [], {})], {}),
+        ([("HardSigmoid", [], {})], {}),
+        ([("LeakyRelu", [], {"alpha": float("inf")})], {}),
+        ([("Elu", [], {"alpha": float("inf")})], {}),
+        ([("PRelu", ["b"], {})], {"b": np.array([np.inf])}),
+        ([("Relu", [], {}), ("Add", ["b"], {})], {"b": random([3, 1, 1], 5)}),  # a bias comes before
+    ],
+)
 def test_what_is_not_fused(nodes, constants, tmp_path):
     model, x = chain(*nodes, **constants), random([2, 4, 5, 6])
     ran, output = operators_that_ran(model, x, tmp_path)
@@ -450,16 +462,27 @@ def test_what_others_see_is_not_fused(output, tmp_path):
 BYTES = {"u8": (np.uint8, TensorProto.UINT8, 121), "i8": (np.int8, TensorProto.INT8, -3)}
 
 
-def quantized(data="u8", filter_="i8", output="u8", groups=1, per_channel=True, bias="linear", between=(), axes=2, step=2.0**-5,
-              zero=None):
-    """A model of floats whose layer stands between integers, and its input. With the steps that it has if none is given, the
-    sums of floats are exact, too."""
+def quantized(
+    data="u8",
+    filter_="i8",
+    output="u8",
+    groups=1,
+    per_channel=True,
+    bias="linear",
+    between=(),
+    axes=2,
+    step=2.0**-5,
+    zero=None,
+):
+    """A model of floats whose layer stands between integers, and its input. With the steps that it has if none is
+    given, the sums of floats are exact, too."""
     draw = np.random.default_rng(5)
     constants = {}
 
     def linear(name, kind, scale, zero):
         element, _, _ = BYTES[kind]
-        constants[f"{name}_scale"], constants[f"{name}_zero"] = np.array(scale, np.float32), np.full(np.shape(scale), zero, element)
+        constants[f"{name}_scale"] = np.array(scale, np.float32)
+        constants[f"{name}_zero"] = np.full(np.shape(scale), zero, element)
         return [f"{name}_scale", f"{name}_zero"]
 
     node, channels = helper.make_node, 5 * groups
@@ -467,7 +490,9 @@ def quantized(data="u8", filter_="i8", output="u8", groups=1, per_channel=True, 
     x = linear("x", data, step, zeros[data])
     info = np.iinfo(BYTES[filter_][0])
     constants["w"] = draw.integers(info.min, info.max + 1, (4 * groups, 5, *[3] * axes)).astype(BYTES[filter_][0])
-    w = linear("w", filter_, step * 2.0**draw.integers(-2, 3, 5) if per_channel else step, 0 if filter_ == "i8" else 128)
+    w = linear(
+        "w", filter_, step * 2.0 ** draw.integers(-2, 3, 5) if per_channel else step, 0 if filter_ == "i8" else 128
+    )
     nodes = [
         node("QuantizeLinear", ["x", *x], ["x_bytes"]),
         node("DequantizeLinear", ["x_bytes", *x], ["x_floats"]),
@@ -502,14 +527,26 @@ def numbers(value, *shape):
 ON_BYTES = ["QuantizeLinear", "DequantizeLinear"]  # what stays with ONNX Runtime
 
 
-@pytest.mark.parametrize("options", [
-    *({"data": data, "output": output} for data in BYTES for output in BYTES), {"filter_": "u8"},
-    {"groups": 3}, {"per_channel": False}, {"bias": None}, {"bias": "floats"}, {"axes": 1}, {"axes": 3}, {"zero": 0},
-    {"between": [("Relu", [], {}, {})]}, {"between": [("LeakyRelu", [], {"alpha": 0.25}, {})]},
-    {"between": [("Clip", ["low", "high"], {}, {"low": numbers(-8), "high": numbers(16)})]},
-    {"between": [("Clip", ["low"], {}, {"low": numbers(-8)})]},
-    {"bias": "floats", "between": [("Mul", ["two"], {}, {"two": numbers(0.5, 5, 1, 1)}), ("Relu", [], {}, {})]},
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"data": data, "output": output} for data in BYTES for output in BYTES),
+        {"filter_": "u8"},
+        {"groups": 3},
+        {"per_channel": False},
+        {"bias": None},
+        {"bias": "floats"},
+        {"axes": 1},
+        {"axes": 3},
+        {"zero": 0},
+        {"between": [("Relu", [], {}, {})]},
+        {"between": [("LeakyRelu", [], {"alpha": 0.25}, {})]},
+        {"between": [("Clip", ["low", "high"], {}, {"low": numbers(-8), "high": numbers(16)})]},
+        {"between": [("Clip", ["low"], {}, {"low": numbers(-8)})]},
+        {"bias": "floats", "between": [("Mul", ["two"], {}, {"two": numbers(0.5, 5, 1, 1)}), ("Relu", [], {}, {})]},
+    ],
+    ids=str,
+)
 def test_bytes(options, tmp_path):
     """All numbers have few bits, so both computations are exact, and half-way cases are rounded alike."""
     model, x = quantized(**options)
@@ -528,12 +565,17 @@ def test_bytes_with_any_steps():
     assert difference.max() < 1.01 and (difference > 0.01).mean() < 0.01
 
 
-@pytest.mark.parametrize("options", [
-    {"between": [("Tanh", [], {}, {})]},
-    {"between": [("PRelu", ["slope"], {}, {"slope": random([5, 1, 1], 6)})]},
-    {"between": [("Add", ["skip"], {}, {"skip": random([2, 5, 13, 11], 6)})]},
-    {"data": "i8", "filter_": "u8"}, {"filter_": "u8", "output": "i8"},
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"between": [("Tanh", [], {}, {})]},
+        {"between": [("PRelu", ["slope"], {}, {"slope": random([5, 1, 1], 6)})]},
+        {"between": [("Add", ["skip"], {}, {"skip": random([2, 5, 13, 11], 6)})]},
+        {"data": "i8", "filter_": "u8"},
+        {"filter_": "u8", "output": "i8"},
+    ],
+    ids=str,
+)
 def test_bytes_that_are_computed_as_floats(options, tmp_path):
     """Activations that depend on the scale, what is added as floats, types that the library does not have together."""
     model, x = quantized(**options)
@@ -570,16 +612,20 @@ def test_branches():
     def branch(name, activation):
         nodes = [
             helper.make_node("ConvTranspose", ["x", "w"], [f"{name}_y"]),
-            helper.make_node(activation, [f"{name}_y"], [f"{name}_z"])
+            helper.make_node(activation, [f"{name}_y"], [f"{name}_z"]),
         ]
         return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(f"{name}_z", TensorProto.FLOAT, None)])
 
     one = helper.make_node("If", ["choose"], ["y"], then_branch=branch("a", "Relu"), else_branch=branch("b", "Tanh"))
     value = helper.make_tensor_value_info
     x, w = random([1, 4, 5, 5]), random([4, 3, 3, 3], 2)
-    graph = helper.make_graph([one], "graph",
-                              [value("x", TensorProto.FLOAT, x.shape), value("choose", TensorProto.BOOL, [])],
-                              [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, "w")])
+    graph = helper.make_graph(
+        [one],
+        "graph",
+        [value("x", TensorProto.FLOAT, x.shape), value("choose", TensorProto.BOOL, [])],
+        [value("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, "w")],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
     ours, own = session(model), stock(model)
     counted = Counted()
@@ -593,8 +639,10 @@ def test_branches():
 
 
 def dynamic_model():
-    nodes = [helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1]),
-             helper.make_node("Relu", ["y"], ["z"])]  # yapf: disable
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["y"], ["z"]),
+    ]
     return model_of(nodes, ["n", 8, "h", "w"], {"w": random([8, 8, 4, 4]), "b": random([8], 3)})
 
 
@@ -638,7 +686,10 @@ def test_a_filter_and_a_bias_that_change(shape):
 @pytest.mark.parametrize("added", [(), (3, 1, 1)])
 def test_shapes_that_nobody_knows_are_not_the_same(added):
     """The output has no shape, because the filter has none. Nor has what is added to it: a scalar, or anything."""
-    nodes = [helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2]), helper.make_node("Add", ["y", "c"], ["z"])]
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2]),
+        helper.make_node("Add", ["y", "c"], ["z"]),
+    ]
     x, constant = random([1, 4, 6, 6]), added == ()
     feeds = {"x": x, "w": random([4, 3, 2, 2], 2), **({} if constant else {"c": random(added, 3)})}
     inputs = {name: None for name in feeds if name != "x"}
@@ -679,13 +730,13 @@ def test_bound_outputs():
     room = np.zeros(wanted.size + 64, np.float32)
     for offset in range(0, 64, 8):
         room[:] = -7
-        output = room[offset:offset + wanted.size].reshape(wanted.shape)
+        output = room[offset : offset + wanted.size].reshape(wanted.shape)
         binding = ours.io_binding()
         binding.bind_cpu_input("x", x)
         binding.bind_output("z", "cpu", 0, np.float32, wanted.shape, output.ctypes.data)
         ours.run_with_iobinding(binding)
         np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
-        assert (room[:offset] == -7).all() and (room[offset + wanted.size:] == -7).all()
+        assert (room[:offset] == -7).all() and (room[offset + wanted.size :] == -7).all()
 
 
 def resident():
@@ -722,9 +773,11 @@ def test_eight_threads():
 def test_layers_while_threads_sleep(threads):
     """Layers of 270 million multiply-adds, between other operators, in four threads at once: layer.c."""
     shape, axes = [1, 64, 64, 64], dict(strides=[2, 2], pads=[1, 1, 1, 1])
-    nodes = [helper.make_node("Relu", ["x"], ["r"]),
-             helper.make_node("ConvTranspose", ["r", "w"], ["y"], **axes),
-             helper.make_node("Conv", ["y", "v"], ["z"])]  # yapf: disable
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("ConvTranspose", ["r", "w"], ["y"], **axes),
+        helper.make_node("Conv", ["y", "v"], ["z"]),
+    ]
     model = model_of(nodes, shape, {"w": random([64, 64, 4, 4]), "v": random([3, 64, 1, 1])})
     ours, x = session(model, intra_op_num_threads=threads), random(shape)
     wanted = stock(model).run(None, {"x": x})[0]
@@ -780,8 +833,10 @@ def test_another_name(capfd):
 # ---- what is left to others
 
 
-@pytest.mark.parametrize("attributes, reason", [({"kernel_shape": [3, 3]}, "kernel_shape"), ({"group": 3}, "group"),
-                                                ({"strides": [2]}, "strides")])  # yapf: disable
+@pytest.mark.parametrize(
+    "attributes, reason",
+    [({"kernel_shape": [3, 3]}, "kernel_shape"), ({"group": 3}, "group"), ({"strides": [2]}, "strides")],
+)
 def test_wrong_models_are_left_to_onnx_runtime(attributes, reason, capfd):
     """Which refuses them with words of its own, or not: when they run at the latest."""
     x = random([1, 4, 5, 5])
@@ -818,11 +873,14 @@ def in_another_process(model, x, folder, options=None, **environment):
     return [int(word) for word in done.stdout.split()], lines, np.load(folder / "y.npy")
 
 
-@pytest.mark.parametrize("environment, reason", [
-    ({"OCL_ICD_VENDORS": "/nowhere"}, "device"),
-    ({"TCONV_CL_DEVICE": "99"}, "99"),
-    ({"TCONV_CL_DEVICE": "gpu"}, "gpu"),
-])  # yapf: disable
+@pytest.mark.parametrize(
+    "environment, reason",
+    [
+        ({"OCL_ICD_VENDORS": "/nowhere"}, "device"),
+        ({"TCONV_CL_DEVICE": "99"}, "99"),
+        ({"TCONV_CL_DEVICE": "gpu"}, "gpu"),
+    ],
+)
 def test_without_a_device_onnx_runtime_computes(environment, reason, tmp_path):
     x = random((1, 8, 6, 9))
     counts, lines, output = in_another_process(dynamic_model(), x, tmp_path, **environment)
@@ -840,8 +898,9 @@ def test_the_algorithm_can_be_searched_for(search, stored, tmp_path, monkeypatch
     monkeypatch.delenv("TCONV_CL_SEARCH", raising=False)
     x, cache = random((1, 8, 6, 9)), tmp_path / "cache"
     for _ in range(2):
-        counts, lines, output = in_another_process(dynamic_model(), x, tmp_path, {"search": search},
-                                                   TCONV_CL_CACHE_DIR=str(cache))  # yapf: disable
+        counts, lines, output = in_another_process(
+            dynamic_model(), x, tmp_path, {"search": search}, TCONV_CL_CACHE_DIR=str(cache)
+        )
         assert counts == [2, 0] and lines == []
         np.testing.assert_allclose(output, stock(dynamic_model()).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
         files = cache.iterdir() if cache.exists() else ()
@@ -862,10 +921,9 @@ def test_a_device_that_cannot_compile(tmp_path):
     """A folder without kernels: this shows before the model runs, with shapes that are not known, too."""
     x = random((1, 8, 6, 9))
     (tmp_path / "kernels").mkdir()
-    counts, lines, output = in_another_process(dynamic_model(),
-                                               x,
-                                               tmp_path,
-                                               TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
+    counts, lines, output = in_another_process(
+        dynamic_model(), x, tmp_path, TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels")
+    )
     assert counts == [0, 0]
     assert len(lines) == 1 and "another provider" in lines[0]
     np.testing.assert_array_equal(output, stock(dynamic_model()).run(None, {"x": x})[0])
@@ -885,12 +943,9 @@ def test_the_device_can_be_chosen(tmp_path):
     """The second of two devices, by either way."""
     x = random((1, 8, 6, 9))
     for options, environment in (({"device": 1}, {}), ({}, {"TCONV_CL_DEVICE": "1"})):
-        counts, lines, output = in_another_process(dynamic_model(),
-                                                   x,
-                                                   tmp_path,
-                                                   options,
-                                                   POCL_DEVICES="pthread pthread",
-                                                   **environment)
+        counts, lines, output = in_another_process(
+            dynamic_model(), x, tmp_path, options, POCL_DEVICES="pthread pthread", **environment
+        )
         assert counts == [2, 0] and lines == []
         np.testing.assert_allclose(output, stock(dynamic_model()).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
@@ -899,9 +954,13 @@ def test_integers_are_left_to_others():
     """ONNX has no such ConvTranspose: nobody takes it."""
     node = conv_transpose()
     value = helper.make_tensor_value_info
-    graph = helper.make_graph([node], "graph", [value("x", TensorProto.INT32, [1, 2, 4])],
-                              [value("y", TensorProto.INT32, None)],
-                              [numpy_helper.from_array(np.ones([2, 2, 3], np.int32), "w")])
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [value("x", TensorProto.INT32, [1, 2, 4])],
+        [value("y", TensorProto.INT32, None)],
+        [numpy_helper.from_array(np.ones([2, 2, 3], np.int32), "w")],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     with pytest.raises(Exception, match="int32"):
         session(model.SerializeToString())

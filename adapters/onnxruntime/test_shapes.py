@@ -2,6 +2,7 @@
 """Extents that are not known when a session is made, and extents of 0, against ONNX Runtime's own operator.
 
 usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device"""
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -11,13 +12,17 @@ from test_provider import Counted, compare, conv_transpose, model_of, quantized,
 # ---- invented extents
 
 
-@pytest.mark.parametrize("attributes, kernel, shape", [
-    ({"pads": [160, 160]}, 161, [2, 3, 400]),
-    ({"pads": [160, 160], "strides": [3]}, 161, [2, 3, 108]),
-    ({"pads": [170, 170], "dilations": [2], "output_padding": [1], "strides": [2]}, 5, [2, 3, 180]),
-    ({"pads": [0, 90, 0, 90]}, 3, [1, 3, 5, 190]),
-    ({"pads": [90, 0, 90, 0], "strides": [1, 2]}, 3, [1, 3, 190, 5]),
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "attributes, kernel, shape",
+    [
+        ({"pads": [160, 160]}, 161, [2, 3, 400]),
+        ({"pads": [160, 160], "strides": [3]}, 161, [2, 3, 108]),
+        ({"pads": [170, 170], "dilations": [2], "output_padding": [1], "strides": [2]}, 5, [2, 3, 180]),
+        ({"pads": [0, 90, 0, 90]}, 3, [1, 3, 5, 190]),
+        ({"pads": [90, 0, 90, 0], "strides": [1, 2]}, 3, [1, 3, 190, 5]),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("filter_is", ["constant", "input"])
 def test_pads_larger_than_invented_extents(attributes, kernel, shape, filter_is):
     """The session cannot know that the data are long enough."""
@@ -54,24 +59,58 @@ def test_pads_beyond_all_extents(stride, capfd):
 
 def outer_data(branch):
     """A ConvTranspose in a branch, of data that the outer graph computes."""
-    nodes = [helper.make_node("ConvTranspose", ["r", "w"], [f"{branch}_y"]), helper.make_node("Relu", [f"{branch}_y"], [branch])]
-    return helper.make_graph(nodes, f"{branch}_graph", [], [helper.make_tensor_value_info(branch, TensorProto.FLOAT, None)])
+    nodes = [
+        helper.make_node("ConvTranspose", ["r", "w"], [f"{branch}_y"]),
+        helper.make_node("Relu", [f"{branch}_y"], [branch]),
+    ]
+    return helper.make_graph(
+        nodes, f"{branch}_graph", [], [helper.make_tensor_value_info(branch, TensorProto.FLOAT, None)]
+    )
 
 
 def chains():
     node = helper.make_node
-    weights = {"a": random([5, 3, 1, 1]), "c": random([5, 6, 2, 2]), "e": random([7, 6, 3, 3]), "g": random([7, 4, 3, 3])}
-    yield model_of([node("Conv", ["x", "a"], ["b"]), node("ConvTranspose", ["b", "c"], ["d"], strides=[2, 2]),
-                    node("Conv", ["d", "e"], ["f"]), node("ConvTranspose", ["f", "g", "h"], ["y"])],
-                   [1, 3, 13, 17], {**weights, "h": random([4])})  # yapf: disable
-    yield model_of([node("Relu", ["x"], ["r"]), node("Abs", ["v"], ["w"]), node("Neg", ["c"], ["b"]),
-                    node("ConvTranspose", ["r", "w", "b"], ["y"]), node("Add", ["y", "s"], ["z"])],
-                   ["n", 4, "h", "w"], {"v": random([4, 3, 2, 2]), "c": random([3])}, inputs={"s": ["p", 3, "q", "r"]})  # yapf: disable
-    for options in ({"bias": "floats"}, {"bias": None}, {"between": [("Tanh", [], {}, {})]}, {"filter_": "u8", "output": "i8"}):
+    weights = {
+        "a": random([5, 3, 1, 1]),
+        "c": random([5, 6, 2, 2]),
+        "e": random([7, 6, 3, 3]),
+        "g": random([7, 4, 3, 3]),
+    }
+    yield model_of(
+        [
+            node("Conv", ["x", "a"], ["b"]),
+            node("ConvTranspose", ["b", "c"], ["d"], strides=[2, 2]),
+            node("Conv", ["d", "e"], ["f"]),
+            node("ConvTranspose", ["f", "g", "h"], ["y"]),
+        ],
+        [1, 3, 13, 17],
+        {**weights, "h": random([4])},
+    )
+    yield model_of(
+        [
+            node("Relu", ["x"], ["r"]),
+            node("Abs", ["v"], ["w"]),
+            node("Neg", ["c"], ["b"]),
+            node("ConvTranspose", ["r", "w", "b"], ["y"]),
+            node("Add", ["y", "s"], ["z"]),
+        ],
+        ["n", 4, "h", "w"],
+        {"v": random([4, 3, 2, 2]), "c": random([3])},
+        inputs={"s": ["p", 3, "q", "r"]},
+    )
+    for options in (
+        {"bias": "floats"},
+        {"bias": None},
+        {"between": [("Tanh", [], {}, {})]},
+        {"filter_": "u8", "output": "i8"},
+    ):
         yield quantized(**options)[0]
     branches = {f"{name}_branch": outer_data(name) for name in ("then", "else")}
-    yield model_of([node("Relu", ["x"], ["r"]), node("Not", ["choose"], ["chosen"]), node("If", ["chosen"], ["y"], **branches)],
-                   [1, 4, 5, 5], {"w": random([4, 3, 3, 3]), "choose": np.array(False)})  # yapf: disable
+    yield model_of(
+        [node("Relu", ["x"], ["r"]), node("Not", ["choose"], ["chosen"]), node("If", ["chosen"], ["y"], **branches)],
+        [1, 4, 5, 5],
+        {"w": random([4, 3, 3, 3]), "choose": np.array(False)},
+    )
 
 
 @pytest.mark.parametrize("model", list(chains()))
@@ -86,7 +125,11 @@ EMPTY = [(1, 4, 0, 8), (2, 4, 5, 0), (1, 4, 0, 0), (0, 4, 0, 3)]
 
 
 def empty(shape, pads, bias, activation):
-    nodes = [helper.make_node("ConvTranspose", ["x", "w", "b"] if bias else ["x", "w"], ["y"], strides=[2, 2], pads=[pads] * 4)]
+    nodes = [
+        helper.make_node(
+            "ConvTranspose", ["x", "w", "b"] if bias else ["x", "w"], ["y"], strides=[2, 2], pads=[pads] * 4
+        )
+    ]
     if activation:
         nodes.append(helper.make_node("Sigmoid", ["y"], ["z"]))
     return model_of(nodes, shape, {"w": random([4, 3, 3, 3]), **({"b": random([3], 3)} if bias else {})})

@@ -2,13 +2,31 @@
 """A Concat along the channels becomes a part of the operator before it: what is fused, what is not, and the results.
 
 usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device"""
+
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from test_extension import (EXACT, EXTENDED, STEP, STOCK, Counted, compiled, convert, convolution, executed,
-                            in_another_process, numbers, random, ranged, reread, transposed, types, weights_of_bytes)
+from test_extension import (
+    EXACT,
+    EXTENDED,
+    STEP,
+    STOCK,
+    Counted,
+    compiled,
+    convert,
+    convolution,
+    executed,
+    in_another_process,
+    numbers,
+    random,
+    ranged,
+    reread,
+    transposed,
+    types,
+    weights_of_bytes,
+)
 
 OWN, SKIP = 6, 5  # channels
 ORDERS = ["own skip", "skip own", "skip own skip", "own skip skip", "skip skip own"]
@@ -49,7 +67,7 @@ def ours(model):
 
 def fused(model):
     """How many tensors are before and after the output of the only operator."""
-    node, = ours(model)
+    (node,) = ours(model)
     return node.get_attributes()["concat_before"], node.get_attributes()["concat_after"]
 
 
@@ -158,7 +176,7 @@ def test_a_computed_output_shape_is_the_last_input(tmp_path):
 def test_of_two_operators_the_larger_is_fused(small_first, last):
     x = ops.parameter([2, 4, 7, 6], np.float32)
     node = convolution(x, random([8, 4, 1, 1])) if last else ops.sigmoid(x)
-    parts = [up(node, 2, 4), up(ops.relu(node), 2, 8, 3)][::1 if small_first else -1]
+    parts = [up(node, 2, 4), up(ops.relu(node), 2, 8, 3)][:: 1 if small_first else -1]
     node = ops.concat(parts, 1)
     model = ov.Model([convolution(node, random([3, 12, 1, 1], 4)) if last else ops.tanh(node)], [x])
     data = random([2, 4, 7, 6], 8)
@@ -201,13 +219,19 @@ def turned(node):
     return ops.transpose(node, np.array([0, 1, 3, 2]))
 
 
-@pytest.mark.parametrize("join, options", [
-    (along(0), {}), (along(2), {}), (along(-1), {}),
-    (lambda node, skip: ops.concat([node, node, skip], 1), {}),
-    (lambda node, skip: ops.multiply(ops.concat([node, skip], 1), ops.reduce_max(node, np.array([1]), True)), {}),
-    (lambda node, skip: ops.concat([turned(node), turned(skip)], 1), {}),
-    (lambda node, skip: ops.concat([node, skip], 1), {"fuse_concat": False}),
-], ids=["batch", "rows", "columns", "twice", "two readers", "transposed", "off"])  # yapf: disable
+@pytest.mark.parametrize(
+    "join, options",
+    [
+        (along(0), {}),
+        (along(2), {}),
+        (along(-1), {}),
+        (lambda node, skip: ops.concat([node, node, skip], 1), {}),
+        (lambda node, skip: ops.multiply(ops.concat([node, skip], 1), ops.reduce_max(node, np.array([1]), True)), {}),
+        (lambda node, skip: ops.concat([turned(node), turned(skip)], 1), {}),
+        (lambda node, skip: ops.concat([node, skip], 1), {"fuse_concat": False}),
+    ],
+    ids=["batch", "rows", "columns", "twice", "two readers", "transposed", "off"],
+)
 @pytest.mark.parametrize("last", [True, False])
 def test_what_is_not_fused(last, join, options):
     x, skip = ops.parameter([2, 8, 7, 6], np.float32), ops.parameter([2, OWN, 14, 12], np.float32)
@@ -224,7 +248,7 @@ def test_another_transpose_is_not_fused():
     """As passes of OpenVINO may merge two of them."""
     model = model_of(2, "own skip", True, extents=(7, 7))
     assert convert(model, fuse_concat=False) == 1
-    order, = (target.get_node().input(1) for target in ours(model)[0].output(0).get_target_inputs())
+    (order,) = (target.get_node().input(1) for target in ours(model)[0].output(0).get_target_inputs())
     order.replace_source_output(ops.constant(np.array([0, 3, 2, 1])).output(0))
     data = inputs_of(model, extents=(7, 7))
     wanted = compiled(model.clone())(data)[0]
@@ -283,8 +307,14 @@ def test_it_falls_back(last, tmp_path):
     np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("number, sentence", [("-1", "cannot concatenate -1 of"), ("99", "cannot concatenate 99 of"),
-                                              ("3", "takes 6 inputs and output_shape, not 4")])
+@pytest.mark.parametrize(
+    "number, sentence",
+    [
+        ("-1", "cannot concatenate -1 of"),
+        ("99", "cannot concatenate 99 of"),
+        ("3", "takes 6 inputs and output_shape, not 4"),
+    ],
+)
 def test_wrong_numbers_in_a_file_are_refused(number, sentence, tmp_path):
     model = model_of(2, "skip own skip", False)
     assert convert(model) == 1

@@ -4,6 +4,7 @@
 usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device
 
 TCONV_CL_TEST_GRAPHS: how many graphs are generated."""
+
 import csv
 import os
 import pathlib
@@ -64,16 +65,18 @@ def integers(text):
     return [int(word) for word in text.split()]
 
 
-def transposed(data,
-               filter_,
-               strides,
-               dilations=None,
-               begin=None,
-               end=None,
-               auto_pad="explicit",
-               padding=None,
-               output_shape=None,
-               grouped=False):
+def transposed(
+    data,
+    filter_,
+    strides,
+    dilations=None,
+    begin=None,
+    end=None,
+    auto_pad="explicit",
+    padding=None,
+    output_shape=None,
+    grouped=False,
+):
     """OpenVINO's own node, straight from its factory: the functions of its opsets drop the pads of a grouped one that
     has an output_shape."""
     axes = len(strides)
@@ -83,14 +86,16 @@ def transposed(data,
         "pads_begin": begin or [0] * axes,
         "pads_end": end or [0] * axes,
         "auto_pad": auto_pad,
-        "output_padding": padding or [0] * axes
+        "output_padding": padding or [0] * axes,
     }
     inputs = [data, filter_]
     if output_shape is not None:
         inputs.append(
-            output_shape if isinstance(output_shape, ov.Node) else ops.constant(np.array(output_shape, dtype=np.int64)))
-    return NodeFactory("opset1").create("GroupConvolutionBackpropData" if grouped else "ConvolutionBackpropData",
-                                        inputs, attributes)
+            output_shape if isinstance(output_shape, ov.Node) else ops.constant(np.array(output_shape, dtype=np.int64))
+        )
+    return NodeFactory("opset1").create(
+        "GroupConvolutionBackpropData" if grouped else "ConvolutionBackpropData", inputs, attributes
+    )
 
 
 def reread(model, folder, core=EXTENDED):
@@ -116,10 +121,18 @@ def test_vectors(case, tmp_path):
     name = str(VECTORS / "data" / case["id"])
     data, filter_, wanted = (np.load(f"{name}.{part}.npy") for part in ("data", "filter", "output"))
     parameter = ops.parameter(data.shape, np.float32)
-    node = transposed(parameter, ops.constant(filter_), integers(case["strides"]), integers(case["dilations"]),
-                      integers(case["pads_begin"]), integers(case["pads_end"]), case["auto_pad"],
-                      integers(case["output_padding"]),
-                      integers(case["output_shape"]) or None, case["op"] == "group_conv_backprop")
+    node = transposed(
+        parameter,
+        ops.constant(filter_),
+        integers(case["strides"]),
+        integers(case["dilations"]),
+        integers(case["pads_begin"]),
+        integers(case["pads_end"]),
+        case["auto_pad"],
+        integers(case["output_padding"]),
+        integers(case["output_shape"]) or None,
+        case["op"] == "group_conv_backprop",
+    )
     model = reread(ov.Model([node], [parameter]), tmp_path)
     assert "TransposedConvolution" in types(model)
     counted = Counted()
@@ -171,11 +184,15 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.parametrize("activation, grouped, axes",
-                         [(name, False, 2)
-                          for name in ACTIVATIONS] + [(name, grouped, axes) for name in ("relu", "prelu")
-                                                      for grouped, axes in ((False, 1), (True, 1), (True, 2),
-                                                                            (False, 3), (True, 3))])
+@pytest.mark.parametrize(
+    "activation, grouped, axes",
+    [(name, False, 2) for name in ACTIVATIONS]
+    + [
+        (name, grouped, axes)
+        for name in ("relu", "prelu")
+        for grouped, axes in ((False, 1), (True, 1), (True, 2), (False, 3), (True, 3))
+    ],
+)
 def test_bias_and_activation_are_fused(activation, grouped, axes):
     extents = [7, 6, 5][:axes]
     data = random([2, 4, *extents])
@@ -196,14 +213,17 @@ def test_bias_and_activation_are_fused(activation, grouped, axes):
     assert convert(model) == 0
 
 
-@pytest.mark.parametrize("activation, in_f32, in_f64", [
-    (lambda x: ops.clamp(x, 0, 1.797e308), "relu", "none"),
-    (lambda x: ops.clamp(x, -1.797e308, 0.5), "none", "none"),
-    (lambda x: ops.clamp(x, 0, np.inf), "relu", "relu"),
-    (lambda x: ops.clamp(x, -1e39, 0.5), "none", "none"),
-    (lambda x: ops.elu(x, 1e39), "none", "none"),
-    (lambda x: ops.prelu(x, np.array([np.inf], dtype=x.get_element_type().to_dtype())), "none", "none"),
-])  # yapf: disable
+@pytest.mark.parametrize(
+    "activation, in_f32, in_f64",
+    [
+        (lambda x: ops.clamp(x, 0, 1.797e308), "relu", "none"),
+        (lambda x: ops.clamp(x, -1.797e308, 0.5), "none", "none"),
+        (lambda x: ops.clamp(x, 0, np.inf), "relu", "relu"),
+        (lambda x: ops.clamp(x, -1e39, 0.5), "none", "none"),
+        (lambda x: ops.elu(x, 1e39), "none", "none"),
+        (lambda x: ops.prelu(x, np.array([np.inf], dtype=x.get_element_type().to_dtype())), "none", "none"),
+    ],
+)
 @pytest.mark.parametrize("type_", [np.float32, np.float64])
 def test_numbers_that_are_not_finite_are_not_fused(activation, in_f32, in_f64, type_):
     """ONNX's Clip of opset 10 and before, without a bound, becomes the first two. Doubles have larger numbers."""
@@ -231,8 +251,9 @@ FACTORS = {
     "multiply": lambda x, axes: ops.multiply(x, numbers(6, axes, 3)),
     "multiply_one_number": lambda x, axes: ops.multiply(np.array(-1.5, dtype=np.float32), x),
     "multiply_add": lambda x, axes: ops.add(ops.multiply(x, numbers(6, axes, 3)), numbers(6, axes, 4)),
-    "add_multiply_add": lambda x, axes: ops.add(ops.multiply(ops.add(x, numbers(6, axes, 5)), numbers(6, axes, 3)),
-                                                numbers(6, axes, 4)),
+    "add_multiply_add": lambda x, axes: ops.add(
+        ops.multiply(ops.add(x, numbers(6, axes, 5)), numbers(6, axes, 3)), numbers(6, axes, 4)
+    ),
     "divide_subtract_add": lambda x, axes: ops.subtract(ops.divide(x, numbers(6, axes, 3)), numbers(6, axes, 4)),
     "subtracted_add": lambda x, axes: ops.subtract(numbers(6, axes, 3), x),
     "normalized": lambda x, axes: normalized(x, 6),
@@ -296,7 +317,9 @@ def test_a_skip_connection_is_fused(axes, first, tmp_path):
         parameters = ops.parameter(data.shape, np.float32), ops.parameter(shape, np.float32)
         node = transposed(parameters[0], ops.constant(random([4, 6, *[3] * axes], 2)), [2] * axes)
         terms = [ops.add(node, numbers(6, axes, 5)), parameters[1]]
-        return ov.Model([ops.prelu(ops.add(*(terms[::-1] if first else terms)), numbers(6, 0, 3).reshape(6))], parameters)
+        return ov.Model(
+            [ops.prelu(ops.add(*(terms[::-1] if first else terms)), numbers(6, 0, 3).reshape(6))], parameters
+        )
 
     changed = model()
     wanted = STOCK.compile_model(changed.clone(), "CPU", EXACT)([data, skip])[0]
@@ -335,12 +358,15 @@ def test_a_converted_operator_takes_what_follows():
     np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=3e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("factor", [
-    np.array([1, 2, 3, np.inf, 5, 6], np.float32).reshape(1, 6, 1, 1),
-    np.array([1, 2, 3, np.nan, 5, 6], np.float32).reshape(1, 6, 1, 1),
-    numbers(6, 0, 3).reshape(6),
-    numbers(2, 0, 3).reshape(2, 1, 1, 1),
-])
+@pytest.mark.parametrize(
+    "factor",
+    [
+        np.array([1, 2, 3, np.inf, 5, 6], np.float32).reshape(1, 6, 1, 1),
+        np.array([1, 2, 3, np.nan, 5, 6], np.float32).reshape(1, 6, 1, 1),
+        numbers(6, 0, 3).reshape(6),
+        numbers(2, 0, 3).reshape(2, 1, 1, 1),
+    ],
+)
 def test_factors_that_are_not_fused(factor):
     """What is not finite; and what is not one number for each channel."""
     data = random([2, 4, 3, 3])
@@ -383,11 +409,15 @@ def quantized(node, low, high, levels=256):
 def test_quantized_models(way, tmp_path):
     """OpenVINO computes the whole network with integers; with the extension, all but the transposed convolution.
 
-    Weights stay within 64 levels: where a processor has no integer dot products, OpenVINO adds pairs of products in 16 bits, which saturate."""
+    Weights stay within 64 levels: where a processor has no integer dot products, OpenVINO adds pairs of products in 16
+    bits, which saturate.
+    """
     data = np.random.default_rng(1).uniform(0, 2.5, (1, 8, 12, 12)).astype(np.float32)
     parameter = ops.parameter(data.shape, np.float32)
     ones = [[1, 1]] * 4
-    node = ops.convolution(quantized(parameter, 0, 2.55), quantized(random([16, 8, 3, 3], 2) / 2, -1.27, 1.27, 255), *ones)
+    node = ops.convolution(
+        quantized(parameter, 0, 2.55), quantized(random([16, 8, 3, 3], 2) / 2, -1.27, 1.27, 255), *ones
+    )
     limit = np.full((1, 6, 1, 1), 1.27)
     weights = quantized(random([16, 6, 4, 4], 3) / 2, -limit, limit, 255)
     node = transposed(quantized(ops.relu(node), 0, 2.55), weights, [2, 2], begin=[1, 1], end=[1, 1])
@@ -395,9 +425,11 @@ def test_quantized_models(way, tmp_path):
     node = ops.convolution(node, quantized(random([4, 6, 3, 3], 5) / 2, -1.27, 1.27, 255), *ones)
     model = ov.Model([node], [parameter])
     stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
-    assert any(node.get_rt_info()["layerType"].astype(str) == "Deconvolution" and
-               node.get_rt_info()["runtimePrecision"].astype(str) == "u8"
-               for node in stock.get_runtime_model().get_ordered_ops())
+    assert any(
+        node.get_rt_info()["layerType"].astype(str) == "Deconvolution"
+        and node.get_rt_info()["runtimePrecision"].astype(str) == "u8"
+        for node in stock.get_runtime_model().get_ordered_ops()
+    )
     model = reread(model, tmp_path, EXTENDED if way == "add_extension" else STOCK)
     if way == "convert":
         assert convert(model) == 1 and has_bytes(model)
@@ -419,12 +451,12 @@ def ranged(node, low, high, levels=256):
 
 
 def weights_of_bytes(shape, grouped, form):
-    """At most 64 levels from zero: where a processor has no integer dot products, OpenVINO adds pairs of products in 16 bits,
-    which saturate."""
+    """At most 64 levels from zero: where a processor has no integer dot products, OpenVINO adds pairs of products in 16
+    bits, which saturate."""
     draw = np.random.default_rng(7)
     integers = draw.integers(-64, 65, shape)
     channels = [2, 1, shape[2]] if grouped else [1, shape[1]]
-    steps = (STEP * 2.0**draw.integers(-2, 3, channels)).reshape(*channels, *[1] * (len(shape) - len(channels)))
+    steps = (STEP * 2.0 ** draw.integers(-2, 3, channels)).reshape(*channels, *[1] * (len(shape) - len(channels)))
     if form == "levels":
         limit = (127 * steps).astype(np.float32)
         return ops.fake_quantize(ops.constant((integers * steps).astype(np.float32)), -limit, limit, -limit, limit, 255)
@@ -436,7 +468,9 @@ def weights_of_bytes(shape, grouped, form):
     return ops.multiply(wide, steps.astype(np.float32))
 
 
-def layer_of_bytes(axes=2, grouped=False, form="levels", zero=0, between=lambda node: node, output_zero=100, levels=256):
+def layer_of_bytes(
+    axes=2, grouped=False, form="levels", zero=0, between=lambda node: node, output_zero=100, levels=256
+):
     shape = [2, 8, *[9, 7, 5][:axes]]
     parameter = ops.parameter(shape, np.float32)
     data = ranged(parameter, -zero * STEP, (levels - 1 - zero) * STEP, levels)
@@ -447,17 +481,33 @@ def layer_of_bytes(axes=2, grouped=False, form="levels", zero=0, between=lambda 
 
 
 def has_bytes(model):
-    return [node.get_attributes()["requantize"] for node in model.get_ordered_ops()
-            if node.get_type_name() == "TransposedConvolution"] == [True]
+    return [
+        node.get_attributes()["requantize"]
+        for node in model.get_ordered_ops()
+        if node.get_type_name() == "TransposedConvolution"
+    ] == [True]
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"axes": 1}, {"axes": 3}, {"grouped": True}, {"form": "i8"}, {"form": "u8"}, {"form": "i8", "grouped": True},
-    {"zero": 128}, {"output_zero": 0}, {"levels": 200}, {"between": ops.relu},
-    {"between": lambda node: ops.clamp(node, -55.5, 33.25)},
-    {"between": lambda node: ops.prelu(node, np.array([0.25], np.float32))},
-    {"between": lambda node: ops.relu(ops.multiply(node, np.full((1, 6, 1, 1), -0.5, np.float32)))},
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"axes": 1},
+        {"axes": 3},
+        {"grouped": True},
+        {"form": "i8"},
+        {"form": "u8"},
+        {"form": "i8", "grouped": True},
+        {"zero": 128},
+        {"output_zero": 0},
+        {"levels": 200},
+        {"between": ops.relu},
+        {"between": lambda node: ops.clamp(node, -55.5, 33.25)},
+        {"between": lambda node: ops.prelu(node, np.array([0.25], np.float32))},
+        {"between": lambda node: ops.relu(ops.multiply(node, np.full((1, 6, 1, 1), -0.5, np.float32)))},
+    ],
+    ids=str,
+)
 def test_layers_of_bytes(options, tmp_path):
     """All numbers have few bits, so that sums of floats are exact, too. OpenVINO's own operator loses the zero point of
     u8 weights: their numbers are those of the i8 ones."""
@@ -474,7 +524,7 @@ def test_layers_of_bytes(options, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["data_zero_point", "filter_zero_point", "output_zero_point"])
-@pytest.mark.parametrize("number", [2**32, -2**31 - 1])
+@pytest.mark.parametrize("number", [2**32, -(2**31) - 1])
 def test_a_zero_point_beyond_32_bits_is_refused(name, number):
     model = layer_of_bytes()
     assert convert(model) == 1
@@ -498,10 +548,18 @@ def test_bytes_fall_back(options, tmp_path):
     np.testing.assert_array_equal(output, wanted)
 
 
-@pytest.mark.parametrize("options", [
-    {"between": ops.tanh}, {"zero": 99.5}, {"output_zero": 0.5}, {"output_zero": -3}, {"output_zero": 300},
-    {"between": lambda node: ops.add(node, random(list(node.get_output_shape(0))))},
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"between": ops.tanh},
+        {"zero": 99.5},
+        {"output_zero": 0.5},
+        {"output_zero": -3},
+        {"output_zero": 300},
+        {"between": lambda node: ops.add(node, random(list(node.get_output_shape(0))))},
+    ],
+    ids=str,
+)
 def test_layers_that_are_not_computed_with_bytes(options):
     """Activations that depend on the scale, zeros between two levels or outside of them, sums of two tensors."""
     model = layer_of_bytes(**options)
@@ -535,8 +593,12 @@ def test_between_quantized_convolutions_all_is_bytes(twice):
     assert difference.max() < 0.01 * np.abs(wanted).max()
     ran = [info for info in request.get_profiling_info() if info.status.name == "EXECUTED"]
     first = next(i for i, info in enumerate(ran) if info.node_type == "Convolution")
-    assert [info.node_type for info in ran[first:]][:3 + twice] == ["Convolution", *["Reference"] * (1 + twice), "Convolution"]
-    assert all("I8" in info.exec_type for info in ran[first:first + 3 + twice])
+    assert [info.node_type for info in ran[first:]][: 3 + twice] == [
+        "Convolution",
+        *["Reference"] * (1 + twice),
+        "Convolution",
+    ]
+    assert all("I8" in info.exec_type for info in ran[first : first + 3 + twice])
 
 
 def test_weights_of_bytes_with_a_zero_point(tmp_path):
@@ -753,8 +815,9 @@ def test_bodies_of_branches():
 
     def body(seed):
         inner = ops.parameter(data.shape, np.float32)
-        return inner, ov.Model([ops.result(transposed(inner, ops.constant(random([4, 6, 2, 2], seed)), [2, 2]))],
-                               [inner])
+        return inner, ov.Model(
+            [ops.result(transposed(inner, ops.constant(random([4, 6, 2, 2], seed)), [2, 2]))], [inner]
+        )
 
     condition = ops.parameter([], np.bool_)
     branch = ops.if_op(condition)
@@ -768,10 +831,9 @@ def test_bodies_of_branches():
     ours = compiled(model)
     counted = Counted()
     for value in (True, False):
-        np.testing.assert_allclose(ours([np.array(value), data])[0],
-                                   stock([np.array(value), data])[0],
-                                   rtol=1e-5,
-                                   atol=1e-6)
+        np.testing.assert_allclose(
+            ours([np.array(value), data])[0], stock([np.array(value), data])[0], rtol=1e-5, atol=1e-6
+        )
     assert counted.evaluations == 2 and counted.fallbacks == 0
 
 
@@ -787,10 +849,9 @@ def test_saved_and_cached(tmp_path):
         add_extension(core)
         core.set_property({"CACHE_DIR": str(tmp_path / "cache")})
         counted = Counted()
-        np.testing.assert_allclose(core.compile_model(tmp_path / "model.xml", "CPU", EXACT)(data)[0],
-                                   wanted,
-                                   rtol=1e-5,
-                                   atol=1e-5)
+        np.testing.assert_allclose(
+            core.compile_model(tmp_path / "model.xml", "CPU", EXACT)(data)[0], wanted, rtol=1e-5, atol=1e-5
+        )
         assert counted.evaluations == 1 and counted.fallbacks == 0
     assert list((tmp_path / "cache").glob("*.blob"))
 
@@ -833,9 +894,13 @@ def conv_transpose(folder, data_shape, weights, **attributes):
     """An ONNX file of one ConvTranspose."""
     node = onnx.helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
     value = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph([node], "g", [value("x", onnx.TensorProto.FLOAT, data_shape)],
-                                   [value("y", onnx.TensorProto.FLOAT, None)],
-                                   [onnx.numpy_helper.from_array(weights, "w")])
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [value("x", onnx.TensorProto.FLOAT, data_shape)],
+        [value("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
     opset = onnx.helper.make_opsetid("", 13)
     onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), folder / "model.onnx")
     return folder / "model.onnx"
@@ -904,13 +969,14 @@ def in_another_process(path, data, folder, **environment):
     return done.stdout.split(), done.stderr, np.load(folder / "output.npy")
 
 
-@pytest.mark.parametrize("environment, reason", [({
-    "OCL_ICD_VENDORS": "/nowhere"
-}, "device"), ({
-    "TCONV_CL_DEVICE": "99"
-}, "99"), ({
-    "TCONV_CL_DEVICE": "gpu"
-}, "gpu")])
+@pytest.mark.parametrize(
+    "environment, reason",
+    [
+        ({"OCL_ICD_VENDORS": "/nowhere"}, "device"),
+        ({"TCONV_CL_DEVICE": "99"}, "99"),
+        ({"TCONV_CL_DEVICE": "gpu"}, "gpu"),
+    ],
+)
 def test_without_a_device_the_model_stays(environment, reason, tmp_path):
     path = VECTORS / "ir" / "plain_f32.xml"
     data = np.load(VECTORS / "ir" / "plain_f32.0.input.npy")
@@ -926,7 +992,10 @@ def test_the_device_can_be_chosen(tmp_path):
     data = np.load(VECTORS / "ir" / "plain_f32.0.input.npy")
     devices = tconv_cl.devices()
     pocl = [device.platform for device in devices] == ["Portable Computing Language"]
-    last = {"TCONV_CL_DEVICE": "1" if pocl else str(len(devices) - 1), "POCL_DEVICES": "pthread pthread" if pocl else ""}
+    last = {
+        "TCONV_CL_DEVICE": "1" if pocl else str(len(devices) - 1),
+        "POCL_DEVICES": "pthread pthread" if pocl else "",
+    }
     nodes, log, output = in_another_process(path, data, tmp_path, **last)
     assert "TransposedConvolution" in nodes and log == ""
     np.testing.assert_allclose(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0], rtol=1e-5, atol=1e-5)
@@ -1001,10 +1070,9 @@ def test_what_shows_late_is_computed_by_openvino(activation, dynamic, tmp_path):
     assert convert(model) == 1
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     (tmp_path / "kernels").mkdir()
-    nodes, log, output = in_another_process(tmp_path / "model.xml",
-                                            data,
-                                            tmp_path,
-                                            TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
+    nodes, log, output = in_another_process(
+        tmp_path / "model.xml", data, tmp_path, TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels")
+    )
     assert "TransposedConvolution" in nodes
     assert len(log.splitlines()) == 1 and "OpenVINO's own operator" in log
     np.testing.assert_allclose(output, wanted, rtol=2e-6, atol=2e-6)
@@ -1019,17 +1087,20 @@ def test_integers_are_left_to_openvino(tmp_path, capfd):
     assert "i32" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("release, sentence", [("2025.1.0", "was built for OpenVINO 2025.1.0"),
-                                               (None, "without its extension for OpenVINO")])
+@pytest.mark.parametrize(
+    "release, sentence", [("2025.1.0", "was built for OpenVINO 2025.1.0"), (None, "without its extension for OpenVINO")]
+)
 def test_an_extension_of_another_release_is_refused(release, sentence, tmp_path):
     """A copy of the package, whose library was built for that release, or not at all."""
     shutil.copytree(pathlib.Path(library()).parent, tmp_path / "tconv_cl")
     file = tmp_path / "tconv_cl" / "openvino_release.txt"
     file.unlink() if release is None else file.write_text(release + "\n")
-    done = subprocess.run([sys.executable, "-c", "import tconv_cl.openvino"],
-                          env={**os.environ, "PYTHONPATH": str(tmp_path)},
-                          capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "import tconv_cl.openvino"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1 and "ImportError: " in done.stderr and sentence in done.stderr
     assert "TCONV_OPENVINO=ON" in done.stderr
 
@@ -1043,7 +1114,7 @@ def convolution(data, filter_):
 
 
 def chain(axes, grouped=False, between=lambda node: node, twice=False, skip=False):
-    """A convolution, one or two transposed convolutions, and a convolution. `skip`: what another one computes is added."""
+    """A convolution, one or two transposed convolutions, and a convolution. `skip`: the output of another is added."""
     inputs = [ops.parameter([2, 24, *(22, 18, 10)[:axes]], np.float32)] if skip else []
     x = ops.parameter([2, 3, *(11, 9, 5)[:axes]], np.float32)
     node = convolution(x, random([24, 3] + [1] * axes))
@@ -1063,10 +1134,20 @@ def executed(model, data):
     return [info.node_type for info in request.get_profiling_info() if info.status.name == "EXECUTED"], output
 
 
-@pytest.mark.parametrize("axes, options", [
-    (1, {}), (2, {}), (3, {}), (2, {"grouped": True}), (2, {"twice": True}), (2, {"between": ops.sigmoid}),
-    (2, {"between": ops.sigmoid, "twice": True}), (1, {"skip": True}), (2, {"skip": True}),
-])  # yapf: disable
+@pytest.mark.parametrize(
+    "axes, options",
+    [
+        (1, {}),
+        (2, {}),
+        (3, {}),
+        (2, {"grouped": True}),
+        (2, {"twice": True}),
+        (2, {"between": ops.sigmoid}),
+        (2, {"between": ops.sigmoid, "twice": True}),
+        (1, {"skip": True}),
+        (2, {"skip": True}),
+    ],
+)
 def test_between_convolutions_nothing_is_reordered(axes, options):
     model = chain(axes, **options)
     data = [random(list(input_.shape), 9) for input_ in model.inputs]
@@ -1080,14 +1161,16 @@ def test_between_convolutions_nothing_is_reordered(axes, options):
     np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
     ours = [i for i, kind in enumerate(ran) if kind == "Reference"]
     assert len(ours) == count and "Transpose" not in ran
-    assert not any("Reorder" in ran[max(0, i - 1):i + 2] for i in ours), ran
+    assert not any("Reorder" in ran[max(0, i - 1) : i + 2] for i in ours), ran
 
 
 @pytest.mark.parametrize("options", [{}, {"twice": True}, {"between": ops.sigmoid, "twice": True}, {"skip": True}])
 def test_profiles_have_the_operators_names(options):
     model = chain(2, **options)
     assert convert(model) == (2 if options.get("twice") else 1)
-    names = [node.get_friendly_name() for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution"]
+    names = [
+        node.get_friendly_name() for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution"
+    ]
     request = STOCK.compile_model(model, "CPU", {**EXACT, "PERF_COUNT": True}).create_infer_request()
     request.infer([random(list(input_.shape), 9) for input_ in model.inputs])
     lines = request.get_profiling_info()
@@ -1099,7 +1182,9 @@ def test_the_page():
     page = (ROOT / "docs" / "openvino.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
-    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
     assert said[:2] == ["Statistics(evaluations=1, fallbacks=0, plans=1, packs=1)", "1 operators changed"]
@@ -1119,8 +1204,21 @@ def test_the_tool_reads_converted_models(grouped, tmp_path):
     outputs = []
     for name, moved in ("before", data), ("after", np.ascontiguousarray(np.moveaxis(data, 1, -1))):
         np.save(tmp_path / "data.npy", moved)
-        done = subprocess.run([tool, "run", "--model", tmp_path / f"{name}.xml", "--data", tmp_path / "data.npy",
-                               "--output", tmp_path / "output.npy"], capture_output=True, text=True, check=True)  # yapf: disable
+        done = subprocess.run(
+            [
+                tool,
+                "run",
+                "--model",
+                tmp_path / f"{name}.xml",
+                "--data",
+                tmp_path / "data.npy",
+                "--output",
+                tmp_path / "output.npy",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         outputs.append(np.load(tmp_path / "output.npy"))
         assert ("what was fused into 1 of its layers is left out" in done.stderr) == (name == "after")
     np.testing.assert_allclose(np.moveaxis(outputs[1], -1, 1), outputs[0], rtol=1e-5, atol=1e-5)
@@ -1194,19 +1292,24 @@ def generated(seed):
 
     axes, channels = int(draw.integers(1, 4)), int(draw.integers(1, 4)) * 2
     ones = [1] * axes
-    x = node = ops.parameter([int(draw.integers(1, 3)), channels, *draw.integers(2, [30, 9, 5][axes - 1], axes).tolist()], np.float32)
+    x = node = ops.parameter(
+        [int(draw.integers(1, 3)), channels, *draw.integers(2, [30, 9, 5][axes - 1], axes).tolist()], np.float32
+    )
     arithmetic = [
-        lambda x, c: ops.add(x, c), lambda x, c: ops.subtract(c, x), lambda x, c: ops.multiply(c, x),
+        lambda x, c: ops.add(x, c),
+        lambda x, c: ops.subtract(c, x),
+        lambda x, c: ops.multiply(c, x),
         lambda x, c: ops.divide(x, ops.add(ops.abs(c), np.array(0.5, np.float32))),
         lambda x, c: ops.maximum(x, c),
-    ]  # yapf: disable
+    ]
     gates = [lambda x: ops.multiply(x, gate(x)) for gate in GATES.values()]
     simple = [activation for name, activation in ACTIVATIONS.items() if name != "prelu"]
     outputs, count = [], int(draw.integers(1, 4))
     for _ in range(count):
         if pick(True, False):
             inner = int(draw.integers(1, 4)) * 2
-            node, channels = ops.convolution(node, constant(inner, channels, *ones), ones, [0] * axes, [0] * axes, ones), inner
+            weights = constant(inner, channels, *ones)
+            node, channels = ops.convolution(node, weights, ones, [0] * axes, [0] * axes, ones), inner
         grouped, inner = pick(True, False), int(draw.integers(1, 7))
         kernel, strides, dilations = draw.integers(1, 5, axes), draw.integers(1, 4, axes), draw.integers(1, 3, axes)
         shape = [2, channels // 2, inner] if grouped else [channels, inner]
@@ -1218,7 +1321,7 @@ def generated(seed):
         node = transposed(node, constant(*shape, *kernel.tolist()), strides.tolist(), **options)
         channels = inner * 2 if grouped else inner
         for _ in range(draw.integers(0, 3)):
-            node = pick(*arithmetic)(node, constant(*pick((1, channels, *ones), (1, ), (channels, *ones))))
+            node = pick(*arithmetic)(node, constant(*pick((1, channels, *ones), (1,), (channels, *ones))))
         if pick(True, False):
             skip = constant(*node.get_output_shape(0)) if pick(True, False) else ops.abs(node)
             node = ops.add(node, skip) if pick(True, False) else ops.add(skip, node)
@@ -1281,8 +1384,8 @@ print("status", os.waitpid(child, 0)[1])
 
 @pytest.mark.parametrize("use", ["devices", "numpy", "convert", "compile", "infer"])
 def test_a_forked_child_does_not_hang(use, tmp_path):
-    """OpenVINO's own operator computes there, and a line says why. The model has nothing else: OpenVINO's own threads are not there in
-    a child, either."""
+    """OpenVINO's own operator computes there, and a line says why. The model has nothing else: OpenVINO's own threads
+    are not there in a child, either."""
     x = ops.parameter([1, 4, 6, 7], np.float32)
     model = ov.Model([transposed(x, ops.constant(random([4, 5, 3, 3])), [2, 2])], [x])
     data = random([1, 4, 6, 7], 9)

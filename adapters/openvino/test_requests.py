@@ -2,6 +2,7 @@
 """Wrong requests, wrong options and data without elements: what raises, and what OpenVINO's own operator computes.
 
 usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device"""
+
 import subprocess
 import sys
 
@@ -11,8 +12,25 @@ import pytest
 from openvino import opset13 as ops
 
 import tconv_cl
-from test_extension import (EXACT, STEP, STOCK, VECTORS, Counted, compiled, convert, convolution, has_bytes, in_another_process,
-                            numbers, random, ranged, reread, transposed, types, weights_of_bytes)
+from test_extension import (
+    EXACT,
+    STEP,
+    STOCK,
+    VECTORS,
+    Counted,
+    compiled,
+    convert,
+    convolution,
+    has_bytes,
+    in_another_process,
+    numbers,
+    random,
+    ranged,
+    reread,
+    transposed,
+    types,
+    weights_of_bytes,
+)
 
 # ---- extents of 0
 
@@ -29,11 +47,15 @@ def layer(shape, begin=0, grouped=False, after=lambda node: node, **options):
 BIAS = numbers(6, 2, 5)
 
 
-@pytest.mark.parametrize("after, element", [
-    (lambda node: node, np.zeros([1, 6, 1, 1])),
-    (lambda node: ops.add(node, BIAS), BIAS),
-    (lambda node: ops.sigmoid(ops.add(ops.multiply(node, numbers(6, 2, 3)), BIAS)), 1 / (1 + np.exp(-BIAS))),
-], ids=["alone", "bias", "activation"])  # yapf: disable
+@pytest.mark.parametrize(
+    "after, element",
+    [
+        (lambda node: node, np.zeros([1, 6, 1, 1])),
+        (lambda node: ops.add(node, BIAS), BIAS),
+        (lambda node: ops.sigmoid(ops.add(ops.multiply(node, numbers(6, 2, 3)), BIAS)), 1 / (1 + np.exp(-BIAS))),
+    ],
+    ids=["alone", "bias", "activation"],
+)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("data", EMPTY, ids=str)
@@ -103,8 +125,10 @@ def test_data_without_elements_do_not_fall_back(tmp_path):
 
 def test_wrong_shapes_raise(capfd):
     """Channels that are not those of the filter, and pads that leave nothing, of extents that only the data have."""
-    for model, data, sentence in ((layer([-1, -1, -1, -1]), random([1, 5, 3, 3]), "channels"),
-                                  (layer([-1, -1, -1, -1], begin=3), random([1, 4, 2, 2]), "would have extent -1")):  # yapf: disable
+    for model, data, sentence in (
+        (layer([-1, -1, -1, -1]), random([1, 5, 3, 3]), "channels"),
+        (layer([-1, -1, -1, -1], begin=3), random([1, 4, 2, 2]), "would have extent -1"),
+    ):
         assert convert(model) == 1
         ours, counted = compiled(model), Counted()
         with pytest.raises(RuntimeError, match=sentence):
@@ -139,7 +163,9 @@ def test_a_sum_of_other_shapes_raises():
     assert counted.evaluations == counted.fallbacks == 0
 
 
-@pytest.mark.parametrize("options, sentence", [({"end": [-2, 0]}, "pads_end is -2"), ({"padding": [-1, 0]}, "output_padding is -1")])
+@pytest.mark.parametrize(
+    "options, sentence", [({"end": [-2, 0]}, "pads_end is -2"), ({"padding": [-1, 0]}, "output_padding is -1")]
+)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_attributes_that_only_openvino_has_stay(dynamic, options, sentence, capfd):
     parameter = ops.parameter(ov.PartialShape([1, 4, *([-1, -1] if dynamic else [5, 6])]), np.float32)
@@ -151,11 +177,17 @@ def test_attributes_that_only_openvino_has_stay(dynamic, options, sentence, capf
 # ---- wrong options
 
 
-@pytest.mark.parametrize("options, sentence", [
-    ({"device": "0\0"}, "must not have a zero character"), ({"search": "fastest"}, "search is 'fastest'"),
-    ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
-    ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"), ({"least_macs": 1 << 63}, "less than"),
-], ids=str)  # yapf: disable
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"device": "0\0"}, "must not have a zero character"),
+        ({"search": "fastest"}, "search is 'fastest'"),
+        ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
+        ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"),
+        ({"least_macs": 1 << 63}, "less than"),
+    ],
+    ids=str,
+)
 def test_wrong_options_are_refused(options, sentence):
     model = layer([1, 4, 5, 6])
     with pytest.raises(tconv_cl.RequestError, match=sentence):
@@ -192,6 +224,10 @@ print(convert(ov.Core().read_model(sys.argv[1]), least_macs=0))
 
 
 def test_wrong_variables_of_the_environment_are_refused():
-    done = subprocess.run([sys.executable, "-c", ENVIRONMENT, VECTORS / "ir" / "plain_f32.xml"],
-                          capture_output=True, text=True, check=True)  # yapf: disable
+    done = subprocess.run(
+        [sys.executable, "-c", ENVIRONMENT, VECTORS / "ir" / "plain_f32.xml"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["True"] * 15 + ["1"], done.stdout + done.stderr

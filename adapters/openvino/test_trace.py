@@ -2,6 +2,7 @@
 """That tconv_cl.trace() hears the operators of models.
 
 usage: pytest adapters/openvino        after the installation in docs/openvino.md; needs an OpenCL device"""
+
 import subprocess
 import sys
 
@@ -50,5 +51,7 @@ print(sorted({event.kind for event in events} & {"plan", "launch"}))
 
 
 def test_a_device_that_is_opened_inside():
-    child = subprocess.run([sys.executable, "-c", INSIDE], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True)
+    child = subprocess.run(
+        [sys.executable, "-c", INSIDE], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True
+    )
     assert child.stdout.splitlines()[-1:] == ["['launch', 'plan']"], child.stderr

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the library's kernel plans for AMD processors, and executes the machine code on this computer with build/device_tests/amd_code,
-which compares every output with the oracle and checks every access to memory. Needs clang-19, lld-19, llvm-19 and libclc.
+"""Compiles the library's kernel plans for AMD processors, and executes the machine code on this computer with
+build/device_tests/amd_code, which compares every output with the oracle and checks every access to memory. Needs
+clang-19, lld-19, llvm-19 and libclc.
 
 usage: amd_code.py AMD_CODE SUITE.csv CASES      device_tests/amd/cases.txt says what a list of cases looks like
 """
+
 import argparse
 import concurrent.futures
 import os
@@ -23,57 +25,116 @@ TOOLS = ["clang-19", "ld.lld-19", "llvm-objdump-19"]
 SKIPPED = 77
 # Conversions that libclc lacks; the vendor's library has them.
 HALF_CONVERSIONS = "\n#ifdef HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n%s#endif\n" % "".join(
-    "__attribute__((overloadable)) %s%d convert_%s%d(%s%d x) { return __builtin_convertvector(x, %s%d); }\n" % (to, n, to, n, of, n, to, n)
-    for to, of in (("float", "half"), ("half", "float")) for n in (2, 4, 8, 16))
+    "__attribute__((overloadable)) %s%d convert_%s%d(%s%d x) { return __builtin_convertvector(x, %s%d); }\n"
+    % (to, n, to, n, of, n, to, n)
+    for to, of in (("float", "half"), ("half", "float"))
+    for n in (2, 4, 8, 16)
+)
 
 
-# Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the failure. Two change
-# nothing: options of the compiler are the defect, and the kernels must refuse them.
+# Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the
+# failure. Two change nothing: options of the compiler are the defect, and the kernels must refuse them.
 MATRIX_CASE = " matrix_group %s wide math=fast"
 BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
 MUTANTS = [
-    ("wmma: rows as gfx12 has them", "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)", "#define ROW_OF(lane, i) ((i) + 8 * ((lane) / 16))",
-     "gfx1100" + MATRIX_CASE % "f16", "expected"),
-    ("wmma: u8 taken as signed", "#define SIGNED_u8 false", "#define SIGNED_u8 true", "gfx1100" + MATRIX_CASE % "u8/i8/i32", "expected"),
-    ("wmma of gfx12: rows as gfx11 has them", "#define ROW_OF(lane, i) ((lane) / 16 * 8 + (i))",
-     "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)", "gfx1201" + MATRIX_CASE % "f16", "expected"),
-    ("wmma of gfx12: a lane has the other half of the inputs", "#define INPUT_START FILTER_START",
-     "#define INPUT_START(k, n, lane) TILE_AT((k) + (1 - (lane) / 16) * 4, (n) + (lane) % 16)",
-     "gfx1201" + MATRIX_CASE % "bf16", "expected"),
-    ("wmma: compiled for waves of 64 lanes", "", "", "gfx1100 matrix_group f16 k4 math=fast wave64", "wmma needs waves of 32 lanes"),
-    ("wmma of gfx12: compiled for waves of 64 lanes", "", "", "gfx1201 matrix_group u8/i8/i32 k4 math=fast wave64",
-     "wmma needs waves of 32 lanes"),
-    ("mfma: rows and columns exchanged",
-     "#define ROW_OF(lane, i) ((lane) / 16 * 4 + (i))\n#define COLUMN_OF(lane, i) ((lane) % 16)",
-     "#define ROW_OF(lane, i) ((lane) % 16)\n#define COLUMN_OF(lane, i) ((lane) / 16 * 4 + (i))",
-     "gfx942" + MATRIX_CASE % "f16", "expected"),
-    ("mfma: words of the filter exchanged", "const factors_t a = FACTORS(filters, i * FRAG_M);",
-     "const factors_t a = FACTORS(filters, i * FRAG_M).yxwz;", "gfx90a" + MATRIX_CASE % "bf16", "expected"),
-    ("mfma: all rows have the same order of quads", "#define SWIZZLE(row) ((row) / (32 / KT) % (KT / 4))", "#define SWIZZLE(row) 0",
-     "gfx942" + MATRIX_CASE % "f16" + " banks=105",
-     "without bank conflicts"),
-    ("tiled: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
-     "gfx1030 tiled_group f32 wide", "since the last barrier"),
-    ("matrix: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
-     "gfx1100" + MATRIX_CASE % "f16", "since the last barrier"),
-    ("tiled: two work-groups compute the same", "#define GROUP_NUMBER ((int)get_group_id(0))", "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
-     "gfx942 tiled_group f32 wide", "another work-group of this launch"),
-    ("reference: it reads behind the data", "sum = MULTIPLY_ADD(READ_DATA(x",
-     "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, sum = MULTIPLY_ADD(READ_DATA(x",
-     "gfx1201 reference f32 odd", "of the data, which has"),
+    (
+        "wmma: rows as gfx12 has them",
+        "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)",
+        "#define ROW_OF(lane, i) ((i) + 8 * ((lane) / 16))",
+        "gfx1100" + MATRIX_CASE % "f16",
+        "expected",
+    ),
+    (
+        "wmma: u8 taken as signed",
+        "#define SIGNED_u8 false",
+        "#define SIGNED_u8 true",
+        "gfx1100" + MATRIX_CASE % "u8/i8/i32",
+        "expected",
+    ),
+    (
+        "wmma of gfx12: rows as gfx11 has them",
+        "#define ROW_OF(lane, i) ((lane) / 16 * 8 + (i))",
+        "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)",
+        "gfx1201" + MATRIX_CASE % "f16",
+        "expected",
+    ),
+    (
+        "wmma of gfx12: a lane has the other half of the inputs",
+        "#define INPUT_START FILTER_START",
+        "#define INPUT_START(k, n, lane) TILE_AT((k) + (1 - (lane) / 16) * 4, (n) + (lane) % 16)",
+        "gfx1201" + MATRIX_CASE % "bf16",
+        "expected",
+    ),
+    (
+        "wmma: compiled for waves of 64 lanes",
+        "",
+        "",
+        "gfx1100 matrix_group f16 k4 math=fast wave64",
+        "wmma needs waves of 32 lanes",
+    ),
+    (
+        "wmma of gfx12: compiled for waves of 64 lanes",
+        "",
+        "",
+        "gfx1201 matrix_group u8/i8/i32 k4 math=fast wave64",
+        "wmma needs waves of 32 lanes",
+    ),
+    (
+        "mfma: rows and columns exchanged",
+        "#define ROW_OF(lane, i) ((lane) / 16 * 4 + (i))\n#define COLUMN_OF(lane, i) ((lane) % 16)",
+        "#define ROW_OF(lane, i) ((lane) % 16)\n#define COLUMN_OF(lane, i) ((lane) / 16 * 4 + (i))",
+        "gfx942" + MATRIX_CASE % "f16",
+        "expected",
+    ),
+    (
+        "mfma: words of the filter exchanged",
+        "const factors_t a = FACTORS(filters, i * FRAG_M);",
+        "const factors_t a = FACTORS(filters, i * FRAG_M).yxwz;",
+        "gfx90a" + MATRIX_CASE % "bf16",
+        "expected",
+    ),
+    (
+        "mfma: all rows have the same order of quads",
+        "#define SWIZZLE(row) ((row) / (32 / KT) % (KT / 4))",
+        "#define SWIZZLE(row) 0",
+        "gfx942" + MATRIX_CASE % "f16" + " banks=105",
+        "without bank conflicts",
+    ),
+    (
+        "tiled: no barrier before a stage's products",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        "gfx1030 tiled_group f32 wide",
+        "since the last barrier",
+    ),
+    (
+        "matrix: no barrier before a stage's products",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        "gfx1100" + MATRIX_CASE % "f16",
+        "since the last barrier",
+    ),
+    (
+        "tiled: two work-groups compute the same",
+        "#define GROUP_NUMBER ((int)get_group_id(0))",
+        "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
+        "gfx942 tiled_group f32 wide",
+        "another work-group of this launch",
+    ),
+    (
+        "reference: it reads behind the data",
+        "sum = MULTIPLY_ADD(READ_DATA(x",
+        "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, "
+        "sum = MULTIPLY_ADD(READ_DATA(x",
+        "gfx1201 reference f32 odd",
+        "of the data, which has",
+    ),
 ]
 
 
-def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        raise offline_gate.Failed("%s\n%s" % (" ".join(command), "\n".join(done.stdout.splitlines()[:20])))
-    return done.stdout
-
-
 def compile_program(line, folder, change):
-    """Writes NUMBER.elf and NUMBER.s for a line of `amd_code programs`; returns an error's text, or None. `change` makes another text of
-    the kernels' text."""
+    """Writes NUMBER.elf and NUMBER.s for a line of `amd_code programs`; returns an error's text, or None. `change`
+    makes another text of the kernels' text."""
     try:
         compile_line(line, folder, change)
     except offline_gate.Failed as error:
@@ -86,11 +147,13 @@ def compile_line(line, folder, change):
     path = os.path.join(folder, number)
     with open(path + ".cl", "w", encoding="utf-8") as file:
         file.write(change(offline_gate.source_text(source, set())) + HALF_CONVERSIONS)
-    run(["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + target, "-nogpulib",
-         "-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC, *options.split(), "-c", "-o", path + ".o", path + ".cl"])
-    run(["ld.lld-19", "-shared", "-o", path + ".elf", path + ".o"])
+    target_options = ["-target", "amdgcn-amd-amdhsa", "-mcpu=" + target, "-nogpulib"]
+    library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC]
+    command = ["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", *target_options, *library]
+    offline_gate.run([*command, *options.split(), "-c", "-o", path + ".o", path + ".cl"])
+    offline_gate.run(["ld.lld-19", "-shared", "-o", path + ".elf", path + ".o"])
     with open(path + ".s", "w", encoding="utf-8") as file:
-        file.write(run(["llvm-objdump-19", "-d", path + ".elf"]))
+        file.write(offline_gate.run(["llvm-objdump-19", "-d", path + ".elf"]))
 
 
 def run_list(executor, suite, cases, folder, jobs, change=lambda text: text):
@@ -100,8 +163,13 @@ def run_list(executor, suite, cases, folder, jobs, change=lambda text: text):
         sys.exit("%s: some cases cannot be planned" % cases)
 
     def execute(first):
-        return subprocess.run([executor, "run", cases, suite, folder, str(first), str(jobs)],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout.splitlines()
+        return subprocess.run(
+            [executor, "run", cases, suite, folder, str(first), str(jobs)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        ).stdout.splitlines()
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         errors = pool.map(lambda line: compile_program(line, folder, change), listed.stdout.splitlines())
@@ -145,7 +213,9 @@ def main():
     parser.add_argument("cases", metavar="CASES")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--verbose", action="store_true", help="print passed cases, too")
-    parser.add_argument("--no-mutants", action="store_true", help="leave out the kernels with defects, which must be found")
+    parser.add_argument(
+        "--no-mutants", action="store_true", help="leave out the kernels with defects, which must be found"
+    )
     parser.add_argument("--keep", metavar="FOLDER", help="keep the programs there")
     arguments = parser.parse_args()
     if missing():
@@ -156,7 +226,11 @@ def main():
         os.makedirs(folder, exist_ok=True)
         lines = run_list(arguments.executor, arguments.suite, arguments.cases, folder, arguments.jobs)
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            mutants = [] if arguments.no_mutants else list(pool.map(lambda mutant: find_mutant(arguments.executor, mutant, top), MUTANTS))
+            mutants = (
+                []
+                if arguments.no_mutants
+                else list(pool.map(lambda mutant: find_mutant(arguments.executor, mutant, top), MUTANTS))
+            )
     passed = sum(line.startswith("passed") for line in lines)
     left_out = sum(line.startswith("left out") for line in lines)
     for line in lines:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the multiply-adds that `gpu_programs --listing` tells of a launch are those that it executes: runs small layers under Oclgrind,
-which counts instructions, with every algorithm for GPUs. Fails where they differ by more than 5 %.
+"""Whether the multiply-adds that `gpu_programs --listing` tells of a launch are those that it executes: runs small
+layers under Oclgrind, which counts instructions, with every algorithm for GPUs. Fails where they differ by more than 5
+%.
 
 usage: issued.py TCONV-CL GPU-PROGRAMS SUITE.csv [ALGORITHM...]      without names: all that end in _group
 """
+
 import json
 import os
 import re
@@ -17,8 +19,14 @@ KINDS = [("f32", "NCX"), ("f16", "NXC")]
 
 
 def run(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                          env=dict(os.environ, TCONV_CL_CACHE="off"))
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=dict(os.environ, TCONV_CL_CACHE="off"),
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -37,19 +45,25 @@ def executed(text):
 
 def main():
     tool, lister, suite = sys.argv[1:4]
-    names = sys.argv[4:] or [line.split()[0] for line in run(tool, "bench", "--algorithm", "list")[1].splitlines() if "_group " in line]
+    names = sys.argv[4:] or [
+        line.split()[0] for line in run(tool, "bench", "--algorithm", "list")[1].splitlines() if "_group " in line
+    ]
     compared, wrong = 0, 0
     for algorithm in names:
         for kind, form in KINDS:
-            code, text = run(lister, "--listing", kind, form, "--device", "Oclgrind", "--algorithm", algorithm, "--suite", suite)
+            code, text = run(
+                lister, "--listing", kind, form, "--device", "Oclgrind", "--algorithm", algorithm, "--suite", suite
+            )
             if code != 0:
                 sys.exit("gpu_programs failed: %s" % text)
             layers = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
             if not layers:
                 continue  # it takes nothing of this type
-            code, text = run("oclgrind", "--inst-counts", "--build-options", OPTIONS, tool, "check", "--suite", suite, "--type", kind,
-                             "--data-format", form, "--algorithm", algorithm)
-            listed = [(layer["layer"], launch["kernel"], launch["macs"]) for layer in layers for launch in layer["launches"]]
+            command = ["oclgrind", "--inst-counts", "--build-options", OPTIONS, tool, "check", "--suite", suite]
+            code, text = run(*command, "--type", kind, "--data-format", form, "--algorithm", algorithm)
+            listed = [
+                (layer["layer"], launch["kernel"], launch["macs"]) for layer in layers for launch in layer["launches"]
+            ]
             kernels = {kernel for _, kernel, _ in listed}
             counted = [launch for launch in executed(text) if launch[0] in kernels]
             if code != 0 or [kernel for kernel, _ in counted] != [kernel for _, kernel, _ in listed]:
@@ -59,8 +73,10 @@ def main():
                 compared += macs > 0
                 wrong += not same
                 if macs > 0 or not same:
-                    print("%-4s %s %s %-14s %-14s listed %9d, executed %9d%s"
-                          % (layer, kind, form, algorithm, kernel, macs, count, "" if same else "  FAILED"))
+                    print(
+                        "%-4s %s %s %-14s %-14s listed %9d, executed %9d%s"
+                        % (layer, kind, form, algorithm, kernel, macs, count, "" if same else "  FAILED")
+                    )
     print("%d passed, %d failed" % (compared - wrong, wrong))
     return 1 if wrong or not compared else 0
 

@@ -16,8 +16,10 @@ from ._trace import callback_of, follow
 from ._types import number_of
 
 
-def check_options(search: str | None, least_macs: int | None) -> None:
-    """Raises if the search does not exist, or if the number of multiply-adds is wrong."""
+def check_options(search: str | None, least_macs: int | None = None, fallback: str = "warn") -> None:
+    """Raises if the search or the fallback does not exist, or if the number of multiply-adds is wrong."""
+    if fallback not in ("warn", "error"):
+        raise RequestError(f"fallback is {fallback!r}: it must be 'warn' or 'error'")
     if search is not None:
         number_of("search", "search", search)
     if least_macs is not None and not (isinstance(least_macs, Integral) and 0 <= least_macs < 1 << 63):

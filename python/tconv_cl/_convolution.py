@@ -14,18 +14,18 @@ from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
 from ._device import (
     Device,
     Filter,
-    HostDevice,
-    HostLayer,
+    Session,
+    SessionLayer,
     Kept,
     Plan,
     Request,
     Resolved,
     check_device,
-    host_device,
+    session_of,
     number_of,
 )
 from ._library import RequestError, library
-from ._request import NXC, XIO, Attributes, Tensor, Window, _integer
+from ._request import NXC, XIO, Attributes, Tensor, Window, integer
 from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, suggesting, window_of
 from ._request import window_input as _window_input
 from ._types import type_of
@@ -139,8 +139,9 @@ def conv_transpose(
         auto_pad: "explicit" (or "notset"), "valid", "same_upper" or "same_lower".
         output_shape: spatial extents of the output; how pads follow from them is up to `rules`.
         groups: the oneAPI form's; None: decided by the filter's rank.
-        data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO". Here the defaults do not depend on groups; the
-            tool's and the C library's are "NXC" and "XIO" in the oneAPI form.
+        data_format: "NCX" or "NXC". Here the defaults of both formats do not depend on groups; the tool's and the C
+            library's are "NXC" and "XIO" in the oneAPI form.
+        filter_format: "OIX" or "XIO".
         rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
         algorithm: the name of an algorithm; one that does not take the problem is an error.
         device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or
@@ -234,7 +235,7 @@ class ConvTranspose:
             for number in _devices(device):
                 check_device(number)
         self._check()
-        self._layers: Kept[HostLayer] = Kept(8)  # of devices, for NumPy arrays
+        self._layers: Kept[SessionLayer] = Kept(8)  # of devices, for NumPy arrays
         self._filters: Kept[Filter] = Kept(8)  # for pyopencl arrays
 
     @suggesting
@@ -292,8 +293,8 @@ class ConvTranspose:
         if refusal is not None:
             raise refusal
 
-    def _layer(self, device: HostDevice) -> HostLayer:
-        return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
+    def _layer(self, device: Session) -> SessionLayer:
+        return self._layers.get(device, lambda: SessionLayer(device, constant_filter=True))
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
         """The packed filter for a plan: a kept one in the layout that the plan reads, or a new one."""
@@ -375,7 +376,9 @@ def window_input(
     At least one row, even if none reaches the output rows. conv_transpose(..., output_rows=) needs exactly these rows.
 
     Args:
-        data, filter: shapes of the whole arrays, as for output_shape; options: as for conv_transpose.
+        data, filter: shapes of the whole arrays, as for output_shape.
+        output_rows: (begin, end), of the output's outermost spatial axis.
+        options: as for conv_transpose.
 
     Examples:
         >>> data, filter = np.arange(8, dtype=np.float32).reshape(1, 1, 8), np.ones((1, 1, 3), np.float32)
@@ -408,12 +411,21 @@ def explain(
     """Explains conv_transpose's choice for shapes of data and filter: a line for each algorithm.
 
     Args:
-        dtype: the data's type. filter_dtype: the filter's type, if it differs. bias: whether there is one.
+        data, filter: shapes, as for output_shape.
+        dtype: the data's type.
+        filter_dtype: the filter's type, if it differs.
+        bias: whether there is one.
+        device: one device, as for conv_transpose.
+        options: as for conv_transpose.
+
+    Raises:
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why.
+        Error: no device, no memory, or an OpenCL call failed.
     """
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
     request = Request(attributes_of("explain", **options), *tensors, bias, scale=False, residual=False)
-    plan = host_device(_devices(device)[0]).plan(request)
+    plan = session_of(_devices(device)[0]).plan(request)
     text = create_string_buffer(library.tconv_plan_explain(plan.handle, None, 0) + 1)
     library.tconv_plan_explain(plan.handle, text, len(text))
     return text.value.decode()
@@ -462,8 +474,8 @@ def _run(
         packed = layer._packed
         queue = arrays.data.queue
         return _opencl.run(arrays, request, lambda device, plan: packed(device, plan, queue))
-    devices = [host_device(number) for number in _devices(device)]
-    limit = None if memory_limit is None else _integer("memory_limit", memory_limit, 0)
+    devices = [session_of(number) for number in _devices(device)]
+    limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
     output = _host.run(arrays, request, devices, limit, None if layer is None else layer._layer, progress)
     if given is None:
         return output
@@ -484,7 +496,7 @@ def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:
     if not numbers:
         raise RequestError("device is an empty list")
     devices = [
-        number_of(number) if isinstance(number, str) else _integer("device", number, 0, 2**31 - 1) for number in numbers
+        number_of(number) if isinstance(number, str) else integer("device", number, 0, 2**31 - 1) for number in numbers
     ]
     for i, number in enumerate(devices):
         if number in devices[:i]:

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from . import _library as c
 from ._library import RequestError, call, create, library
 from ._trace import callback_of, follow
-from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
+from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
 PLANS = 128  # kept for each device
 CONTEXTS = 8  # of pyopencl, kept with their plans
@@ -146,7 +146,7 @@ class Resolved:
 
     def __init__(self, request: Request) -> None:
         attributes, window, data = request.attributes, request.window, request.data
-        axis = 1 if attributes.data_format == NXC else 2
+        axis = rows_at(attributes.data_format)
         if window is not None and len(data.shape) > axis:
             data = Tensor(with_rows(data.shape, axis, window.rows), data.type, data.steps)
         self.problem = attributes.problem(data, request.filter)
@@ -173,7 +173,7 @@ class Resolved:
         self.problem.residual_steps = steps_of(request.residual_steps)
 
     def _narrow(self, geometry: c.Geometry, request: Request, window: Window) -> None:
-        axis = rows_at(geometry)
+        axis = rows_at(geometry.data_format)
         rows, given = window.end - window.begin, request.data.shape[axis]
         first, last = window_input(geometry, window.begin, window.end)
         if given != last - first:
@@ -215,7 +215,7 @@ class Filter:
 
 
 class Device:
-    """A tconv_device with its plans; a host device also keeps resolved requests."""
+    """A tconv_device with its plans."""
 
     callback = callback_of(lambda device: library.tconv_device_properties(device).contents.name)
 
@@ -235,15 +235,15 @@ class Device:
         return plan
 
 
-class HostDevice(Device):
-    """A device of the library's own, a tconv_session."""
+class Session(Device):
+    """A tconv_session: a device with a context and a queue of its own, for host arrays. It keeps resolved requests."""
 
     def __init__(self, number: int) -> None:
-        self.host = create("tconv_session_create", number)
-        super().__init__(library.tconv_session_device(self.host))
-        keep(self, "tconv_session_release", self.host)
+        self.session = create("tconv_session_create", number)
+        super().__init__(library.tconv_session_device(self.session))
+        keep(self, "tconv_session_release", self.session)
         self.allocation_limit = library.tconv_device_properties(self.handle).contents.allocation_limit
-        self.layer = HostLayer(self, constant_filter=False)
+        self.layer = SessionLayer(self, constant_filter=False)
 
     def resolved(self, request: Request) -> Resolved:
         """The resolved request, kept or new."""
@@ -257,20 +257,20 @@ class HostDevice(Device):
         return bool(largest > self.allocation_limit) or resolved.data_bytes + resolved.output_bytes > WHOLE
 
 
-class HostLayer:
-    """A tconv_session_layer: plans, packed filters and queues for NumPy arrays. For any thread."""
+class SessionLayer:
+    """A tconv_session_layer: plans and packed filters for host arrays. For any thread."""
 
-    def __init__(self, device: HostDevice, *, constant_filter: bool) -> None:
-        self.handle = create("tconv_session_layer_create", device.host, constant_filter)
+    def __init__(self, session: Session, *, constant_filter: bool) -> None:
+        self.handle = create("tconv_session_layer_create", session.session, constant_filter)
         library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
         if constant_filter:
-            self._device = device  # which must be freed after it
+            self._session = session  # which must be freed after it
             keep(self, "tconv_session_layer_release", self.handle)
-        else:  # the device's own; the newest is freed first
-            keep(device, "tconv_session_layer_release", self.handle)
+        else:  # the session's own; the newest is freed first
+            keep(session, "tconv_session_layer_release", self.handle)
 
-    def counts(self) -> c.HostLayerCounts:
-        counts = c.HostLayerCounts()
+    def counts(self) -> c.SessionLayerCounts:
+        counts = c.SessionLayerCounts()
         call("tconv_session_layer_count", self.handle, byref(counts))
         return counts
 
@@ -280,15 +280,15 @@ def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
     return len(events), cast((c_void_p * len(events))(*events), c_void_p) if events else None
 
 
-# ---- host devices, by their number ----
+# ---- sessions, by the number of their device ----
 
-_hosts: Kept[HostDevice] = Kept(64)  # more than a machine has: a host device stays until clear_cache
+_sessions: Kept[Session] = Kept(64)  # more than a machine has devices: a session stays until clear_cache
 
 
-def host_device(number: int) -> HostDevice:
-    """The device with this number, opened at its first use, with queues of the library's own."""
+def session_of(number: int) -> Session:
+    """The session on the device with this number, opened at its first use."""
     refuse_child()
-    return _hosts.get(number, lambda: HostDevice(number))
+    return _sessions.get(number, lambda: Session(number))
 
 
 @cache
@@ -343,7 +343,7 @@ def context_device(context: int, device: int) -> Device:
 
 def cache_info() -> CacheInfo:
     """Counts of requests so far, on the devices that are kept."""
-    kept = [device.plans for device in _hosts.values() + _contexts.values()]
+    kept = [device.plans for device in _sessions.values() + _contexts.values()]
     return CacheInfo(
         sum(plans.hits for plans in kept),
         sum(plans.misses for plans in kept),
@@ -355,5 +355,5 @@ def cache_info() -> CacheInfo:
 def clear_cache() -> None:
     """Releases all devices and plans, except those that calls and ConvTranspose objects still use."""
     number_of.cache_clear()
-    _hosts.clear()
+    _sessions.clear()
     _contexts.clear()

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _library as c
 from ._arrays import Arrays, check, check_places, element_steps, numpy_array, of_type
-from ._device import HostDevice, HostLayer, Request, Resolved
+from ._device import Session, SessionLayer, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
 
 LINE = 64  # bytes that processors store at once
@@ -84,9 +84,9 @@ def _share(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
 def run(
     arrays: Arrays,
     request: Request,
-    devices: list[HostDevice],
+    devices: list[Session],
     memory_limit: int | None,
-    layer: Callable[[HostDevice], HostLayer] | None = None,
+    layer: Callable[[Session], SessionLayer] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Any:
     """Computes arrays; `layer` gives the layer with the packed filter. `memory_limit` None: slabs if needed."""
@@ -114,8 +114,8 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
 
 
 def compute(
-    device: HostDevice,
-    layer: HostLayer,
+    device: Session,
+    layer: SessionLayer,
     resolved: Resolved,
     arrays: c.Arrays,
     progress: Callable[[int, int], Any] | None = None,
@@ -147,11 +147,11 @@ def _pointers(arrays: Arrays) -> c.Arrays:
 def _run_in_slabs(
     resolved: Resolved,
     arrays: c.Arrays,
-    devices: list[HostDevice],
+    devices: list[Session],
     memory_limit: int,
     progress: Callable[[int, int], Any] | None,
 ) -> None:
-    hosts = (c_void_p * len(devices))(*(device.host for device in devices))
+    sessions = (c_void_p * len(devices))(*(device.session for device in devices))
     raised: list[BaseException] = []
 
     def done(user: int, slab: int, count: int, total: int) -> bool:
@@ -168,7 +168,7 @@ def _run_in_slabs(
     try:
         call(
             "tconv_slabs_run",
-            hosts,
+            sessions,
             len(devices),
             byref(resolved.problem),
             byref(resolved.options),

@@ -217,7 +217,7 @@ class Arrays(Structure):
 ARRAYS_SIZE = ctypes.sizeof(Arrays)
 
 
-class HostLayerCounts(Sized):
+class SessionLayerCounts(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
         ("runs", c_uint64),
@@ -308,7 +308,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_buffer": Buffer,
     "tconv_args": Args,
     "tconv_arrays": Arrays,
-    "tconv_session_layer_counts": HostLayerCounts,
+    "tconv_session_layer_counts": SessionLayerCounts,
     "tconv_slabs_options": SlabsOptions,
     "tconv_trace_event": TraceEvent,
     "tconv_device_info": DeviceInfo,
@@ -324,7 +324,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_window_input": (POINTER(Geometry), c_int64, c_int64, POINTER(c_int64), POINTER(c_int64)),
     "tconv_device_count": (POINTER(c_int),),
     "tconv_device_at": (c_int, c_void_p, _handle),
-    "tconv_device_default": (POINTER(c_int),),
     "tconv_device_find": (c_char_p, POINTER(c_int)),
     "tconv_device_describe": (c_void_p, POINTER(DeviceInfo)),
     "tconv_device_create": (c_void_p, c_void_p, _handle),
@@ -335,7 +334,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),
     "tconv_session_create": (c_int, _handle),
     "tconv_session_layer_create": (c_void_p, c_bool, _handle),
-    "tconv_session_layer_run": (c_void_p, POINTER(Problem), POINTER(PlanOptions), POINTER(Arrays)),
     "tconv_session_layer_run_beside": (
         c_void_p,
         c_void_p,
@@ -344,7 +342,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
         POINTER(PlanOptions),
         POINTER(Arrays),
     ),
-    "tconv_session_layer_count": (c_void_p, POINTER(HostLayerCounts)),
+    "tconv_session_layer_count": (c_void_p, POINTER(SessionLayerCounts)),
     "tconv_slabs_run": (
         c_void_p,
         c_int,
@@ -362,7 +360,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_device_release": (None, c_void_p),
     "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
     "tconv_plan_release": (None, c_void_p),
-    "tconv_plan_geometry": (POINTER(Geometry), c_void_p),
     "tconv_plan_algorithm": (c_char_p, c_void_p),
     "tconv_plan_workspace_bytes": (c_uint64, c_void_p),
     "tconv_plan_explain": (c_int, c_void_p, c_char_p, c_size_t),
@@ -370,7 +367,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_packed_filter_release": (None, c_void_p),
     "tconv_session_release": (None, c_void_p),
     "tconv_session_layer_release": (None, c_void_p),
-    "tconv_session_layer_refresh": (None, c_void_p),
     "tconv_hash": (None, c_void_p, c_size_t, POINTER(c_uint64 * 2)),
     "tconv_on_openmp": (None, c_void_p, c_void_p, c_void_p),
     "tconv_session_layer_watch": (None, c_void_p, c_bool),

@@ -126,9 +126,9 @@ def window_input(geometry: c.Geometry, begin: int, end: int) -> tuple[int, int]:
     return first.value, last.value
 
 
-def rows_at(geometry: c.Geometry) -> int:
+def rows_at(data_format: int) -> int:
     """The index of the outermost spatial axis in data and output."""
-    return 1 if geometry.data_format == NXC else 2
+    return 1 if data_format == NXC else 2
 
 
 def window_of(output_rows: Any, data_rows: Any) -> Window | None:
@@ -140,7 +140,7 @@ def window_of(output_rows: Any, data_rows: Any) -> Window | None:
     rows = _integers("output_rows", output_rows)
     if isinstance(rows, int) or len(rows) != 2:
         raise RequestError(f"output_rows is {output_rows!r}: it must be (begin, end)")
-    return Window(_integer("data_rows", data_rows, 0), *rows)
+    return Window(integer("data_rows", data_rows, 0), *rows)
 
 
 def with_rows(shape: tuple[int, ...], axis: int, rows: int) -> tuple[int, ...]:
@@ -194,26 +194,26 @@ def attributes_among(given: dict[str, Any]) -> Attributes:
     """The same from a function's arguments: from its locals() before it has others. All of them must be there."""
     activation, a, b = _activation(given["activation"])
     groups = given["groups"]
-    if groups is not None and _integer("groups", groups) < 1:
+    if groups is not None and integer("groups", groups) < 1:
         raise RequestError(f"groups is {groups}: it must be at least 1")
     return Attributes(
         lists=tuple([read(name, given[name]) for name, read in _LIST_READERS]),
         names=tuple([read(name, given[name]) for name, read in _NAME_READERS]),
-        groups=None if groups is None else _integer("groups", groups),
+        groups=None if groups is None else integer("groups", groups),
         output_type=output_type_of(given["output_type"]),
         algorithm=text("algorithm", given["algorithm"]),
         math=_number_of("math", given["math"]),
         search=_number_or_none("search", given["search"]),
-        workspace_limit=_integer("workspace_limit", given["workspace_limit"], 0),
+        workspace_limit=integer("workspace_limit", given["workspace_limit"], 0),
         alpha=_real("alpha", given["alpha"]),
         beta=_real("beta", given["beta"]),
         activation=activation,
         a=a,
         b=b,
         requantize=bool(given["requantize"]),
-        data_zero_point=_integer("data_zero_point", given["data_zero_point"], -128, 255),
-        filter_zero_point=_integer("filter_zero_point", given["filter_zero_point"], -128, 255),
-        output_zero_point=_integer("output_zero_point", given["output_zero_point"], -128, 255),
+        data_zero_point=integer("data_zero_point", given["data_zero_point"], -128, 255),
+        filter_zero_point=integer("filter_zero_point", given["filter_zero_point"], -128, 255),
+        output_zero_point=integer("output_zero_point", given["output_zero_point"], -128, 255),
     )
 
 
@@ -226,7 +226,7 @@ def _number_or_none(argument: str, name: Any) -> int:
     return 0 if name is None else _number_of(argument, name)
 
 
-def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
+def integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -239,12 +239,12 @@ def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63
 def _integers(argument: str, value: Any) -> int | tuple[int, ...]:
     """Reads one number for every axis, or one number for each."""
     if isinstance(value, int):
-        return _integer(argument, value)
+        return integer(argument, value)
     try:
         values = tuple(value)
     except TypeError:
-        return _integer(argument, value)
-    return tuple(_integer(argument, one) for one in values)
+        return integer(argument, value)
+    return tuple(integer(argument, one) for one in values)
 
 
 def _integers_or_none(argument: str, value: Any) -> int | tuple[int, ...]:
@@ -285,7 +285,7 @@ def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
 def _shape(argument: str, shape: tuple[int, ...]) -> c.Shape:
     if len(shape) > c.MAX_RANK:
         raise RequestError(f"{argument} has rank {len(shape)}: it must be at most {c.MAX_RANK}")
-    return c.Shape(len(shape), tuple(_integer(argument, extent) for extent in shape))
+    return c.Shape(len(shape), tuple(integer(argument, extent) for extent in shape))
 
 
 def _list(argument: str, value: int | tuple[int, ...], axes: int) -> c.List:

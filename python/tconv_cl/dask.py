@@ -120,7 +120,7 @@ class _Division:
 
     def __init__(self, resolved: Resolved, data: da.Array, chunks: Any, memory_limit: int | str | None) -> None:
         self.geometry = geometry = resolve(resolved.problem)
-        self.axis = rows_at(geometry)
+        self.axis = rows_at(geometry.data_format)
         try:
             limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
         except (TypeError, ValueError):

@@ -107,9 +107,7 @@ def session_options(
             f"optimized_model_filepath is {options.optimized_model_filepath!r}: ONNX Runtime cannot save a model with "
             "nodes that a provider compiled; save it with a session without tconv_cl"
         )
-    if fallback not in ("warn", "error"):
-        raise RequestError(f"fallback is {fallback!r}: it must be 'warn' or 'error'")
-    check_options(search, least_macs)
+    check_options(search, least_macs, fallback)
     if not isinstance(fuse_concat, bool):
         raise RequestError(f"fuse_concat is {fuse_concat!r}: it must be True or False")
     name = register()

@@ -86,12 +86,17 @@ def convert(
 
     Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
     and an activation that the library has, become part of the operator. What the library refuses stays as it is, and a
-    line on stderr says why. `device` is a number as `tconv_cl.devices()` lists them, "gpu", "cpu", "accelerator" or a
-    part of a name; None: the library's default. `search` is how the algorithm of each shape is chosen, as that of
-    tconv_cl.conv_transpose: "model", "records", "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
-    OpenVINO's own operators stay where they have fewer multiply-adds than `least_macs`; None: two million where the
-    device is a CPU, because to launch a kernel takes as long, else 0. With `fuse_concat`, an operator whose output is
-    only concatenated with other tensors along the channels writes it into its place, and copies the others.
+    line on stderr says why.
+
+    Args:
+        device: a number as `tconv_cl.devices()` lists them, "gpu", "cpu", "accelerator" or a part of a device's name;
+            None: the library's default.
+        search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose: "model", "records",
+            "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
+        least_macs: OpenVINO's own operators stay where they have fewer multiply-adds; None: two million where the
+            device is a CPU, because to launch a kernel takes as long, else 0.
+        fuse_concat: an operator whose output is only concatenated with other tensors along the channels writes it into
+            its place, and copies the others.
 
     Raises:
         tconv_cl.Error: there is no such device.

@@ -185,8 +185,10 @@ def test_tasks():
 
 def test_the_filter_is_packed_once(monkeypatch):
     layers = []
-    make = tconv_cl._convolution.HostLayer
-    monkeypatch.setattr("tconv_cl._convolution.HostLayer", lambda *a, **k: layers.append(make(*a, **k)) or layers[-1])
+    make = tconv_cl._convolution.SessionLayer
+    monkeypatch.setattr(
+        "tconv_cl._convolution.SessionLayer", lambda *a, **k: layers.append(make(*a, **k)) or layers[-1]
+    )
     tconv_cl.clear_cache()
     data = da.ones((1, 4, 200), chunks=10, dtype=np.float32)
     filter = np.ones((4, 4, 3), np.float32)

@@ -30,7 +30,7 @@ from torch.nn import functional  # noqa: E402
 
 import tconv_cl  # noqa: E402
 import tconv_cl.torch  # noqa: E402
-from tconv_cl import _tensors as inside  # noqa: E402
+from tconv_cl._torch import tensors as inside  # noqa: E402
 from tconv_cl.torch import convert, dispatch, revert, statistics  # noqa: E402
 
 THREADS = 8
@@ -231,14 +231,14 @@ def test_memory_formats():
     data, weight = random(2, 8, 5, 6), random(8, 4, 3, 3)
     last = data.to(memory_format=torch.channels_last)
     seen = []
-    compute = tconv_cl._tensors.compute
+    compute = tconv_cl._torch.tensors.compute
 
     def spy(device, layer, resolved, arrays, **others):
         seen.append((arrays.data, arrays.filter, arrays.output))
         return compute(device, layer, resolved, arrays, **others)
 
     with Counted(computed=4), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tconv_cl._tensors, "compute", spy)
+        patch.setattr(tconv_cl._torch.tensors, "compute", spy)
         for tensor in (data, last):
             output = tconv_cl.torch.conv_transpose2d(tensor, weight)
             assert output.stride() == functional.conv_transpose2d(tensor, weight).stride()
@@ -537,7 +537,7 @@ def test_inference_tensors():
 
 
 def test_packed_weights_go_with_the_weights():
-    kept = tconv_cl._tensors.state.weights
+    kept = tconv_cl._torch.tensors.state.weights
     for seed in range(20):
         weight = random(64, 8, seed + 1, seed=seed)  # another size: it may lie elsewhere
         tconv_cl.torch.conv_transpose1d(random(1, 64, 4), weight)
@@ -641,8 +641,8 @@ def test_batch_normalization_is_fused(axes, affine, bias):
     with torch.no_grad(), Counted(computed=1):  # in training the statistics are the data's
         close(copy.deepcopy(ours).train()(data), copy.deepcopy(own).train()(data), 1e-4)
     with torch.no_grad(), Counted(computed=0, fallbacks=1), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tconv_cl._tensors, "again", lambda *_: None)
-        patch.setattr(tconv_cl._tensors, "refusal", lambda *_: "of a test")
+        patch.setattr(tconv_cl._torch.tensors, "again", lambda *_: None)
+        patch.setattr(tconv_cl._torch.tensors, "refusal", lambda *_: "of a test")
         close(ours(data), own(data))
 
 
@@ -742,7 +742,7 @@ def test_refusals():
         pass
 
     def reason(data, weight=weight, bias=None):
-        return tconv_cl._tensors.refusal(data, weight, bias)
+        return tconv_cl._torch.tensors.refusal(data, weight, bias)
 
     assert reason(f32) is None
     assert reason(f32.as_subclass(Tensor)) == "data is a Tensor"
@@ -780,7 +780,7 @@ def test_calls_like_an_earlier_one(last):
 
     check()
     with Counted(computed=1), pytest.MonkeyPatch.context() as patch:
-        patch.delattr(tconv_cl._tensors, "run")  # as the first call has asked all
+        patch.delattr(tconv_cl._torch.tensors, "run")  # as the first call has asked all
         check()
     layer = nn.ConvTranspose2d(4, 3, 3, 2)
     own = copy.deepcopy(layer)
@@ -828,7 +828,7 @@ def test_fallback_error():
         with pytest.raises((tconv_cl.Error, tconv_cl.RequestError), match="device"):
             dispatch(device=device)
     assert type(layer) is nn.ConvTranspose1d
-    with pytest.raises(ValueError, match='fallback is \'never\': it must be "warn" or "error"'):
+    with pytest.raises(ValueError, match="fallback is 'never': it must be 'warn' or 'error'"):
         convert(layer, fallback="never")
     own = copy.deepcopy(layer)
     assert convert(layer, "cpu", fallback="error") == 1
@@ -1034,7 +1034,7 @@ def test_the_threads_of_torch(monkeypatch):
 def test_layers_beside_the_threads_of_torch(count):
     openmp = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info() and sys.platform == "linux"
     in_process(
-        "import tconv_cl.torch, tconv_cl._tensors as inside\n"
+        "import tconv_cl.torch, tconv_cl._torch.tensors as inside\n"
         f"torch.set_num_threads({count})\n"
         "data, weight = torch.randn(2, 8, 233, 235), torch.randn(8, 4, 3, 3)\n"
         "for turn in range(50):\n"

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import tconv_cl.torch  # noqa: E402
-from tconv_cl import _tensors  # noqa: E402
+from tconv_cl._torch import tensors as inside  # noqa: E402
 
 CHANNELS, KERNEL = 64, 4  # 65,536 weights
 
@@ -137,7 +137,7 @@ def test_a_weight_that_changes_while_it_is_copied(monkeypatch):
     own.weight = layer.weight
     data, hashes = torch.randn(1, CHANNELS, 3, 4), iter(range(1000))
     with monkeypatch.context() as patch:
-        patch.setattr(_tensors.Weights, "_hash", lambda *_: (next(hashes), 0))
+        patch.setattr(inside.Weights, "_hash", lambda *_: (next(hashes), 0))
         for index in (5, 6):
             check(layer, own, data)
             by_its_memory(layer.weight, index)
@@ -175,7 +175,7 @@ def test_views_of_one_storage_are_bounded():
         for offset in range(3000):
             weight = storage[offset : offset + 30].view(2, 3, 5)
             tconv_cl.torch.conv_transpose1d(data, weight)
-    assert len(_tensors.state.weights) <= _tensors.WEIGHTS
+    assert len(inside.state.weights) <= inside.WEIGHTS
 
 
 def test_layers_of_arrays():

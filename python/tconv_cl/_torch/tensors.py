@@ -20,13 +20,12 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from . import _library as c
-from . import _request
-from ._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
-from ._host import compute
-from ._request import attributes_of
-from ._trace import is_traced, tell_fallback
-from ._types import number_of as number_of_name
+from .. import _library as c
+from .. import _request
+from .._device import Session, SessionLayer, Kept, Request, Resolved, session_of, number_of
+from .._host import compute
+from .._request import attributes_of, integer
+from .._trace import is_traced, tell_fallback
 
 WEIGHTS = 512  # packed weights kept
 REQUESTS = 64  # requests kept for each weight: its sets of attributes times shapes of data
@@ -36,7 +35,6 @@ LARGE = 4 << 20  # least bytes of an output for which large pages pay
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 8}
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 TENSORS = (Tensor, nn.Parameter)  # of exactly these classes
-FALLBACKS = ("warn", "error")
 FORKED = 0x40  # PF_FORKNOEXEC of a Linux process: it runs the program of its parent
 
 _versions = itertools.count(1)  # of copies of weights
@@ -120,7 +118,7 @@ class Weights:
         self._dense: _Copy | None = None
         self.was_used = True  # since it was last considered for removal
         self.requests: dict[Hashable, _Asked] = {}
-        self._layers: Kept[HostLayer] = Kept(8)
+        self._layers: Kept[SessionLayer] = Kept(8)
 
     def keep(self, key: Hashable, asked: _Asked) -> None:
         with state.lock:
@@ -128,8 +126,8 @@ class Weights:
             while len(self.requests) > REQUESTS:
                 del self.requests[next(iter(self.requests))]
 
-    def layer(self, device: HostDevice) -> HostLayer:
-        return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
+    def layer(self, device: Session) -> SessionLayer:
+        return self._layers.get(device, lambda: SessionLayer(device, constant_filter=True))
 
     def dense(self, weight: Tensor) -> tuple[Tensor, int]:
         """The weight, or a contiguous copy, and the version of its elements; 0: not known."""
@@ -213,8 +211,8 @@ class _Place(NamedTuple):
 class _Asked(NamedTuple):
     """A call for data of one shape and place: what runs it, and how its tensors lie."""
 
-    device: HostDevice
-    layer: HostLayer
+    device: Session
+    layer: SessionLayer
     resolved: Resolved
     form: torch.memory_format  # of the data and of a new output
     gathers: bool  # the data must be copied: the library does not take them where they lie
@@ -230,7 +228,7 @@ class _Asked(NamedTuple):
 def _asked(
     weights: Weights, weight: Tensor, call: Call, data: Tensor, bias: bool, scale: bool, out: Tensor | None
 ) -> _Asked:
-    device = host_device(number_of(None) if call.device is None else call.device)
+    device = session_of(number_of(None) if call.device is None else call.device)
     form = memory_format(data if out is None else out)
     target = place_of(out, form) if out is not None and _is_plain(out) else None
     if out is not None and target is None:
@@ -542,18 +540,6 @@ def device_number(device: int | str | None) -> int | None:
     """The number of an existing device, as the operator takes it. Raises if there is none."""
     if device is None:
         return None
-    number = number_of(device) if isinstance(device, str) else _request._integer("device", device, 0, 2**31 - 1)
-    host_device(number)
+    number = number_of(device) if isinstance(device, str) else integer("device", device, 0, 2**31 - 1)
+    session_of(number)
     return number
-
-
-def search_of(search: str | None) -> str | None:
-    if search is not None:
-        number_of_name("search", "search", search)
-    return search
-
-
-def fallback_of(fallback: str) -> str:
-    if fallback not in FALLBACKS:
-        raise ValueError(f'fallback is {fallback!r}: it must be "warn" or "error"')
-    return fallback

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call of a function or a module: what it refuses, and whether the library, the operator or PyTorch computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Union
+
+import torch
+from torch import Tensor
+from torch._C import _are_functorch_transforms_active, _is_torch_function_mode_enabled, _is_tracing
+from torch._C import _len_torch_dispatch_stack
+from torch.autograd import _profiler_enabled, forward_ad
+
+from . import tensors
+from .operator import operator, output_shape, own
+from .tensors import Call, compute_or, fell_back
+
+Axes = Union[int, Sequence[int]]
+
+QUANTIZED = (
+    "tconv_cl: torch.ao.quantization does not know converted modules: tconv_cl.torch.revert(model) before it prepares "
+    "the model"
+)
+EXPORTED = (
+    "tconv_cl: the ONNX exporter does not know tconv_cl's operator: tconv_cl.torch.revert(model) before it, and "
+    "torch.nn.functional's functions in place of tconv_cl.torch's"
+)
+
+
+def convolve(
+    axes: int,
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Axes,
+    padding: Axes,
+    output_padding: Axes,
+    groups: int,
+    dilation: Axes,
+    activation: tuple = ("none",),
+    device: int | None = None,
+    fallback: str = "warn",
+    search: str | None = None,
+    scale: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A transposed convolution along so many axes. `scale` is [CO], a factor of the sums before the bias."""
+    stride, padding = one_for_each_axis(axes, stride), one_for_each_axis(axes, padding)
+    output_padding, dilation = one_for_each_axis(axes, output_padding), one_for_each_axis(axes, dilation)
+    direct = is_unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
+    if (
+        direct
+        and out is None
+        and forward_ad._current_level < 0
+        and not torch.is_autocast_enabled("cpu")
+        and weight.dim() == axes + 2
+    ):
+        attributes = (stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
+        output = tensors.again(attributes, data, weight, bias, scale)
+        if output is not None:
+            return output
+    if data.is_quantized:
+        raise RuntimeError(QUANTIZED)
+    if torch.jit.is_tracing() and torch.onnx.is_in_onnx_export():
+        raise RuntimeError(EXPORTED)
+    if out is not None:
+        refuse_gradients(f"conv_transpose{axes}d", out, data, weight, bias)
+    if data.dim() not in (axes + 1, axes + 2) or weight.dim() != axes + 2:
+        raise RuntimeError(
+            f"conv_transpose{axes}d takes data of {axes + 1} or {axes + 2} axes and a weight of {axes + 2}, "
+            f"not {list(data.shape)} and {list(weight.shape)}"
+        )
+    kind = "cpu" if data.is_cpu else data.device.type
+    known = kind == "cpu" or torch.amp.is_autocast_available(kind)
+    if known and torch.is_autocast_enabled(kind):  # as it casts for torch's own
+        wanted = torch.get_autocast_dtype(kind)
+        data, weight, bias = (
+            tensor.to(wanted) if tensor is not None and _is_cast(tensor) else tensor for tensor in (data, weight, bias)
+        )
+    batched = data.dim() == axes + 2
+    if not batched:
+        data = data.unsqueeze(0)
+    target = out if out is None or batched else out.unsqueeze(0)
+    call = Call(stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
+    if target is not None:
+        check_out(target, data, output_shape(data, weight, call))
+    reason = transform_of(data)
+    if reason is not None:
+        if not torch.compiler.is_compiling():
+            fell_back(weight, reason, fallback)
+        output = own(data, weight, bias, call, scale)
+    elif direct:
+        output = compute_or(lambda: own(data, weight, bias, call, scale), data, weight, bias, call, scale, target)
+    else:
+        name, *numbers = activation
+        output = operator(
+            data,
+            weight,
+            bias,
+            call.stride,
+            call.padding,
+            call.output_padding,
+            groups,
+            call.dilation,
+            name,
+            numbers,
+            device,
+            fallback,
+            search,
+        )
+    if target is not None:
+        if output is not target:
+            target.copy_(output)
+        return out
+    return output if batched else output.squeeze(0)
+
+
+def refuse_gradients(function: str, *tensors: Tensor | None) -> None:
+    """Raises as torch's own functions do."""
+    if torch.is_grad_enabled() and _need_gradients(*tensors):
+        raise RuntimeError(
+            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+
+
+def check_out(out: Tensor, data: Tensor, shape: Sequence[int]) -> None:
+    if list(out.shape) != list(shape):
+        raise RuntimeError(f"out has the shape {list(out.shape)}: the output has {list(shape)}")
+    if out.dtype != data.dtype:
+        raise RuntimeError(f"out has elements of type {out.dtype}: the output has {data.dtype}")
+
+
+def is_unobserved() -> bool:
+    """Whether nothing follows single operators, so that ours need not go through torch's dispatcher, which takes longer
+    than a small convolution: no compiler, tracer, mode, profiler or transform."""
+    return not (
+        torch.compiler.is_compiling()
+        or _are_functorch_transforms_active()
+        or _is_tracing()
+        or _len_torch_dispatch_stack()
+        or _is_torch_function_mode_enabled()
+        or _profiler_enabled()
+    )
+
+
+def _need_gradients(*tensors: Tensor | None) -> bool:
+    return any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def transform_of(data: Tensor) -> str | None:
+    """What an operator of one's own cannot take part in: its derivatives would be missing, in part without an error.
+    torch composes complex convolutions of real ones, before it looks for an operator."""
+    if data.is_complex():
+        return f"data has elements of type {data.dtype}"
+    if torch._C._are_functorch_transforms_active() and not _only_vmap():
+        return "it is transformed by torch.func"
+    if forward_ad._current_level >= 0:
+        return "forward-mode derivatives are on"
+    return None
+
+
+def _only_vmap() -> bool:
+    """Whether torch.vmap, for which the operator has a rule, is all of torch.func that is active."""
+    if torch.compiler.is_compiling():
+        return False
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return all(transform.key() == torch._C._functorch.TransformType.Vmap for transform in stack)
+
+
+def _is_cast(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.dtype != torch.float64
+
+
+def one_for_each_axis(axes: int, value: Axes) -> tuple[int, ...]:
+    if type(value) is tuple and len(value) == axes:  # a module's
+        return value
+    if isinstance(value, int):
+        return (value,) * axes
+    values = tuple(value)
+    return values * axes if len(values) == 1 else values

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which modules a transposed convolution computes with itself: a batch normalization in inference, an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .call import is_unobserved, transform_of
+
+MOST = torch.finfo(torch.float32).max
+GELUS = {"none": "gelu", "tanh": "gelu_tanh"}  # by the module's `approximate`
+
+# Modules of exactly these classes as the library's activations.
+MODULES: dict[type[nn.Module], Callable[[Any], tuple]] = {
+    nn.ReLU: lambda module: ("relu",),
+    nn.ReLU6: lambda module: ("relu6",),
+    nn.LeakyReLU: lambda module: ("leaky_relu", float(module.negative_slope)),
+    nn.Hardtanh: lambda module: ("clamp", float(module.min_val), float(module.max_val)),
+    nn.Sigmoid: lambda module: ("sigmoid",),
+    nn.Tanh: lambda module: ("tanh",),
+    nn.GELU: lambda module: (GELUS[module.approximate],),
+    nn.SiLU: lambda module: ("silu",),
+    nn.ELU: lambda module: ("elu", float(module.alpha)),
+    nn.Hardswish: lambda module: ("hardswish",),
+    nn.Mish: lambda module: ("mish",),
+}
+
+METHODS = frozenset({"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"})
+NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
+FUSED = {*NORMS, *MODULES}
+FORWARDS = {cls: cls.forward for cls in (*NORMS, *MODULES)}  # tconv_cl.torch adds its classes
+CALLS = (nn.Module.__call__, nn.Module._call_impl)
+
+
+def affine(norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A batch normalization in inference as a factor of a sum, and the bias after it."""
+    scale = torch.rsqrt(norm.running_var + norm.eps)
+    if norm.weight is not None:
+        scale = scale * norm.weight
+    shift = -norm.running_mean if bias is None else bias - norm.running_mean
+    shift = shift * scale
+    return scale, shift if norm.bias is None else shift + norm.bias
+
+
+def is_fused(following: list[nn.Module]) -> bool:
+    """Whether a layer could compute the module that follows it, if any. Compiled code fuses by itself."""
+    return not torch.compiler.is_compiling() and any(type(module) in FUSED for module in following)
+
+
+def takes_others(layer: nn.Module, input: Any) -> bool:
+    """True if nothing can observe the result between a layer and the next module. Traces must not depend on whether
+    gradients are on."""
+    return (
+        type(input) is Tensor
+        and input.is_floating_point()  # activations of integers are other types
+        and not torch.is_grad_enabled()
+        and is_unobserved()
+        and transform_of(input) is None
+        and is_plain(layer)
+    )
+
+
+def is_activation(module: nn.Module) -> bool:
+    if type(module) not in MODULES or not is_plain(module):
+        return False
+    if type(module) is nn.GELU and module.approximate not in GELUS:
+        return False
+    # The library takes no larger ones, but for f64.
+    return all(abs(number) <= MOST for number in activation_of(module)[1:])
+
+
+def activation_of(module: nn.Module) -> tuple:
+    """The library's activation, and its numbers, for a module that is one."""
+    return MODULES[type(module)](module)
+
+
+def is_plain(module: nn.Module) -> bool:
+    """Whether calling a module only calls its class's forward, as that was when tconv_cl.torch was imported: it has no
+    hooks of its own or of all modules, and no method is replaced. torch.nn.utils.parametrize makes other classes."""
+    own, every = vars(module), nn.modules.module
+    return (
+        type(module).forward is FORWARDS.get(type(module))
+        and (nn.Module.__call__, nn.Module._call_impl) == CALLS
+        and METHODS.isdisjoint(own)
+        and own.get("_compiled_call_impl") is None
+        and not (own["_forward_hooks"] or own["_forward_pre_hooks"])
+        and not (own["_backward_hooks"] or own["_backward_pre_hooks"])
+        and not (every._global_forward_hooks or every._global_forward_pre_hooks)
+        and not (every._global_backward_hooks or every._global_backward_pre_hooks)
+    )
+
+
+def is_norm_of(layer: nn.Module, norm: nn.Module, input: Tensor) -> bool:
+    """True for a batch normalization in inference with its own statistics, in the layer's type."""
+    axes = len(layer.kernel_size)
+    if NORMS.get(type(norm)) != axes or input.dim() != axes + 2 or norm.training or not is_plain(norm):
+        return False
+    tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
+    dtype = layer.weight.dtype
+    return (
+        norm.running_mean is not None
+        and norm.running_var is not None
+        and dtype in (torch.float32, torch.float64)
+        and all(
+            tensor is None or (tensor.shape == (layer.out_channels,) and tensor.dtype == dtype and tensor.is_cpu)
+            for tensor in tensors
+        )
+    )
