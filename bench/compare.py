@@ -23,6 +23,8 @@ import contextlib
 import csv
 import ctypes
 import gc
+import glob
+import hashlib
 import json
 import math
 import multiprocessing
@@ -324,6 +326,15 @@ def write_json(run, path):
     os.replace(path + ".part", path)
 
 
+def build_of(tool):
+    """Tells builds apart: a digest of the tool and of the shared library beside it."""
+    digest = hashlib.sha256()
+    for path in [tool, *sorted(glob.glob(os.path.join(os.path.dirname(tool), "libtconv_cl.so*")))]:
+        with open(path, "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()
+
+
 def begin(arguments):
     """The run so far: nothing, or with --resume what the JSON file has, if it was made in the same way."""
     versions = {}
@@ -344,6 +355,8 @@ def begin(arguments):
             "seconds": arguments.seconds,
             "math": arguments.math,
             "type": arguments.type,
+            "device": arguments.device,
+            "build": build_of(shutil.which(arguments.tool)),
         },
         "layers": [],
     }
@@ -351,10 +364,11 @@ def begin(arguments):
         return run
     with open(arguments.json) as file:
         old = json.load(file)
-    if old["how"] != run["how"]:
+    differing = [key for key in run["how"] if old["how"].get(key) != run["how"][key]]
+    if differing:
+        old_values, values = ({key: how.get(key) for key in differing} for how in (old["how"], run["how"]))
         sys.exit(
-            f"compare.py: {arguments.json} cannot be resumed: "
-            f"it was made with {old['how']}, now it would be {run['how']}"
+            f"compare.py: {arguments.json} cannot be resumed: it was made with {old_values}, now it would be {values}"
         )
     return old
 
