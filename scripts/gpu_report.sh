@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# For a machine with a GPU: builds, then tests and times the library beside PyTorch, and writes one report: gpu_report.py, which
-# explains the options. With --build FOLDER nothing is built or installed. What it needs besides drivers and PyTorch it installs.
+# For a machine with a GPU: builds, then tests and times the library beside PyTorch, and writes one report. --help explains the
+# options. With --build FOLDER nothing is built or installed; else what is needed besides drivers and PyTorch is installed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 begin=$(date +%s)
@@ -9,4 +9,4 @@ case " $* " in
 *" --build"* | *" --help "* | *" -h "* | *" --report "* | *" --programs "*) ;;
 *) sh "$root/scripts/build.sh" >&2 ;;
 esac
-exec python3 "$root/scripts/gpu_report.py" --begin "$begin" "$@"
+exec python3 "$root/scripts/gpu_report" --begin "$begin" "$@"
