@@ -177,12 +177,11 @@ int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k)
     return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
 }
 
-void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
+void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *first_output,
                       int64_t *input)
 {
     const struct tconv_axis *x = &folded->x;
-    const int64_t position = k * x->dilation - x->pad; /* of the output that input 0 reaches */
-    *phase = tconv_mod(position, x->stride);
+    *first_output = tconv_mod(k * x->dilation - x->pad, x->stride);
     *input = tconv_folded_distance(x, k);
 }
 
