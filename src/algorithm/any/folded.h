@@ -39,11 +39,6 @@ bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_fol
  * distances. */
 int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k);
 
-/* For tap k along x: the first output of the phase that it reaches, and the input that it reads
- * for position 0 of this phase. */
-void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *first_output,
-                      int64_t *input);
-
 /* True if kernels can divide by this number. tconv_divisor gives the entry of the table with which
  * they divide: cl/common/divisor.h. */
 bool tconv_divides(int64_t number);

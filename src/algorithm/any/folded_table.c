@@ -81,12 +81,12 @@ static void write_phases(const struct tconv_folded_layer *folded, const struct t
 {
     int64_t start = 0;
     for (int64_t r = 0; r < folded->x.stride; r++, list += PHASE_LONGS) {
-        int64_t first_output, input = folded->low;
-        if (phases[r].taps > 0) tconv_folded_tap(folded, phases[r].first, &first_output, &input);
         list[PHASE_TAPS] = phases[r].taps;
         list[PHASE_START] = start;
         list[PHASE_FIRST] = tconv_mod(r - folded->x.pad, folded->x.stride);
-        list[PHASE_DISTANCE] = input - folded->low;
+        list[PHASE_DISTANCE] =
+            phases[r].taps == 0 ? 0
+                                : tconv_folded_distance(&folded->x, phases[r].first) - folded->low;
         start += phases[r].taps;
     }
 }
