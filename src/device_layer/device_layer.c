@@ -339,8 +339,7 @@ static tconv_status make_alike(tconv_device_layer *from, const tconv_problem *pr
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "the filter of layer is packed for its algorithm: %.800s",
                           reason.message);
-    if (status != TCONV_OK && error != NULL) *error = reason;
-    return status;
+    return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &reason);
 }
 
 tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_problem *given_problem,
