@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and kinds of the element types, and the types of an epilogue's tensors. */
+/* Sizes and kinds of the element types, from their rows. */
 #include "base/element_types.h"
-
-#include "tconv_cl/epilogue.h"
 
 /* An enumerator without a row does not compile: a switch below lacks its case. */
 #pragma GCC diagnostic error "-Wswitch"
@@ -28,14 +26,4 @@ size_t tconv_type_size(tconv_type type)
 bool tconv_type_is_floating(tconv_type type)
 {
     return tconv_type_kind(type) == TCONV_KIND_FLOATING;
-}
-
-tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type)
-{
-    return epilogue != NULL && epilogue->requantize ? TCONV_F32 : output_type;
-}
-
-tconv_type tconv_scale_type(tconv_type data_type)
-{
-    return data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
 }
