@@ -34,9 +34,9 @@ void tconv_find_phases(const struct tconv_axis *axis, struct tconv_phase *phases
     const int64_t step = tconv_tap_step(axis);
     for (int64_t r = 0; r < axis->stride; r++) phases[r] = (struct tconv_phase){0, 0, 0};
     for (int64_t k = 0; k < tconv_min(step, axis->kernel); k++) {
-        const int64_t position = k * axis->dilation;
-        phases[position % axis->stride] = (struct tconv_phase){
-            tconv_ceil_div(axis->kernel - k, step), k, position / axis->stride};
+        const int64_t reached = k * axis->dilation; /* o + pad of input 0 */
+        phases[reached % axis->stride] =
+            (struct tconv_phase){tconv_ceil_div(axis->kernel - k, step), k, reached / axis->stride};
     }
 }
 
