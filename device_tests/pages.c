@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "pages.h"
 
-#include "support.h"
+#include "failed.h"
 
 #if defined(_WIN32)
 

@@ -3,7 +3,7 @@
 #include "sample.h"
 
 #include "compile_watch.h"
-#include "support.h"
+#include "failed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,17 +24,6 @@ enum {
     GUARD = 6 * FILTER_UNIT, /* bytes before and after each tensor */
 };
 
-void failed(const char *format, ...)
-{
-    char text[3000];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    fail_msg("%s", text);
-    abort(); /* fail_msg does not return, but does not say so */
-}
-
 bool threads_left_out(void)
 {
     for (int d = 0; d < device_count; d++)

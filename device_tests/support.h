@@ -4,7 +4,7 @@
 #ifndef TCONV_DEVICE_TESTS_SUPPORT_H
 #define TCONV_DEVICE_TESTS_SUPPORT_H
 
-#include "base/format.h"
+#include "failed.h"
 #include "sample.h"
 #include "tconv_cl/tconv_cl.h"
 
@@ -94,9 +94,6 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
 
 /* Fails if tensors->output does not have, between its elements, what was there before. */
 void expect_gaps(const tconv_problem *problem, const struct tensors *tensors, const void *before);
-
-/* Fails the test with printf's text. */
-void failed(const char *format, ...) TCONV_PRINTF(1, 2) __attribute__((noreturn));
 
 /* True, and said, where one of the devices is Oclgrind's: it simulates one context at a time,
  * threads crash it. */

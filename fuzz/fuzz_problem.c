@@ -232,15 +232,15 @@ static void check_window(const tconv_problem *p, const tconv_geometry *g)
 static void check_taps(const struct tconv_axis *axis)
 {
     enum { MOST = 64 };
-    struct tconv_class classes[MOST];
+    struct tconv_phase phases[MOST];
     if (axis->stride > MOST || axis->kernel > MOST || axis->output > MOST) return;
-    tconv_classes(axis, classes);
+    tconv_find_phases(axis, phases);
     uint64_t pairs, found = 0;
     if (!tconv_count_pairs(axis->input, axis->kernel, axis->stride, axis->dilation, axis->pad,
                            axis->output, &pairs))
         fuzz_fail("a small axis has too many pairs");
     for (int64_t o = 0; o < axis->output; o++) {
-        const struct tconv_reach reach = tconv_reach_of(axis, classes, o);
+        const struct tconv_reach reach = tconv_reach_of(axis, phases, o);
         found += (uint64_t)reach.taps;
         for (int64_t j = 0; j < reach.taps; j++) {
             const int64_t k = reach.first_tap + j * tconv_tap_step(axis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phase classes and the folding of axes, against the definition o + pad = i*s + k*d. */
+/* Phases and the folding of axes, against the definition o + pad = i*s + k*d. */
 #include "geometry/layer.h"
 #include "geometry/taps.h"
 
@@ -12,13 +12,13 @@
 
 static void check_axis(const struct tconv_axis *axis)
 {
-    struct tconv_class classes[16];
-    tconv_classes(axis, classes);
+    struct tconv_phase phases[16];
+    tconv_find_phases(axis, phases);
     int64_t taps = 0;
-    for (int64_t r = 0; r < axis->stride; r++) taps += classes[r].taps;
-    assert_int_equal(taps, axis->kernel); /* every tap in one class: no work is lost or doubled */
+    for (int64_t r = 0; r < axis->stride; r++) taps += phases[r].taps;
+    assert_int_equal(taps, axis->kernel); /* every tap in one phase: no work is lost or doubled */
     for (int64_t o = 0; o < axis->output; o++) {
-        const struct tconv_reach reach = tconv_reach_of(axis, classes, o);
+        const struct tconv_reach reach = tconv_reach_of(axis, phases, o);
         int64_t found = 0;
         for (int64_t k = 0; k < axis->kernel; k++)
             for (int64_t i = 0; i < axis->input; i++) {

@@ -145,26 +145,26 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
 
     /* 2. The overlap-add. */
     const int stride = (int)table[FOLDED_STRIDE_X], input_step = (int)table[FOLDED_INPUT_STEP_X];
-    const int channels = min(MC, out_channels - block * MC), classes = (int)part[PART_CLASSES];
+    const int channels = min(MC, out_channels - block * MC), phases = (int)part[PART_PHASES];
     const int row_vectors = (positions + VW - 1) / VW;
     const long co = (long)g * out_channels + block * MC;
     const long own_output = n * table[FOLDED_OUTPUT_BATCH_STEP] +
                             co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
                             z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP];
-    for (int c = 0; c < classes; c++) {
-        __global const long *class = table + table[FOLDED_CLASSES_AT] +
-                                     (part[PART_CLASS] + c) * CLASS_LONGS;
-        const int taps = (int)class[CLASS_TAPS], phase = (int)class[CLASS_PHASE];
-        const int first_column = (int)(class[CLASS_START] - part[PART_CLASS_TAPS]) * MC;
+    for (int c = 0; c < phases; c++) {
+        __global const long *phase = table + table[FOLDED_PHASES_AT] +
+                                     (part[PART_PHASE] + c) * PHASE_LONGS;
+        const int taps = (int)phase[PHASE_TAPS], first = (int)phase[PHASE_FIRST];
+        const int first_column = (int)(phase[PHASE_START] - part[PART_PHASE_TAPS]) * MC;
         for (int job = item; job < channels * row_vectors; job += WG) {
             const int m = job / row_vectors, u = job % row_vectors * VW;
             vec_t sum = (vec_t)(0);
             __local const acc_t *one = column + (first_column + m) * elements + TILE +
-                                       (int)class[CLASS_DISTANCE] + u;
+                                       (int)phase[PHASE_DISTANCE] + u;
             for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * elements - input_step));
             const result_vec_t value = affine(f, sum, co + m);
             const long to_row = own_output + m * table[FOLDED_OUTPUT_CHANNEL_STEP];
-            const int o = (first_position + u) * stride + phase;
+            const int o = (first_position + u) * stride + first;
             if (stride == 1 && u + VW <= positions && o + VW <= output_x) {
                 put(f, value, to_row + o, co + m);
             } else {

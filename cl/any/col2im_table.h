@@ -13,7 +13,7 @@ enum {
     COL2IM_ROW,    /* elements of a column in local memory: at least TILE + COL2IM_INPUTS + TILE */
     COL2IM_STRIPS, /* strips of MW columns in all parts together: the strips of one (kz, ky) of a
                       block in the packed filter */
-    COL2IM_PARTS_AT,   /* where the list of parts begins; a part is the classes whose columns are in
+    COL2IM_PARTS_AT,   /* where the list of parts begins; a part is the phases whose columns are in
                           local memory together */
     COL2IM_COLUMNS_AT, /* for each column of each strip: tap along x * MC + channel in the block, or
                           -1 for padding */
@@ -24,9 +24,9 @@ enum {
 enum {
     PART_STRIP,      /* its first strip */
     PART_STRIPS,     /* how many strips */
-    PART_CLASS,      /* its first class */
-    PART_CLASSES,    /* how many classes */
-    PART_CLASS_TAPS, /* taps of all classes before PART_CLASS */
+    PART_PHASE,      /* its first phase */
+    PART_PHASES,     /* how many phases */
+    PART_PHASE_TAPS, /* taps of all phases before PART_PHASE */
     PART_LONGS
 };
 

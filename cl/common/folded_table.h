@@ -62,7 +62,7 @@ enum {
     /* Where in the table the lists begin. */
     FOLDED_SLICES_AT = FOLDED_NUMBERS, /* for each output along z a slice */
     FOLDED_REACH_Y_AT,                 /* for each output along y a reach */
-    FOLDED_CLASSES_AT,                 /* for each phase along x a class */
+    FOLDED_PHASES_AT,                  /* the phases along x */
     FOLDED_LONGS                       /* here an algorithm's own numbers begin */
 };
 
@@ -76,19 +76,20 @@ enum { SLICE_TAP, SLICE_INPUT, SLICE_TAP_LONGS };
  * data. */
 enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
 
-/* One phase of the outputs along x. */
+/* One phase along x; they are in the order of (o + pad) mod stride. */
 enum {
-    CLASS_TAPS,
-    CLASS_START,    /* taps of all classes before this one: where the packed filter has it */
-    CLASS_PHASE,    /* which outputs: phase + position * stride */
-    CLASS_DISTANCE, /* from the leftmost input that a position reads to the input of the class's
+    PHASE_TAPS,
+    PHASE_START,    /* taps of all phases before this one: where the packed filter has it */
+    PHASE_FIRST,    /* its first output; its others are first + position * stride */
+    PHASE_DISTANCE, /* from the leftmost input that a position reads to the input of the phase's
                        first tap */
-    CLASS_LONGS
+    PHASE_LONGS
 };
 
-/* For algorithms that list the taps of each phase (tz, ty, tx) of the outputs. */
+/* For algorithms that list the taps of each phase along all axes. A kind is what the table has of
+ * such a phase. */
 enum {
-    KIND_TAPS, /* how many taps reach the outputs of this phase */
+    KIND_TAPS, /* how many taps reach its outputs */
     KIND_LIST, /* where they begin in the list */
     KIND_LONGS
 };

@@ -426,7 +426,7 @@ static void add_read(struct reads *reads, const int tap, const int from, const i
 static void find_reads(__global const long *table, const struct box *box, const struct steps *steps,
                        const int z, const int y, const int kind_number, struct reads *reads)
 {
-    __global const long *kind = table + table[CHANNELS_CLASSES_AT] + kind_number * KIND_LONGS;
+    __global const long *kind = table + table[CHANNELS_PHASES_AT] + kind_number * KIND_LONGS;
     __global const long *read = table + table[CHANNELS_TAP_LIST_AT] + kind[KIND_LIST] * READ_LONGS;
 #if SLICED
     __global const long *slice = slice_at(table, box->z);

@@ -29,16 +29,16 @@ enum {
     CHANNELS_CROP, /* output = position * stride + phase - crop */
     CHANNELS_OUTPUT,
     CHANNELS_PHASE_BLOCKS, /* of an output channel */
-    CHANNELS_CLASSES_AT,   /* for each phase (tz, ty, tx) of the outputs a class */
-    CHANNELS_TAP_LIST_AT,  /* the classes' taps */
+    CHANNELS_PHASES_AT,    /* a kind for each phase, in the order of first outputs (tz, ty, tx) */
+    CHANNELS_TAP_LIST_AT,  /* the phases' taps */
     CHANNELS_SLICES_AT,    /* SLICED: for each output along z a slice; the taps are of y and x */
     CHANNELS_LONGS
 };
 
-/* A tap of a class: its index in the packed filter, and its distance minus CHANNELS_LOW along each
+/* A tap of a phase: its index in the packed filter, and its distance minus CHANNELS_LOW along each
  * axis. */
 enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };
 
-enum { MOST_READS = 1024 }; /* taps of a class */
+enum { MOST_READS = 1024 }; /* taps of a phase */
 
 #endif

@@ -372,7 +372,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 {
     const bool last = first_channel + chunk >= table[FOLDED_IN_CHANNELS];
     const long first = co * table[FOLDED_OUTPUT_CHANNEL_STEP];
-    __global const long *kind = table + table[PACKED_CLASSES_AT] +
+    __global const long *kind = table + table[PACKED_PHASES_AT] +
                                 ((tz * table[FOLDED_STRIDE_Y] + ty) * table[FOLDED_STRIDE_X] + tx) *
                                     KIND_LONGS;
     if (flags != 0 && tile->bordered) {

@@ -18,8 +18,8 @@ enum {
     PACKED_CHUNK,       /* input channels in local memory at a time */
     PACKED_SLOTS,       /* how many */
     PACKED_SLOTS_AT,    /* where the lists begin */
-    PACKED_CLASSES_AT,  /* for each phase (tz, ty, tx) of the outputs a class */
-    PACKED_TAP_LIST_AT, /* the classes' taps */
+    PACKED_PHASES_AT,   /* a kind for each phase, in the order of first outputs (tz, ty, tx) */
+    PACKED_TAP_LIST_AT, /* the phases' taps */
     PACKED_LONGS
 };
 

@@ -25,8 +25,8 @@
  * computes its staged tiles tap by tap.
  *
  * Packed filter: a word of flags for each [group][block of MW channels], padded; then
- * [group][block][kz][ky] and within it the taps along x sorted by class: [class][ci][tap of the
- * class][MW]. Channels past the last one are zero. With MERGED there is a single class.
+ * [group][block][kz][ky] and within it the taps along x sorted by phase: [phase][ci][tap of the
+ * phase][MW]. Channels past the last one are zero. With MERGED all taps are together.
  * gather_table.h has the table.
  *
  * With DOT, for bytes, ci counts quads of input channels, and a weight is a word of four bytes. The
@@ -247,10 +247,10 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
         const int first = tile * VW * SX, step = SX;
 #else
     for (int c = 0; c < table[FOLDED_STRIDE_X]; c++) {
-        __global const long *class = table + table[FOLDED_CLASSES_AT] + c * CLASS_LONGS;
+        __global const long *phase = table + table[FOLDED_PHASES_AT] + c * PHASE_LONGS;
         const int step = (int)table[FOLDED_STRIDE_X];
-        const int first = tile * VW * step + (int)class[CLASS_PHASE];
-        const int taps = (int)class[CLASS_TAPS];
+        const int first = tile * VW * step + (int)phase[PHASE_FIRST];
+        const int taps = (int)phase[PHASE_TAPS];
 #endif
         vec_t sum[MW][PHASES];
 #pragma unroll
@@ -292,8 +292,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             }
 #else
             const int input_step = (int)table[FOLDED_INPUT_STEP_X];
-            x += class[CLASS_DISTANCE];
-            w += class[CLASS_START] * quads * MW;
+            x += phase[PHASE_DISTANCE];
+            w += phase[PHASE_START] * quads * MW;
             for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step)
                 for (int t = 0; t < taps; t++, w += MW) {
                     const vec_t in = INPUTS(x - t * input_step);

@@ -23,8 +23,8 @@ enum {
 
 /* One tap along x: its index in the packed filter. */
 enum {
-    GATHER_TAP_START, /* CLASS_START of its class */
-    GATHER_TAP_COUNT, /* CLASS_TAPS of its class */
+    GATHER_TAP_START, /* PHASE_START of its phase */
+    GATHER_TAP_COUNT, /* PHASE_TAPS of its phase */
     GATHER_TAP_NUMBER,
     GATHER_TAP_LONGS
 };

@@ -9,16 +9,6 @@
 #define MOST(a, b) ((a) > (b) ? (a) : (b))
 #define TURN 6.283185307179586
 
-float half_to_float(uint16_t bits)
-{
-    return cl_half_to_float(bits);
-}
-
-uint16_t float_to_half(float value)
-{
-    return cl_half_from_float(value, CL_HALF_RTE);
-}
-
 /* ---- what rows call ---- */
 
 static uint32_t extracted(uint32_t x, uint32_t first, uint32_t count)

@@ -110,6 +110,12 @@ tconv_status tconv_fail_opencl(tconv_error *error, int code, const char *call, c
     return status;
 }
 
+tconv_status tconv_fail_with(tconv_error *error, const tconv_error *other)
+{
+    if (error != NULL) *error = *other;
+    return other->status;
+}
+
 tconv_status tconv_fail_memory(tconv_error *error, size_t bytes, const char *what)
 {
     return tconv_fail(error, TCONV_ERROR_HOST_MEMORY,

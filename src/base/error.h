@@ -18,6 +18,9 @@ tconv_status tconv_fail(tconv_error *error, tconv_status status, const char *for
 tconv_status tconv_fail_opencl(tconv_error *error, int code, const char *call, const char *format,
                                ...) TCONV_PRINTF(4, 5);
 
+/* The same with an error that another call gave. */
+tconv_status tconv_fail_with(tconv_error *error, const tconv_error *other);
+
 /* The same for host memory that cannot be allocated. */
 tconv_status tconv_fail_memory(tconv_error *error, size_t bytes, const char *what);
 

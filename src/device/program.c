@@ -110,6 +110,5 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
                                             .source = source,
                                             .options = options,
                                             .message = status == TCONV_OK ? NULL : own.message});
-    if (status != TCONV_OK && error != NULL) *error = own;
-    return status;
+    return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &own);
 }

@@ -135,10 +135,7 @@ tconv_status tconv_workspace_take(tconv_device *device, uint64_t bytes, cl_comma
     if (w->bytes < bytes && grow(device, w, bytes, &own) != TCONV_OK) {
         discard(device, w);
         w = pick(device, bytes, queue, in_order, false); /* is there one to wait for? */
-        if (w == NULL) {
-            if (error != NULL) *error = own;
-            return own.status;
-        }
+        if (w == NULL) return tconv_fail_with(error, &own);
     }
     if (w->waits) tconv_event_flush(w->last); /* on a queue that nobody may have flushed */
     *out = w;

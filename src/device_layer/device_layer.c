@@ -5,6 +5,7 @@
 #include "tconv_cl/device_layer.h"
 
 #include "base/cancel.h"
+#include "base/epilogue.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -20,7 +21,14 @@
 #include <string.h>
 
 /* The caller's tensors: vectors with one number for each output channel, then the filter. */
-enum { BIAS, SCALE, SLOPE, VECTORS, FILTER = VECTORS, SOURCES };
+enum {
+    BIAS = TCONV_EPILOGUE_BIAS,
+    SCALE = TCONV_EPILOGUE_SCALE,
+    SLOPE = TCONV_EPILOGUE_SLOPE,
+    VECTORS,
+    FILTER = VECTORS,
+    SOURCES
+};
 
 /* Weights are shared by layers, and by the calls that enqueue executions with them. */
 struct weights {
@@ -62,13 +70,6 @@ static struct weights *use_weights(tconv_device_layer *layer)
     return w;
 }
 
-static bool wants(const tconv_epilogue *epilogue, int vector)
-{
-    return vector == BIAS    ? epilogue->bias
-           : vector == SCALE ? epilogue->scale
-                             : tconv_activation_has_slope(epilogue->activation);
-}
-
 /* ---- weights ---- */
 
 static bool is_given(const tconv_buffer *buffer)
@@ -104,14 +105,10 @@ static tconv_status check_sources(const tconv_epilogue *epilogue,
         if (i == FILTER && !given)
             return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                               "weights.filter is NULL, and weights.filter_buffer is absent");
-        if (i == FILTER || given == wants(epilogue, i)) continue;
-        const char *value = i == SLOPE ? tconv_activation_name(epilogue->activation)
-                            : given    ? "false"
-                                       : "true";
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "weights.%s is %s, but options.epilogue.%s is %s: change one of them",
-                          s->name, given ? "given" : "NULL", i == SLOPE ? "activation" : s->name,
-                          value);
+        if (i == FILTER) continue;
+        const tconv_status status = tconv_epilogue_check_given(
+            epilogue, (enum tconv_epilogue_tensor)i, given, "weights", error);
+        if (status != TCONV_OK) return status;
     }
     return TCONV_OK;
 }
@@ -161,7 +158,7 @@ static tconv_status take_vectors(const tconv_device_layer *layer,
     for (int i = 0; i < VECTORS && status == TCONV_OK; i++) {
         const uint64_t bytes = channels * tconv_type_size(layer->type[i]);
         w->type[i] = layer->type[i];
-        if (!wants(&layer->epilogue, i)) continue;
+        if (!tconv_epilogue_has(&layer->epilogue, i)) continue;
         if ((status = check_source(layer, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
             status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
         if (status == TCONV_OK && sources[i].array != NULL) w->bytes += bytes;
@@ -299,7 +296,7 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
                           "problem and its algorithm %s need: make a layer with weights of its own",
                           tconv_plan_algorithm(layer->plan));
     for (int i = 0; i < VECTORS; i++) {
-        const bool has = is_given(&w->vector[i]), wanted = wants(&layer->epilogue, i);
+        const bool has = is_given(&w->vector[i]), wanted = tconv_epilogue_has(&layer->epilogue, i);
         if (has != wanted)
             return tconv_fail(error, TCONV_ERROR_MISMATCH,
                               "layer has %s %s, but options.epilogue says otherwise",
@@ -339,8 +336,7 @@ static tconv_status make_alike(tconv_device_layer *from, const tconv_problem *pr
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "the filter of layer is packed for its algorithm: %.800s",
                           reason.message);
-    if (status != TCONV_OK && error != NULL) *error = reason;
-    return status;
+    return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &reason);
 }
 
 tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_problem *given_problem,

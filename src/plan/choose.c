@@ -50,8 +50,7 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
     if (status == TCONV_OK) status = tconv_plan_make(plan, candidate, &own);
     *made = status == TCONV_OK;
     if (*made || tconv_kernel_is_unfit(&own)) return TCONV_OK;
-    if (error != NULL) *error = own;
-    return status;
+    return tconv_fail_with(error, &own);
 }
 
 /* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
@@ -105,20 +104,15 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         tconv_status status =
             choose_candidate(plan, &plan->pattern, excluded, &candidate, &found, &reason, error);
         if (status != TCONV_OK) return status;
-        if (!found && excluded != 0) {
-            if (error != NULL) *error = first;
-            return first.status;
-        }
+        if (!found && excluded != 0) return tconv_fail_with(error, &first);
         if (!found) return fail_refused(name, &reason, error);
         status = tconv_plan_make(plan, &candidate, &own);
         if (status == TCONV_OK)
             return plan->pattern.algorithm == NULL ? avoid_spills(plan, error) : TCONV_OK;
         const bool edited = tconv_device_has_own_sources(plan->device) &&
                             status != TCONV_ERROR_ALGORITHM;
-        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(&own)) {
-            if (error != NULL) *error = own;
-            return status;
-        }
+        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(&own))
+            return tconv_fail_with(error, &own);
         if (excluded == 0) first = own;
         excluded |= 1u << tconv_algorithm_index(candidate.algorithm);
         status = tconv_plan_pass_over(plan, &candidate, own.message, error);
@@ -157,8 +151,7 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     if (*made) plan->choice = *choice;
     if (!*made && tconv_kernel_is_unfit(&own))
         return tconv_plan_pass_over(plan, candidate, own.message, error);
-    if (!*made && error != NULL) *error = own;
-    return status;
+    return *made ? TCONV_OK : tconv_fail_with(error, &own);
 }
 
 /* Makes the stored result, or else the result of a new search, as far as `search` allows. `*made`

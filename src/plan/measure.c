@@ -194,8 +194,7 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
         c->plan = NULL;
         if (tconv_kernel_is_unfit(&own))
             return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
-        if (error != NULL) *error = own;
-        return status;
+        return tconv_fail_with(error, &own);
     }
     if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
         tconv_packed_filter_create(c->plan, NULL, &c->filter, NULL) != TCONV_OK ||

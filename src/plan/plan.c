@@ -37,8 +37,7 @@ static tconv_status make_program(tconv_plan *plan, const char *options, cl_progr
     if (status == TCONV_OK) return TCONV_OK;
     if (strstr(options, TCONV_LARGE_REGISTERS) != NULL && may_refuse_options(&own))
         plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
-    if (error != NULL) *error = own;
-    return status;
+    return tconv_fail_with(error, &own);
 }
 
 /* Makes one kernel of the kernel plan. */
@@ -217,8 +216,7 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
     }
     if (status == TCONV_OK) return TCONV_OK;
     plan->info = whole; /* the limits were this algorithm's */
-    if (error != NULL) *error = own;
-    return status;
+    return tconv_fail_with(error, &own);
 }
 
 uint64_t tconv_plan_private_bytes(const tconv_plan *plan)

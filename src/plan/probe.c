@@ -174,13 +174,10 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
             taken++;
         else if (status == TCONV_ERROR_ALGORITHM)
             refusal = own;
-        else {
-            if (error != NULL) *error = own;
-            return status;
-        }
+        else
+            return tconv_fail_with(error, &own);
     }
-    if (taken == 0 && error != NULL) *error = refusal;
-    return taken == 0 ? refusal.status : TCONV_OK;
+    return taken == 0 ? tconv_fail_with(error, &refusal) : TCONV_OK;
 }
 
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,

@@ -4,6 +4,7 @@
 #include "session/session_internal.h"
 
 #include "base/cancel.h"
+#include "base/epilogue.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -129,25 +130,15 @@ tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_
     if (missing != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "arrays.%s is NULL", missing);
     const struct {
-        const char *array, *member;
-        const void *given;
-        bool wanted;
-        const char *value; /* the member's value, if the member is not a bool */
-    } optional[] = {
-        {"bias", "bias", arrays->bias, epilogue->bias, NULL},
-        {"scale", "scale", arrays->scale, epilogue->scale, NULL},
-        {"residual", "residual", arrays->residual, epilogue->residual, NULL},
-        {"slope", "activation", arrays->slope, tconv_activation_has_slope(epilogue->activation),
-         tconv_activation_name(epilogue->activation)},
-    };
-    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
-        if ((optional[i].given != NULL) != optional[i].wanted)
-            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                              "arrays.%s is %s, but options.epilogue.%s is %s: change one of them",
-                              optional[i].array, optional[i].wanted ? "NULL" : "given",
-                              optional[i].member,
-                              optional[i].value != NULL ? optional[i].value
-                              : optional[i].wanted      ? "true"
-                                                        : "false");
-    return TCONV_OK;
+        enum tconv_epilogue_tensor tensor;
+        const void *array;
+    } optional[] = {{TCONV_EPILOGUE_BIAS, arrays->bias},
+                    {TCONV_EPILOGUE_SCALE, arrays->scale},
+                    {TCONV_EPILOGUE_RESIDUAL, arrays->residual},
+                    {TCONV_EPILOGUE_SLOPE, arrays->slope}};
+    tconv_status status = TCONV_OK;
+    for (size_t i = 0; i < sizeof optional / sizeof *optional && status == TCONV_OK; i++)
+        status = tconv_epilogue_check_given(epilogue, optional[i].tensor, optional[i].array != NULL,
+                                            "arrays", error);
+    return status;
 }

@@ -603,8 +603,7 @@ static tconv_status run_workers(struct job *job, tconv_session *const *sessions,
     work(&workers[0]);
     for (int i = 1; i <= started; i++) pthread_join(workers[i].thread, NULL);
     free(workers);
-    if (job->stopped && error != NULL) *error = job->error;
-    return job->stopped ? job->error.status : TCONV_OK;
+    return job->stopped ? tconv_fail_with(error, &job->error) : TCONV_OK;
 }
 
 static tconv_status check_sessions(tconv_session *const *sessions, int session_count,

@@ -17,9 +17,9 @@ enum { WIDEST_TILE = 32 }; /* two vectors of 16 */
 struct col2im {
     struct tconv_folded_layer folded;
     int vw, nx, mw, mc, group;
-    int64_t class_taps; /* the most that any class has */
+    int64_t phase_taps; /* the most that any phase has */
     int64_t width;      /* inputs of a column in local memory */
-    int64_t part_classes, parts;
+    int64_t part_phases, parts;
     int64_t columns, row; /* COL2IM_COLUMNS, COL2IM_ROW */
     int64_t blocks;
     int64_t positions, inputs, tiles; /* as in cl/any/col2im_table.h */
@@ -44,19 +44,19 @@ static int64_t margins(bool vector)
     return vector ? 2 * WIDEST_TILE : 3;
 }
 
-/* Divides the classes into parts that fit into local memory with `width` inputs of each column and
+/* Divides the phases into parts that fit into local memory with `width` inputs of each column and
  * margins. The result may depend on channels, kernel, stride and dilation, but not on extents and
- * pads, so that packed filters and programs are shared. False if not even one class fits. */
+ * pads, so that packed filters and programs are shared. False if not even one phase fits. */
 static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
 {
     const struct tconv_axis *x = &g->folded.x;
     g->width = width;
     g->row = width + margins(vector);
     const int64_t most_columns = room / g->row / g->mw * g->mw;
-    g->part_classes = tconv_min(x->stride, most_columns / (g->class_taps * g->mc));
-    if (g->part_classes < 1) return false;
-    g->parts = tconv_ceil_div(x->stride, g->part_classes);
-    g->columns = tconv_ceil_div(g->part_classes * g->class_taps * g->mc, g->mw) * g->mw;
+    g->part_phases = tconv_min(x->stride, most_columns / (g->phase_taps * g->mc));
+    if (g->part_phases < 1) return false;
+    g->parts = tconv_ceil_div(x->stride, g->part_phases);
+    g->columns = tconv_ceil_div(g->part_phases * g->phase_taps * g->mc, g->mw) * g->mw;
     g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mc);
     return g->columns <= most_columns;
 }
@@ -89,7 +89,7 @@ static double cost_of(const struct col2im *g, bool vector)
                            (double)r->x.output;
     const double tap = vector ? m->col2im_tap : m->col2im_group_tap;
     const double store = vector ? m->col2im_store : m->col2im_group_store;
-    const double add_up = (double)g->class_taps * tap + store;
+    const double add_up = (double)g->phase_taps * tap + store;
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts * g->columns) * tile *
                          (vector ? m->col2im_zero : 0);
@@ -171,8 +171,8 @@ static double iterations(const struct col2im *g)
     const int64_t jobs = g->columns / g->mw * tconv_ceil_div(g->inputs, (int64_t)g->vw * g->nx);
     return (double)(tconv_ceil_div(g->columns, g->group) * g->row) +
            (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->folded.layer.in_channels +
-           (double)(g->part_classes * tconv_ceil_div(g->mc * g->positions, g->group) *
-                    (g->class_taps + 1));
+           (double)(g->part_phases * tconv_ceil_div(g->mc * g->positions, g->group) *
+                    (g->phase_taps + 1));
 }
 
 /* Sets what all candidates have in common. */
@@ -181,7 +181,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
 {
     *g = (struct col2im){0};
     if (!tconv_fold_rows(request, &g->folded, reason)) return false;
-    g->class_taps = tconv_most_taps(&g->folded.x);
+    g->phase_taps = tconv_most_taps(&g->folded.x);
     g->group = vector ? 1 : (int)tconv_group_allowed(64, 0, request->device);
     return true;
 }
@@ -260,21 +260,21 @@ static double issued(const struct col2im *g, int64_t strips)
 }
 
 /* Writes parts and columns, and returns the number of strips. If both are NULL it only counts. */
-static int64_t write_parts(const struct col2im *g, const struct tconv_class *classes,
-                           int64_t *parts, int64_t *columns)
+static int64_t write_parts(const struct col2im *g, const struct tconv_phase *phases, int64_t *parts,
+                           int64_t *columns)
 {
     const struct tconv_axis *x = &g->folded.x;
     int64_t strips = 0, taps_before = 0;
     for (int64_t p = 0; p < g->parts; p++) {
-        const int64_t first = p * g->part_classes,
-                      last = tconv_min(first + g->part_classes, x->stride);
+        const int64_t first = p * g->part_phases,
+                      last = tconv_min(first + g->part_phases, x->stride);
         int64_t taps = 0;
         for (int64_t c = first; c < last; c++) {
-            for (int64_t j = 0; columns != NULL && j < classes[c].taps; j++)
+            for (int64_t j = 0; columns != NULL && j < phases[c].taps; j++)
                 for (int m = 0; m < g->mc; m++)
                     columns[strips * g->mw + (taps + j) * g->mc + m] =
-                        (classes[c].first + j * tconv_tap_step(x)) * g->mc + m;
-            taps += classes[c].taps;
+                        (phases[c].first + j * tconv_tap_step(x)) * g->mc + m;
+            taps += phases[c].taps;
         }
         const int64_t part_strips = tconv_ceil_div(taps * g->mc, g->mw);
         if (columns != NULL) {
@@ -283,9 +283,9 @@ static int64_t write_parts(const struct col2im *g, const struct tconv_class *cla
             int64_t *part = parts + p * PART_LONGS;
             part[PART_STRIP] = strips;
             part[PART_STRIPS] = part_strips;
-            part[PART_CLASS] = first;
-            part[PART_CLASSES] = last - first;
-            part[PART_CLASS_TAPS] = taps_before;
+            part[PART_PHASE] = first;
+            part[PART_PHASES] = last - first;
+            part[PART_PHASE_TAPS] = taps_before;
         }
         strips += part_strips;
         taps_before += taps;
@@ -295,10 +295,10 @@ static int64_t write_parts(const struct col2im *g, const struct tconv_class *cla
 
 static bool write_table(const struct col2im *g, struct tconv_kernel_plan *kernel_plan)
 {
-    struct tconv_class *classes = malloc((size_t)g->folded.x.stride * sizeof *classes);
-    if (classes == NULL) return false;
-    tconv_classes(&g->folded.x, classes);
-    const int64_t strips = write_parts(g, classes, NULL, NULL);
+    struct tconv_phase *phases = malloc((size_t)g->folded.x.stride * sizeof *phases);
+    if (phases == NULL) return false;
+    tconv_find_phases(&g->folded.x, phases);
+    const int64_t strips = write_parts(g, phases, NULL, NULL);
     const size_t parts_at = COL2IM_LONGS, columns_at = parts_at + (size_t)g->parts * PART_LONGS;
     const size_t own = columns_at + (size_t)(strips * g->mw) - FOLDED_LONGS;
     bool written = tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g->folded, own));
@@ -311,10 +311,10 @@ static bool write_table(const struct col2im *g, struct tconv_kernel_plan *kernel
         t[COL2IM_STRIPS] = strips;
         t[COL2IM_PARTS_AT] = (int64_t)parts_at;
         t[COL2IM_COLUMNS_AT] = (int64_t)columns_at;
-        write_parts(g, classes, t + parts_at, t + columns_at);
+        write_parts(g, phases, t + parts_at, t + columns_at);
         written = tconv_folded_write_table(&g->folded, g->blocks, g->tiles, own, t);
     }
-    free(classes);
+    free(phases);
     return written;
 }
 
@@ -345,7 +345,7 @@ static tconv_status write(const struct tconv_request *request,
     const int64_t strips = kernel_plan->table[COL2IM_STRIPS];
     char name[80];
     snprintf(name, sizeof name, "col2im mw%d mc%d part%lld s%lld d%lld", g.mw, g.mc,
-             (long long)g.part_classes, (long long)g.folded.x.stride,
+             (long long)g.part_phases, (long long)g.folded.x.stride,
              (long long)g.folded.x.dilation);
     tconv_folded_layout(kernel_plan, name, &g.folded);
     kernel_plan->filter_bytes =

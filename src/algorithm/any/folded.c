@@ -141,9 +141,9 @@ static bool fold(const struct tconv_request *request, struct tconv_folded_layer 
     folded->output_rows = folded->z.output * folded->y.output;
     folded->input_rows = folded->z.input * folded->y.input;
     folded->positions = tconv_ceil_div(folded->x.output, folded->x.stride);
-    int64_t phase; /* the later the tap, the earlier its input */
-    tconv_folded_tap(folded, 0, &phase, &folded->high);
-    tconv_folded_tap(folded, folded->x.kernel - 1, &phase, &folded->low);
+    /* The later the tap, the earlier its input. */
+    folded->high = tconv_folded_distance(&folded->x, 0);
+    folded->low = tconv_folded_distance(&folded->x, folded->x.kernel - 1);
     return true;
 }
 
@@ -175,15 +175,6 @@ bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_fol
 int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k)
 {
     return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
-}
-
-void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
-                      int64_t *input)
-{
-    const struct tconv_axis *x = &folded->x;
-    const int64_t position = k * x->dilation - x->pad; /* of the output that input 0 reaches */
-    *phase = tconv_mod(position, x->stride);
-    *input = tconv_folded_distance(x, k);
 }
 
 double tconv_folded_pairs(const struct tconv_axis *axis)

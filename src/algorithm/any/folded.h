@@ -39,11 +39,6 @@ bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_fol
  * distances. */
 int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k);
 
-/* For tap k along x: the phase of the outputs that it reaches, and the input that it reads for
- * position 0 of this phase. */
-void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
-                      int64_t *input);
-
 /* True if kernels can divide by this number. tconv_divisor gives the entry of the table with which
  * they divide: cl/common/divisor.h. */
 bool tconv_divides(int64_t number);
@@ -125,9 +120,9 @@ void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_by
 /* A tap's index in a filter packed in the order of its taps; k along z, y, x. */
 int64_t tconv_folded_tap_index(const struct tconv_folded_layer *folded, const int64_t k[3]);
 
-/* Writes the taps that reach each phase (tz, ty, tx) of the outputs. `kinds` receives KIND_LONGS
- * numbers for each phase. `list` receives all taps, `entry_longs` numbers each, written by `entry`.
- * False only if host memory is missing. */
+/* Writes the taps of each phase, in the order of first outputs (tz, ty, tx). `kinds` receives
+ * KIND_LONGS numbers for each phase. `list` receives all taps, `entry_longs` numbers each, written
+ * by `entry`. False only if host memory is missing. */
 typedef void tconv_write_entry(const void *self, const int64_t k[3], int64_t *entry);
 bool tconv_folded_write_phases(const struct tconv_folded_layer *folded, tconv_write_entry *entry,
                                const void *self, int entry_longs, int64_t *kinds, int64_t *list);

@@ -22,11 +22,11 @@ int64_t tconv_divisor(int64_t number)
     return (int64_t)(factor << 32 | (uint64_t)bits << DIVISOR_BITS | (uint64_t)number);
 }
 
-static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,
+static void write_reach(const struct tconv_axis *axis, const struct tconv_phase *phases,
                         int64_t *list)
 {
     for (int64_t o = 0; o < axis->output; o++, list += REACH_LONGS) {
-        const struct tconv_reach reach = tconv_reach_of(axis, classes, o);
+        const struct tconv_reach reach = tconv_reach_of(axis, phases, o);
         list[REACH_TAPS] = reach.taps;
         list[REACH_TAP] = reach.first_tap;
         list[REACH_INPUT] = reach.first_input;
@@ -42,19 +42,19 @@ bool tconv_folded_write_slices(const struct tconv_folded_layer *folded, size_t a
 {
     const int axes = tconv_folded_outer_axes(folded);
     const struct tconv_axis *axis = folded->layer.axis;
-    struct tconv_class *classes[TCONV_MAX_AXES] = {NULL};
+    struct tconv_phase *phases[TCONV_MAX_AXES] = {NULL};
     bool memory = true;
     for (int a = 0; a < axes; a++) {
-        classes[a] = malloc((size_t)axis[a].stride * sizeof *classes[a]);
-        memory = memory && classes[a] != NULL;
-        if (classes[a] != NULL) tconv_classes(&axis[a], classes[a]);
+        phases[a] = malloc((size_t)axis[a].stride * sizeof *phases[a]);
+        memory = memory && phases[a] != NULL;
+        if (phases[a] != NULL) tconv_find_phases(&axis[a], phases[a]);
     }
     int64_t *slice = t + at, *tap = slice + folded->z.output * SLICE_LONGS;
     for (int64_t z = 0; memory && z < folded->z.output; z++, slice += SLICE_LONGS) {
         struct tconv_reach reach[TCONV_MAX_AXES];
         int64_t rest = z, taps = 1;
         for (int a = axes - 1; a >= 0; a--, rest /= axis[a + 1].output) {
-            reach[a] = tconv_reach_of(&axis[a], classes[a], rest % axis[a].output);
+            reach[a] = tconv_reach_of(&axis[a], phases[a], rest % axis[a].output);
             taps *= reach[a].taps;
         }
         slice[SLICE_TAPS] = taps;
@@ -72,22 +72,22 @@ bool tconv_folded_write_slices(const struct tconv_folded_layer *folded, size_t a
             }
         }
     }
-    for (int a = 0; a < axes; a++) free(classes[a]);
+    for (int a = 0; a < axes; a++) free(phases[a]);
     return memory;
 }
 
-static void write_classes(const struct tconv_folded_layer *folded,
-                          const struct tconv_class *classes, int64_t *list)
+static void write_phases(const struct tconv_folded_layer *folded, const struct tconv_phase *phases,
+                         int64_t *list)
 {
     int64_t start = 0;
-    for (int64_t r = 0; r < folded->x.stride; r++, list += CLASS_LONGS) {
-        int64_t phase, input = folded->low;
-        if (classes[r].taps > 0) tconv_folded_tap(folded, classes[r].first, &phase, &input);
-        list[CLASS_TAPS] = classes[r].taps;
-        list[CLASS_START] = start;
-        list[CLASS_PHASE] = tconv_mod(r - folded->x.pad, folded->x.stride);
-        list[CLASS_DISTANCE] = input - folded->low;
-        start += classes[r].taps;
+    for (int64_t r = 0; r < folded->x.stride; r++, list += PHASE_LONGS) {
+        list[PHASE_TAPS] = phases[r].taps;
+        list[PHASE_START] = start;
+        list[PHASE_FIRST] = tconv_mod(r - folded->x.pad, folded->x.stride);
+        list[PHASE_DISTANCE] =
+            phases[r].taps == 0 ? 0
+                                : tconv_folded_distance(&folded->x, phases[r].first) - folded->low;
+        start += phases[r].taps;
     }
 }
 
@@ -96,7 +96,7 @@ bool tconv_folded_table_fits(const struct tconv_folded_layer *folded, double own
 {
     return tconv_table_fits(FOLDED_LONGS + own + tconv_folded_slices_longs(folded) +
                                 REACH_LONGS * (double)folded->y.output +
-                                CLASS_LONGS * (double)folded->x.stride,
+                                PHASE_LONGS * (double)folded->x.stride,
                             reason);
 }
 
@@ -111,14 +111,14 @@ static size_t reach_y_at(const struct tconv_folded_layer *folded, size_t own)
     return slices_at(own) + (size_t)tconv_folded_slices_longs(folded);
 }
 
-static size_t classes_at(const struct tconv_folded_layer *folded, size_t own)
+static size_t phases_at(const struct tconv_folded_layer *folded, size_t own)
 {
     return reach_y_at(folded, own) + (size_t)folded->y.output * REACH_LONGS;
 }
 
 size_t tconv_folded_table_size(const struct tconv_folded_layer *folded, size_t own)
 {
-    return classes_at(folded, own) + (size_t)folded->x.stride * CLASS_LONGS;
+    return phases_at(folded, own) + (size_t)folded->x.stride * PHASE_LONGS;
 }
 
 void tconv_folded_write_numbers(const struct tconv_folded_layer *folded, int64_t blocks,
@@ -179,17 +179,17 @@ bool tconv_folded_write_table(const struct tconv_folded_layer *folded, int64_t b
 {
     const struct tconv_axis *y = &folded->y, *x = &folded->x;
     const int64_t widest = tconv_max(x->stride, y->stride);
-    struct tconv_class *classes = malloc((size_t)widest * sizeof *classes);
-    if (classes == NULL) return false;
+    struct tconv_phase *phases = malloc((size_t)widest * sizeof *phases);
+    if (phases == NULL) return false;
     tconv_folded_write_numbers(folded, blocks, tiles, t);
     t[FOLDED_SLICES_AT] = (int64_t)slices_at(own);
     t[FOLDED_REACH_Y_AT] = (int64_t)reach_y_at(folded, own);
-    t[FOLDED_CLASSES_AT] = (int64_t)classes_at(folded, own);
-    tconv_classes(y, classes);
-    write_reach(y, classes, t + reach_y_at(folded, own));
-    tconv_classes(x, classes);
-    write_classes(folded, classes, t + classes_at(folded, own));
-    free(classes);
+    t[FOLDED_PHASES_AT] = (int64_t)phases_at(folded, own);
+    tconv_find_phases(y, phases);
+    write_reach(y, phases, t + reach_y_at(folded, own));
+    tconv_find_phases(x, phases);
+    write_phases(folded, phases, t + phases_at(folded, own));
+    free(phases);
     return tconv_folded_write_slices(folded, slices_at(own), t);
 }
 
@@ -197,23 +197,22 @@ bool tconv_folded_write_phases(const struct tconv_folded_layer *folded, tconv_wr
                                const void *self, int entry_longs, int64_t *kinds, int64_t *list)
 {
     const struct tconv_axis *const axes[] = {&folded->z, &folded->y, &folded->x};
-    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    struct tconv_phase *phases[3] = {NULL, NULL, NULL};
     bool memory = true;
     for (int a = 0; a < 3; a++) {
-        classes[a] = malloc((size_t)axes[a]->stride * sizeof *classes[a]);
-        memory = memory && classes[a] != NULL;
-        if (classes[a] != NULL) tconv_classes(axes[a], classes[a]);
+        phases[a] = malloc((size_t)axes[a]->stride * sizeof *phases[a]);
+        memory = memory && phases[a] != NULL;
+        if (phases[a] != NULL) tconv_find_phases(axes[a], phases[a]);
     }
     int64_t start = 0;
-    for (int64_t cz = 0; memory && cz < axes[0]->stride; cz++)
-        for (int64_t cy = 0; cy < axes[1]->stride; cy++)
-            for (int64_t cx = 0; cx < axes[2]->stride; cx++) {
-                const int64_t c[] = {cz, cy, cx};
+    for (int64_t rz = 0; memory && rz < axes[0]->stride; rz++)
+        for (int64_t ry = 0; ry < axes[1]->stride; ry++)
+            for (int64_t rx = 0; rx < axes[2]->stride; rx++) {
+                const int64_t r[] = {rz, ry, rx};
                 int64_t t[3], taps = 1;
                 for (int a = 0; a < 3; a++) {
-                    t[a] = tconv_mod(c[a] - axes[a]->pad,
-                                     axes[a]->stride); /* the phase that this class reaches */
-                    taps *= classes[a][c[a]].taps;
+                    t[a] = tconv_mod(r[a] - axes[a]->pad, axes[a]->stride); /* its first output */
+                    taps *= phases[a][r[a]].taps;
                 }
                 int64_t *kind = kinds + ((t[0] * axes[1]->stride + t[1]) * axes[2]->stride + t[2]) *
                                             KIND_LONGS;
@@ -222,13 +221,13 @@ bool tconv_folded_write_phases(const struct tconv_folded_layer *folded, tconv_wr
                 for (int64_t j = 0; j < taps; j++, start++) {
                     int64_t rest = j, k[3];
                     for (int a = 2; a >= 0; a--) {
-                        const struct tconv_class *class = &classes[a][c[a]];
-                        k[a] = class->first + rest % class->taps * tconv_tap_step(axes[a]);
-                        rest /= class->taps;
+                        const struct tconv_phase *phase = &phases[a][r[a]];
+                        k[a] = phase->first + rest % phase->taps * tconv_tap_step(axes[a]);
+                        rest /= phase->taps;
                     }
                     entry(self, k, list + start * entry_longs);
                 }
             }
-    for (int a = 0; a < 3; a++) free(classes[a]);
+    for (int a = 0; a < 3; a++) free(phases[a]);
     return memory;
 }

@@ -17,7 +17,7 @@ enum {
     LEAST_CHUNK = 128,  /* input channels at a time, if there are more */
     SLICED_INPUTS = 16, /* both of these if a box has the inputs of many slices */
     LEAST_PHASES = 4,
-    MOST_CLASSES = 1 << 12,
+    MOST_PHASES = 1 << 12,
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16,     /* elements */
     MOST_POSITIONS = 26, /* at a time */
@@ -57,7 +57,7 @@ struct channels {
     int64_t positions[3], low[3], span[3], box[3], parts[3];
     struct width width; /* of box[2], while candidates are added */
     double pairs[3];    /* pairs of outputs and taps along each axis */
-    int64_t taps, classes, blocks, item_blocks;
+    int64_t taps, phases, blocks, item_blocks;
     int64_t chunk;  /* inputs at a time: all, or a multiple of the segment */
     int64_t images; /* groups of images */
     int64_t items;
@@ -161,7 +161,7 @@ static double bytes_of(const struct channels *g)
 {
     const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
                         (double)g->axis[2]->stride * (g->batched ? g->px : 1) * g->mw;
-    const double times = kept(g) ? (double)(g->item_blocks * g->classes / g->axis[2]->stride) : 1;
+    const double times = kept(g) ? (double)(g->item_blocks * g->phases / g->axis[2]->stride) : 1;
     return (double)g->folded.acc_bytes *
            (input_elements(g, g->chunk) +
             (kept(g) || transposed(g) ? sums * times + CACHE_LINE : 0));
@@ -269,7 +269,7 @@ static double cost_of(const struct channels *g)
         live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
     const double weights = 4 * groups * (double)g->blocks * g->mw * in * live;
     const double boxes = (double)g->items / groups / passes;
-    const double resident = 4.0 * g->mw * (double)g->chunk * (double)g->taps / (double)g->classes;
+    const double resident = 4.0 * g->mw * (double)g->chunk * (double)g->taps / (double)g->phases;
     const double row_times = resident > m->channels_held ? (double)(g->box[0] * g->box[1]) *
                                                                (g->batched ? (double)g->box[2] : 1)
                                                          : 1;
@@ -309,7 +309,7 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     const double exact_loops = g->batched ? 0 : tconv_folded_exact_loops(&g->folded);
     const double sums =
         (double)g->item_blocks * positions *
-        ((double)g->taps * (in + 4) + (2 + exact_loops) * g->mw * g->px * (double)g->classes);
+        ((double)g->taps * (in + 4) + (2 + exact_loops) * g->mw * g->px * (double)g->phases);
     return tconv_folded_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
@@ -475,7 +475,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
     const enum lanes lanes = algorithm == &tconv_phases ? LANES_PHASES : LANES_CHANNELS;
     const bool words = has_words(algorithm);
     *g = (struct channels){
-        .taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
+        .taps = 1, .phases = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
     if (words && !tconv_type_is_byte(layer->data_type) && layer->data_type != TCONV_BF16)
         return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
                             tconv_type_name(layer->data_type));
@@ -517,9 +517,9 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
         const struct tconv_axis *axis = g->axis[a];
         g->taps *= a == 0 ? g->folded.z.kernel : axis->kernel;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
-        g->classes *= axis->stride;
-        if (g->classes > MOST_CLASSES)
-            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
+        g->phases *= axis->stride;
+        if (g->phases > MOST_PHASES)
+            return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
         g->positions[a] = tconv_ceil_div(axis->output, axis->stride);
         g->low[a] = tconv_folded_distance(axis, axis->kernel - 1);
         g->span[a] = tconv_folded_distance(axis, 0) - g->low[a];
@@ -530,7 +530,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
         g->low[0] = 0;
         g->pairs[0] = tconv_folded_slices(&g->folded);
         if (!tconv_table_fits(
-                (double)(CHANNELS_LONGS + g->classes * KIND_LONGS + g->taps * READ_LONGS) +
+                (double)(CHANNELS_LONGS + g->phases * KIND_LONGS + g->taps * READ_LONGS) +
                     tconv_folded_slices_longs(&g->folded),
                 reason))
             return false;
@@ -590,14 +590,13 @@ static void write_read(const void *channels, const int64_t k[3], int64_t *read)
     read[READ_X] = tconv_folded_distance(&g->folded.x, k[2]) - g->low[2];
 }
 
-_Static_assert(CHANNELS_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * READ_LONGS <=
+_Static_assert(CHANNELS_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * READ_LONGS <=
                    TCONV_TABLE_LIMIT,
                "the largest table");
 
 static bool write_table(const struct channels *g, struct tconv_kernel_plan *kernel_plan)
 {
-    const size_t classes_at = CHANNELS_LONGS,
-                 list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    const size_t phases_at = CHANNELS_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
     struct tconv_folded_layer lines = g->folded; /* the layer whose taps are listed */
     if (sliced(g)) lines.z.kernel = 1;
     const size_t slices_at = list_at + (size_t)(lines.z.kernel * lines.y.kernel * lines.x.kernel) *
@@ -623,10 +622,10 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
         t[CHANNELS_OUTPUT] = g->x.output;
         t[CHANNELS_PHASE_BLOCKS] = tconv_ceil_div(g->x.stride, g->mw);
     }
-    t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
+    t[CHANNELS_PHASES_AT] = (int64_t)phases_at;
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
     t[CHANNELS_SLICES_AT] = (int64_t)slices_at;
-    return tconv_folded_write_phases(&lines, write_read, g, READ_LONGS, t + classes_at,
+    return tconv_folded_write_phases(&lines, write_read, g, READ_LONGS, t + phases_at,
                                      t + list_at) &&
            (!sliced(g) || tconv_folded_write_slices(&g->folded, slices_at, t));
 }

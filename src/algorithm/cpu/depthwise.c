@@ -211,16 +211,16 @@ static void use_tile(struct depthwise *g, const int64_t *tile)
  * missing. */
 static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 {
-    struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);
-    if (classes == NULL) return false;
-    tconv_classes(axis, classes);
+    struct tconv_phase *phases = malloc((size_t)axis->stride * sizeof *phases);
+    if (phases == NULL) return false;
+    tconv_find_phases(axis, phases);
     for (int64_t t = 0; t < axis->stride; t++, list += REACH_LONGS) {
-        const struct tconv_class *class = &classes[tconv_mod(t + axis->pad, axis->stride)];
-        list[REACH_TAPS] = class->taps;
-        list[REACH_TAP] = class->first;
-        list[REACH_INPUT] = class->taps == 0 ? 0 : tconv_folded_distance(axis, class->first);
+        const struct tconv_phase *phase = tconv_phase_of(axis, phases, t);
+        list[REACH_TAPS] = phase->taps;
+        list[REACH_TAP] = phase->first;
+        list[REACH_INPUT] = phase->taps == 0 ? 0 : tconv_folded_distance(axis, phase->first);
     }
-    free(classes);
+    free(phases);
     return true;
 }
 

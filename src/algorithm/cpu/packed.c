@@ -14,7 +14,7 @@ enum {
     MERGED_STRIDE = 4,
     MOST_ROWS = 64,   /* slots that are rows */
     MOST_SLOTS = 512, /* slots at all */
-    MOST_CLASSES = 1 << 16,
+    MOST_PHASES = 1 << 16,
     MOST_SPREAD = 32, /* phases along an axis with one input */
     MOST_TAPS = 1 << 16,
     LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
@@ -36,7 +36,7 @@ struct packed {
     double row_pairs; /* pairs of outputs and taps along z and y; counted once for all choices */
     struct distances z, y, x;
     int64_t slots, row, chunk;
-    int64_t taps, classes;
+    int64_t taps, phases;
     int64_t blocks, row_vectors, vectors, tiles; /* of one group */
     int64_t item_tiles, item_blocks, items;
     uint64_t local_bytes;
@@ -59,10 +59,9 @@ static int choose_channels(const struct packed *g)
 {
     const struct tconv_machine *m = g->folded.machine;
     const double work = (double)(g->folded.layer.in_channels * g->taps) /
-                        (double)g->classes; /* of an output */
+                        (double)g->phases; /* of an output */
     return tconv_product_channels(&g->folded, m->packed_block,
-                                  g->taps <= g->classes ? m->packed_hold : 0,
-                                  work > 64 ? work : 64);
+                                  g->taps <= g->phases ? m->packed_hold : 0, work > 64 ? work : 64);
 }
 
 /* Derives numbers from vw, nx and flat. */
@@ -83,7 +82,7 @@ static void derive(struct packed *g)
 static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
 {
     const double sums = chunk < g->folded.layer.in_channels
-                            ? (double)blocks * (double)g->classes * g->mw * g->vw * g->nx
+                            ? (double)blocks * (double)g->phases * g->mw * g->vw * g->nx
                             : 0;
     return (double)g->folded.acc_bytes * (double)tiles *
            ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
@@ -182,7 +181,7 @@ static double iterations(const struct packed *g)
     return (double)g->item_tiles *
            ((double)g->slots * in * (double)(g->nx * g->row) +
             (double)g->item_blocks *
-                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
+                ((double)g->taps * (in + 4) + (double)g->phases * lanes * (exact_loops + 2)));
 }
 
 /* Derives numbers from item_tiles, item_blocks and chunk. */
@@ -246,15 +245,15 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    *g = (struct packed){.classes = 1, .taps = 1};
+    *g = (struct packed){.phases = 1, .taps = 1};
     if (!tconv_fold(request, &g->folded, reason)) return false;
     const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     for (int a = 0; a < 3; a++) {
         g->taps *= axes[a]->kernel;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
-        g->classes *= axes[a]->stride;
-        if (g->classes > MOST_CLASSES)
-            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
+        g->phases *= axes[a]->stride;
+        if (g->phases > MOST_PHASES)
+            return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     }
     g->mw = choose_channels(g); /* before: it must not depend on extents */
     if (!tconv_folded_filter_fits(&g->folded, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
@@ -263,8 +262,8 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
     spread(&g->folded.z);
     spread(&g->folded.y);
     spread(&g->folded.x);
-    g->classes = g->folded.z.stride * g->folded.y.stride * g->folded.x.stride;
-    if (g->classes > MOST_CLASSES) return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
+    g->phases = g->folded.z.stride * g->folded.y.stride * g->folded.x.stride;
+    if (g->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     g->row_pairs = tconv_folded_pairs(&g->folded.z) * tconv_folded_pairs(&g->folded.y);
     g->z = distances_of(&g->folded.z);
     g->y = distances_of(&g->folded.y);
@@ -344,15 +343,15 @@ static void write_slots(const struct packed *g, int64_t *slot)
             }
 }
 
-_Static_assert(PACKED_LONGS + MOST_SLOTS * SLOT_LONGS + MOST_CLASSES * KIND_LONGS +
+_Static_assert(PACKED_LONGS + MOST_SLOTS * SLOT_LONGS + MOST_PHASES * KIND_LONGS +
                        MOST_TAPS * ENTRY_LONGS <=
                    TCONV_TABLE_LIMIT,
                "the largest table");
 
 static bool write_table(const struct packed *g, struct tconv_kernel_plan *kernel_plan)
 {
-    const size_t slots_at = PACKED_LONGS, classes_at = slots_at + (size_t)g->slots * SLOT_LONGS;
-    const size_t list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    const size_t slots_at = PACKED_LONGS, phases_at = slots_at + (size_t)g->slots * SLOT_LONGS;
+    const size_t list_at = phases_at + (size_t)g->phases * KIND_LONGS;
     if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * ENTRY_LONGS))
         return false;
     int64_t *t = kernel_plan->table;
@@ -368,10 +367,10 @@ static bool write_table(const struct packed *g, struct tconv_kernel_plan *kernel
     t[PACKED_CHUNK] = g->chunk;
     t[PACKED_SLOTS] = g->slots;
     t[PACKED_SLOTS_AT] = (int64_t)slots_at;
-    t[PACKED_CLASSES_AT] = (int64_t)classes_at;
+    t[PACKED_PHASES_AT] = (int64_t)phases_at;
     t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
     write_slots(g, t + slots_at);
-    return tconv_folded_write_phases(&g->folded, write_entry, g, ENTRY_LONGS, t + classes_at,
+    return tconv_folded_write_phases(&g->folded, write_entry, g, ENTRY_LONGS, t + phases_at,
                                      t + list_at);
 }
 

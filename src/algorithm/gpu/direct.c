@@ -428,17 +428,17 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
 {
     int64_t start = 0;
-    struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);
-    if (classes == NULL) return false;
-    tconv_classes(axis, classes);
+    struct tconv_phase *phases = malloc((size_t)axis->stride * sizeof *phases);
+    if (phases == NULL) return false;
+    tconv_find_phases(axis, phases);
     const int64_t positions = tconv_floor_div(axis->pad, axis->stride);
     for (int64_t p = 0; p < axis->stride; p++, list += REACH_LONGS) {
-        list[REACH_TAPS] = classes[p].taps;
-        list[REACH_TAP] = sorted ? start : classes[p].first;
-        start += classes[p].taps;
-        list[REACH_INPUT] = positions - classes[p].shift;
+        list[REACH_TAPS] = phases[p].taps;
+        list[REACH_TAP] = sorted ? start : phases[p].first;
+        start += phases[p].taps;
+        list[REACH_INPUT] = positions - phases[p].shift;
     }
-    free(classes);
+    free(phases);
     return true;
 }
 
@@ -512,15 +512,15 @@ static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t o
 {
     enum { MOST_COUNTED = 1 << 16 };
     const double mean = (double)axis->kernel / (double)axis->stride;
-    struct tconv_class *classes =
-        axis->output > MOST_COUNTED ? NULL : malloc((size_t)axis->stride * sizeof *classes);
-    if (classes == NULL) return mean * (double)axis->output;
-    tconv_classes(axis, classes);
+    struct tconv_phase *phases =
+        axis->output > MOST_COUNTED ? NULL : malloc((size_t)axis->stride * sizeof *phases);
+    if (phases == NULL) return mean * (double)axis->output;
+    tconv_find_phases(axis, phases);
     int64_t taps = 0;
     for (int64_t o = 0; o < axis->output; o++)
         for (int64_t i = 0; i < outputs && o % (lanes * outputs) < lanes; i++)
-            taps += tconv_reach_of(axis, classes, o + i * lanes).taps;
-    free(classes);
+            taps += tconv_reach_of(axis, phases, o + i * lanes).taps;
+    free(phases);
     return (double)taps;
 }
 

@@ -286,26 +286,26 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return candidates->count > 0;
 }
 
-/* Writes the index of each tap along x in the packed filter. With merged phases all taps form one
- * class, in their own order. */
+/* Writes the index of each tap along x in the packed filter. With merged phases all taps are
+ * together, in their own order. */
 static bool write_taps(const struct gather *g, int64_t *list)
 {
     const struct tconv_axis *x = &g->folded.x;
-    struct tconv_class *classes = malloc((size_t)x->stride * sizeof *classes);
-    if (classes == NULL) return false;
-    tconv_classes(x, classes);
+    struct tconv_phase *phases = malloc((size_t)x->stride * sizeof *phases);
+    if (phases == NULL) return false;
+    tconv_find_phases(x, phases);
     int64_t start = 0;
     for (int64_t r = 0; r < x->stride; r++) {
-        for (int64_t j = 0; j < classes[r].taps; j++) {
-            const int64_t k = classes[r].first + j * tconv_tap_step(x);
+        for (int64_t j = 0; j < phases[r].taps; j++) {
+            const int64_t k = phases[r].first + j * tconv_tap_step(x);
             int64_t *tap = list + k * GATHER_TAP_LONGS;
             tap[GATHER_TAP_START] = g->merged ? 0 : start;
-            tap[GATHER_TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
+            tap[GATHER_TAP_COUNT] = g->merged ? x->kernel : phases[r].taps;
             tap[GATHER_TAP_NUMBER] = g->merged ? k : j;
         }
-        start += classes[r].taps;
+        start += phases[r].taps;
     }
-    free(classes);
+    free(phases);
     return true;
 }
 
@@ -357,7 +357,7 @@ static tconv_status write(const struct tconv_request *request,
     const int64_t rows = g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel,
                   all_blocks = layer->groups * g.blocks;
     char name[64];
-    snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "classes", g.mw,
+    snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "phases", g.mw,
              g.merged ? 1LL : (long long)g.folded.x.stride,
              g.merged ? 1LL : (long long)g.folded.x.dilation);
     tconv_folded_layout(kernel_plan, name, &g.folded);

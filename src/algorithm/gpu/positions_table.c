@@ -19,13 +19,12 @@ struct reach {
     int64_t taps, first, step;
 };
 
-static struct reach reach_of(const struct tconv_side *side, const struct tconv_class *classes,
-                             int64_t phase)
+static struct reach reach_of(const struct tconv_side *side, const struct tconv_phase *phases,
+                             int64_t first_output)
 {
     if (side->merged) return (struct reach){side->taps, 0, 1};
-    const struct tconv_class *class =
-        &classes[tconv_mod(phase + side->axis->pad, side->axis->stride)];
-    return (struct reach){class->taps, class->first, tconv_tap_step(side->axis)};
+    const struct tconv_phase *phase = tconv_phase_of(side->axis, phases, first_output);
+    return (struct reach){phase->taps, phase->first, tconv_tap_step(side->axis)};
 }
 
 /* Phases with more taps come first. */
@@ -41,20 +40,20 @@ static int by_taps(const void *one, const void *other)
 static bool write_phases(const struct tconv_positions *g, int64_t *kinds, int64_t *tap)
 {
     const struct tconv_side *side = g->side;
-    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    struct tconv_phase *phases[3] = {NULL, NULL, NULL};
     int64_t *kind = kinds;
     bool memory = true;
     for (int a = 0; a < 3; a++) {
-        classes[a] = malloc((size_t)side[a].axis->stride * sizeof *classes[a]);
-        memory = memory && classes[a] != NULL;
-        if (classes[a] != NULL) tconv_classes(side[a].axis, classes[a]);
+        phases[a] = malloc((size_t)side[a].axis->stride * sizeof *phases[a]);
+        memory = memory && phases[a] != NULL;
+        if (phases[a] != NULL) tconv_find_phases(side[a].axis, phases[a]);
     }
     int64_t start = 0;
     for (int64_t phase = 0; memory && phase < g->all_phases; phase++, kind += TILED_KIND_LONGS) {
         const int64_t t[] = {phase / side[2].phases / side[1].phases,
                              phase / side[2].phases % side[1].phases, phase % side[2].phases};
         struct reach reach[3];
-        for (int a = 0; a < 3; a++) reach[a] = reach_of(&side[a], classes[a], t[a]);
+        for (int a = 0; a < 3; a++) reach[a] = reach_of(&side[a], phases[a], t[a]);
         kind[KIND_TAPS] = reach[0].taps * reach[1].taps * reach[2].taps;
         kind[KIND_LIST] = start;
         kind[TILED_KIND_PHASE] = phase;
@@ -71,7 +70,7 @@ static bool write_phases(const struct tconv_positions *g, int64_t *kinds, int64_
                                g->packed_channels * g->matrix_rows;
         }
     }
-    for (int a = 0; a < 3; a++) free(classes[a]);
+    for (int a = 0; a < 3; a++) free(phases[a]);
     qsort(kinds, (size_t)g->all_phases, TILED_KIND_LONGS * sizeof *kinds, by_taps);
     return memory;
 }
