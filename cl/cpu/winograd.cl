@@ -37,9 +37,10 @@
  * If the pad is not a multiple of the stride, some phases along x begin one input later than the
  * others (AX = 2).
  *
- * Packed filter: [group][class z][class y][point][class x][block][ci][MW]; class c has taps c, c +
- * s, ...; taps past the kernel and channels past the last one are zero. In this order weights are
- * read in sequence, while the inputs at one point stay in the first-level cache for all blocks.
+ * Packed filter: [group][remainder z][remainder y][point][remainder x][block][ci][MW]; the phase
+ * with (output + pad) mod s = r has taps r, r + s, ...; taps past the kernel and channels past the
+ * last one are zero. In this order weights are read in sequence, while the inputs at one point stay
+ * in the first-level cache for all blocks.
  *
  *   macro        meaning                                        legal values
  *   VW           lanes of a vector                              2, 4, 8, 16
@@ -209,7 +210,7 @@ static void from_points(const int points, const int positions, const vec_t *r, c
 
 /* ---- Packing the filter ---- */
 
-/* Packs the MW weights of one (group, classes z and y, point, class x), block and ci. */
+/* Packs the MW weights of one (group, remainders z and y, point, remainder x), block and ci. */
 static NOINLINE void pack_point(__global const filter_t *restrict weights,
                                 __global packed_t *restrict filter,
                                 __global const long *restrict table, const long p, const long b,
@@ -219,9 +220,9 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
     const long stride_z = table[FOLDED_STRIDE_Z], stride_y = table[FOLDED_STRIDE_Y];
     const int px = (int)(p / RX % PX), py = (int)(p / RX / PX % PY);
     const int pz = (int)(p / RX / PX / PY % PZ);
-    const long cx = p % RX, classes = p / RX / POINTS, co = b * MW;
-    const long cy = classes % stride_y, cz = classes / stride_y % stride_z;
-    const long g = classes / stride_y / stride_z;
+    const long rx = p % RX, rest = p / RX / POINTS, co = b * MW;
+    const long ry = rest % stride_y, rz = rest / stride_y % stride_z;
+    const long g = rest / stride_y / stride_z;
     __global const filter_t *from = weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
                                     ci * table[FOLDED_SOURCE_IN_STEP] +
                                     co * table[FOLDED_SOURCE_OUT_STEP];
@@ -233,9 +234,9 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
             for (int x = 0; x < TX; x++) {
                 /* A correlation's taps are in the order of the inputs; the filter's are in the
                  * opposite order. */
-                const long kz = cz + (TZ - 1 - z) * stride_z;
-                const long ky = cy + (TY - 1 - y) * stride_y;
-                const long kx = cx + (TX - 1 - x) * RX;
+                const long kz = rz + (TZ - 1 - z) * stride_z;
+                const long ky = ry + (TY - 1 - y) * stride_y;
+                const long kx = rx + (TX - 1 - x) * RX;
                 if (kz >= table[FOLDED_KERNEL_Z] || ky >= table[FOLDED_KERNEL_Y] ||
                     kx >= table[FOLDED_KERNEL_X])
                     continue;
@@ -738,10 +739,10 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int last_block = min(first_block + item_blocks, blocks);
     if (tz >= table[FOLDED_OUTPUT_Z] || ty >= table[FOLDED_OUTPUT_Y]) return;
 
-    /* The phase's class, and the first input that position 0 reads. */
+    /* The phase's remainder, and the first input that position 0 reads. */
     const int phase_z = tz + (int)table[WINOGRAD_PAD_PHASE_Z];
     const int phase_y = ty + (int)table[WINOGRAD_PAD_PHASE_Y];
-    const int class = phase_z % stride_z * stride_y + phase_y % stride_y;
+    const int remainder = phase_z % stride_z * stride_y + phase_y % stride_y;
     const int z_begin = (int)table[WINOGRAD_SHIFT_Z] + phase_z / stride_z - (TZ - 1);
     const int y_begin = (int)table[WINOGRAD_SHIFT_Y] + phase_y / stride_y - (TY - 1);
     const int phase_x = (int)table[WINOGRAD_PAD_PHASE_X];
@@ -753,7 +754,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const struct epilogue epilogue = *f; /* in registers */
     __global const data_t *own_data = data +
                                       (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
-    __global const packed_t *own_filter = filter + (long)(g * stride_z * stride_y + class) *
+    __global const packed_t *own_filter = filter + (long)(g * stride_z * stride_y + remainder) *
                                                        blocks * POINTS * RX * in_channels * MW;
     __local acc_t *sums = local_memory + item_teams * team_elements;
 
@@ -764,14 +765,14 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
                          local_memory + t * team_elements, first_team + t, z_begin, y_begin,
                          channels);
         for (int p = 0; p < POINTS; p++)
-            for (int class_x = 0; class_x < RX; class_x++) { /* in the order of the weights */
-                const int tx = (class_x + RX - phase_x) % RX, begin_x = (tx + phase_x) / RX;
+            for (int rx = 0; rx < RX; rx++) { /* in the order of the weights */
+                const int tx = (rx + RX - phase_x) % RX, begin_x = (tx + phase_x) / RX;
                 __local const acc_t *in = local_memory +
                                           ((AX > 1 ? begin_x : 0) * POINTS + p) * slab;
                 __local acc_t *out = sums + (p * RX + tx) * MW * NX * VW;
                 __global const packed_t *w =
-                    own_filter +
-                    ((long)(p * RX + class_x) * blocks + first_block) * in_channels * MW + ci * MW;
+                    own_filter + ((long)(p * RX + rx) * blocks + first_block) * in_channels * MW +
+                    ci * MW;
                 for (int block = first_block; block < last_block; block++, w += in_channels * MW)
                     for (int t = 0; t < teams; t++, out += block_sums)
                         multiply(in + t * team_elements, w, out, channels,
