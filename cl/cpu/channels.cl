@@ -63,7 +63,7 @@
  *   STREAM       see epilogue.clh                        0, 1, 2
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
-#include "cpu/channels_table.h"
+#include "cpu/parts/box.clh"
 #include "cpu/parts/lanes.clh"
 #include "cpu/parts/taps.clh"
 #include "cpu/parts/words.clh"
@@ -76,40 +76,8 @@
 
 enum { AHEAD = 2048 }; /* elements: weights are prefetched that early */
 
-/* The box of a work-item. */
-struct box {
-    int n, z, y, x;                         /* the first image and position */
-    int count_n, count_z, count_y, count_x; /* how many */
-    int outputs_z, outputs_y, outputs_x;    /* of all phases */
-};
-
-#if SLICED
-static __global const long *slice_at(__global const long *table, const int z)
-{
-    return table + table[CHANNELS_SLICES_AT] + z * SLICE_LONGS;
-}
-#endif
-
-/* Steps in local memory, in elements. */
-struct steps {
-    int z, y, x, segment;
-};
-
-/* The input channels that are in local memory. */
-struct chunk {
-    int first, count;
-    bool last;
-};
-
-/* An input in local memory: an input channel, or a word of them (words.clh). `left` counts the
- * channels from `p` on. */
+/* An input in all lanes, and weights as they are multiplied: words.clh, or accumulators. */
 #if WORD > 1
-#define AS_ACC PASTE(as_, ACC)
-#define INPUT_AT(p, zero, step, left) AS_ACC(word_at(p, zero, step, left))
-#define INPUTS_OF_CHANNELS(p, zero) SIZED(AS_ACC)(words_of_channels(p, zero))
-#define INPUTS_OF_POSITIONS(p, zero, step, left)                                                   \
-    SIZED(AS_ACC)(words_of_positions(p, zero, step, left))
-#define INPUT_OUTSIDE(zero) AS_ACC(WORD_OUTSIDE(zero))
 #define INPUT_IN_LANES(p) word_in_lanes(p)
 #define ADD_INPUT(x, w, sum) add_words(x, w, sum)
 #define WEIGHTS_AT(p) LOAD(p)
@@ -118,200 +86,9 @@ typedef words_t weights_t, input_t;
 #define WEIGHTS_AT(p) READS_WEIGHT(p)
 typedef vec_t weights_t;
 typedef acc_t input_t; /* a variable of vectors would make LLVM order the loads worse */
-#define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
-#define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
-#define INPUTS_OF_POSITIONS(p, zero, step, left) READS_DATA(p, zero)
-#define INPUT_OUTSIDE(zero) ((acc_t)0)
 #define INPUT_IN_LANES(p) (*(p))
 #define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
 #endif
-
-/* Copies the `inputs` (channels, or words of them) of one input point. `left` channels exist; the
- * others become zeros. */
-static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
-                          const bool inside, __local acc_t *to, const int segment_step,
-                          const int inputs, const int left)
-{
-    for (int first = 0; first < inputs; first += SEGMENT, to += segment_step) {
-        const int count = min((int)SEGMENT, inputs - first);
-        int i = 0;
-        if (!inside) {
-            for (; i < count; i++) to[i] = INPUT_OUTSIDE(zero);
-            continue;
-        }
-        if (channel_step == 1) {
-            for (; i + VW <= count && (first + i + VW) * WORD <= left; i += VW)
-                STORE(INPUTS_OF_CHANNELS(from + (first + i) * WORD, zero), to + i);
-#ifdef COPIES_FOUR
-            for (; i + 4 <= count && (first + i + 4) * WORD <= left; i += 4)
-                copy_four(from + (first + i) * WORD, to + i);
-#endif
-        }
-        for (; i < count; i++)
-            to[i] = INPUT_AT(from + (first + i) * WORD * channel_step, zero, channel_step,
-                             left - (first + i) * WORD);
-    }
-}
-
-/* Copies the input points from `begin` to `end` - 1 of a row. Either all channels of a point follow
- * each other in memory, or none do. A row with the same layout in local memory and in the data is
- * copied like one point. */
-static void copy_row(__global const data_t *from, const acc_t zero, __global const long *table,
-                     const bool inside, __local acc_t *row, const struct steps *steps,
-                     const int inputs, const int left, const int begin, const int end)
-{
-    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], x_step = table[FOLDED_DATA_X_STEP];
-#if WORD > 1 && !BATCHED
-    if (channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
-        x_step == SEGMENT * WORD) {
-        const int count = (end - begin) * SEGMENT;
-        from += begin * x_step;
-        row += begin * SEGMENT;
-        int i = 0;
-        for (; i + VW <= count; i += VW) STORE(INPUTS_OF_CHANNELS(from + i * WORD, zero), row + i);
-        for (; i < count; i++) row[i] = INPUT_AT(from + i * WORD, zero, 1, WORD);
-        return;
-    }
-#endif
-    for (int x = begin; x < end; x++)
-        copy_channels(from + x * x_step, zero, channel_step, inside, row + x * steps->x,
-                      steps->segment, inputs, left);
-}
-
-#if TRANSPOSED
-/* 1 if inputs can be transposed in registers. The inputs of a point are stored as a vector, or as
- * the vector's first lanes if a point has fewer inputs. */
-#define TRANSPOSED_INPUTS (SEGMENT >= VW || SEGMENT * 2 == VW || SEGMENT * 4 == VW)
-#if SEGMENT >= VW
-#define STORE_INPUTS(v, p) STORE(v, p)
-#elif SEGMENT == 1
-#define STORE_INPUTS(v, p) (*(p) = (v).s0)
-#elif SEGMENT * 2 == VW
-#define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo, 0, p)
-#elif SEGMENT * 4 == VW
-#define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo.lo, 0, p)
-#else /* never called */
-#define STORE_INPUTS(v, p) (*(p) = (v).s0)
-#endif
-
-/* Copies `count` neighbouring input points with all their channels, transposed in registers. The
- * points are rows of `row_length` that follow each other. If they are fewer than a vector has
- * lanes, they are read together with the `before` elements before them and with those that follow.
- */
-static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
-                            __local acc_t *to, const struct steps *steps, const int inputs,
-                            const int left, const int count, const int row_length, const int before)
-{
-    for (int first = 0; first < inputs; first += VW) {
-        __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
-        for (int x = 0; x < count; x += VW) {
-            const int position = count < VW ? -before : min(x, count - VW);
-            vec_t tile[VW];
-#pragma unroll
-            for (int i = 0; i < VW; i++) {
-                const int channel = min(first + i, inputs - 1) * WORD;
-                tile[i] = i < SEGMENT
-                              ? INPUTS_OF_POSITIONS(from + channel * channel_step + position, zero,
-                                                    channel_step, left - channel)
-                              : (vec_t)(0);
-            }
-            turn(tile);
-            if (row_length == count && count >= VW) {
-#pragma unroll
-                for (int v = 0; v < VW; v++) STORE_INPUTS(tile[v], own + (position + v) * steps->x);
-            } else {
-                const int skipped = max(-position, 0), end = min(count - position, (int)VW);
-                int row = (position + skipped) / row_length,
-                    in_row = (position + skipped) % row_length;
-                for (int v = skipped; v < end; v++) {
-                    STORE_INPUTS(tile[v], own + row * steps->y + in_row * steps->x);
-                    if (++in_row == row_length) {
-                        in_row = 0;
-                        row++;
-                    }
-                }
-            }
-        }
-    }
-}
-#endif
-
-/* Copies a chunk of the inputs that a box reads; `data` is the group's first channel. */
-static void copy_inputs(__global const data_t *data, __global const long *table,
-                        __local acc_t *local_memory, const struct box *box,
-                        const struct steps *steps, const struct chunk *chunk)
-{
-    const int input_x = (int)table[FOLDED_INPUT_X], input_y = (int)table[FOLDED_INPUT_Y];
-    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], y_step = table[FOLDED_DATA_Y_STEP];
-    const acc_t zero = DATA_ZERO(table);
-#if SLICED
-    __global const long *slice = slice_at(table, box->z);
-    const int rows_z = (int)slice[SLICE_TAPS];
-#else
-    const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
-#endif
-    const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
-    const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
-    const int low_y = box->y + (int)table[CHANNELS_LOW_Y];
-    const int low_x = box->x + (int)table[CHANNELS_LOW_X];
-    const int first_y = clamp(-low_y, 0, rows_y), end_y = clamp(input_y - low_y, first_y, rows_y);
-    const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
-    const int left = (int)table[FOLDED_IN_CHANNELS] - chunk->first * WORD;
-    data += chunk->first * WORD * channel_step;
-#if TRANSPOSED
-    /* From the first point of a channel to the last one. */
-    const long points = (table[FOLDED_INPUT_Z] - 1) * table[FOLDED_DATA_Z_STEP] +
-                        (input_y - 1) * y_step + input_x;
-    const bool transposed = TRANSPOSED_INPUTS && points >= VW;
-    /* Rows that follow each other in memory are copied together. */
-    const bool together = transposed && end - begin == input_x && y_step == input_x;
-#endif
-    for (int iz = 0; iz < rows_z; iz++) {
-#if SLICED
-        const long z = table[slice[SLICE_LIST] + iz * SLICE_TAP_LONGS + SLICE_INPUT];
-#else
-        const long z = box->z + table[CHANNELS_LOW_Z] + iz;
-#endif
-        if (z < 0 || z >= table[FOLDED_INPUT_Z]) continue;
-        for (int iy = first_y; iy < end_y; iy++) {
-            const long y = low_y + iy;
-            __local acc_t *row = local_memory + iz * steps->z + iy * steps->y;
-            for (int v = 0; v < (BATCHED ? PX : 1); v++, row += SEGMENT) {
-                const bool image = v < box->count_n;
-                __global const data_t *from =
-                    data + (image ? box->n + v : 0) * table[FOLDED_DATA_BATCH_STEP] +
-                    z * table[FOLDED_DATA_Z_STEP] + y * y_step + low_x * table[FOLDED_DATA_X_STEP];
-#if TRANSPOSED
-                if (transposed && image) {
-                    const long at = z * table[FOLDED_DATA_Z_STEP] + y * y_step + low_x + begin;
-                    const int rows = together ? end_y - iy : 1;
-                    if (!together || iy == first_y)
-                        copy_transposed(from + begin, zero, channel_step, row + begin * steps->x,
-                                        steps, chunk->count, left, rows * (end - begin),
-                                        end - begin, (int)max(at + VW - points, 0L));
-                } else
-#endif
-                    copy_row(from, zero, table, image, row, steps, chunk->count, left, begin, end);
-#if !BATCHED
-                for (int x = 0; x < rows_x; x++)
-                    if (x < begin || x >= end)
-                        copy_channels(from, zero, 1, false, row + x * steps->x, steps->segment,
-                                      chunk->count, 0);
-#endif
-            }
-        }
-    }
-#if !BATCHED
-    /* The last tile of a row may have more positions than the box. */
-    for (int iz = 0; iz < rows_z; iz++)
-        for (int iy = 0; iy < rows_y; iy++)
-            for (int ix = rows_x; ix < rows_x + (box->count_x + PX - 1) / PX * PX - box->count_x;
-                 ix++)
-                copy_channels(data, zero, 1, false,
-                              local_memory + iz * steps->z + iy * steps->y + ix * steps->x,
-                              steps->segment, chunk->count, 0);
-#endif
-}
 
 /* Adds `count` (ROUND to SEGMENT) input channels of one tap to the positions from `first` to `end`
  * - 1 of PX. The loop runs at least once: some compilers (Intel's 2026.2) store all sums in each
@@ -465,21 +242,10 @@ static acc_t exact_one(__global const data_t *data, __global const packed_t *wei
 #endif
 }
 
-/* Computes a chunk of PX positions, from position `x` of a row on. Their outputs begin at `at`,
- * their sums at `kept`. `data` is as for exact_output, for the block's first lane. */
-static void compute(__global const data_t *data, __global const packed_t *weights,
-                    const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
-                    const long at, __global const long *table, __local const acc_t *local_memory,
-                    __local acc_t *kept, const struct reads *reads, const struct row *row,
-                    const struct steps *steps, const struct chunk *chunk, const int x)
+/* The sums of a tile before a chunk: 0, or with KEPT those of the chunks before. */
+static INLINED void begin_sums(vec_t sum[CV][PX], __local const acc_t *kept, const struct row *row,
+                               const struct chunk *chunk, const int positions)
 {
-    const int input_x = (int)table[FOLDED_INPUT_X];
-    const int packed_channels = PACKED_CHANNELS((int)table[FOLDED_IN_CHANNELS]);
-    const int positions = BATCHED ? row->positions : min((int)PX, row->positions - x);
-    const int width = BATCHED ? 1 : positions;
-    const int ox = row->x + x * (int)table[FOLDED_STRIDE_X];
-
-    vec_t sum[CV][PX];
 #pragma unroll
     for (int c = 0; c < CV; c++)
 #pragma unroll
@@ -487,8 +253,14 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             sum[c][v] = KEPT && chunk->first > 0 && v < positions
                             ? LOAD(kept + v * row->kept_step + c * VW)
                             : (vec_t)(0);
+}
+
+/* Prefetches the cache lines of a tile's outputs, which arrive while products are added. */
+static INLINED void prefetch_outputs(const struct epilogue *f, const long at, const struct row *row,
+                                     const struct chunk *chunk, const int positions)
+{
 #if !TRANSPOSED && !STREAM
-    if (chunk->last && row->lane_step == 1) /* while there are products to add */
+    if (chunk->last && row->lane_step == 1)
 #pragma unroll
         for (int v = 0; v < PX; v++)
             if (v < positions) {
@@ -497,6 +269,16 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                     PREFETCH_TO_WRITE(f->output + at + v * row->position_step + m);
             }
 #endif
+}
+
+/* Adds a chunk of all taps of a tile. True if zeros of the padding were added, too. */
+static INLINED bool add_taps(vec_t sum[CV][PX], __global const packed_t *weights,
+                             __global const long *table, __local const acc_t *local_memory,
+                             const struct reads *reads, const struct steps *steps,
+                             const struct chunk *chunk, const int x, const int width)
+{
+    const int input_x = (int)table[FOLDED_INPUT_X];
+    const int packed_channels = PACKED_CHANNELS((int)table[FOLDED_IN_CHANNELS]);
     bool padded = false;
 #if PACKED_SUMS
     vec_t weight_sum[CV]; /* of all taps */
@@ -533,40 +315,52 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         }
     }
 #endif
-#if FLOATING
-    if (nonfinite && padded && chunk->last) { /* never with BATCHED */
-        for (int v = 0; v < positions; v++) {
-            const int o = ox + v * (int)table[FOLDED_STRIDE_X];
+    return padded;
+}
+
+/* Computes the outputs of a tile one by one: zeros of the padding must not meet its weights. */
+static INLINED void exact_tile(__global const data_t *data, __global const packed_t *weights,
+                               const struct epilogue *f, const struct lanes *lanes, const long at,
+                               __global const long *table, __local acc_t *kept,
+                               const struct row *row, const int ox, const int positions)
+{
+    for (int v = 0; v < positions; v++) {
+        const int o = ox + v * (int)table[FOLDED_STRIDE_X];
 #if TRANSPOSED
-            for (int m = 0; m < MW;
-                 m++) /* lanes that are not outputs are transposed with the others */
-                kept[v * row->kept_step + m] =
-                    m < row->lanes ? exact_one(data, weights, table, row, o, m) : 0;
+        for (int m = 0; m < MW; m++) /* lanes that are not outputs are transposed with the others */
+            kept[v * row->kept_step + m] =
+                m < row->lanes ? exact_one(data, weights, table, row, o, m) : 0;
 #else
-            const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
-            for (int m = own_lanes.first; m < own_lanes.last; m++) {
-                const acc_t own = exact_one(data, weights, table, row, o, m);
-                const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
-                put_one(f, affine_one(f, own, channel),
-                        at + v * row->position_step + m * row->lane_step, channel);
-            }
-#endif
+        const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
+        for (int m = own_lanes.first; m < own_lanes.last; m++) {
+            const acc_t own = exact_one(data, weights, table, row, o, m);
+            const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
+            put_one(f, affine_one(f, own, channel),
+                    at + v * row->position_step + m * row->lane_step, channel);
         }
-        return;
-    }
 #endif
-#if TRANSPOSED || KEPT
-    if (TRANSPOSED || !chunk->last) {
-#pragma unroll
-        for (int v = 0; v < PX; v++)
-            if (v < positions) {
-#pragma unroll
-                for (int c = 0; c < CV; c++) STORE(sum[c][v], kept + v * row->kept_step + c * VW);
-            }
-        return;
     }
-#endif
+}
+
+/* Keeps the sums of a tile in local memory. */
+static INLINED void keep_sums(const vec_t sum[CV][PX], __local acc_t *kept, const struct row *row,
+                              const int positions)
+{
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+        if (v < positions) {
+#pragma unroll
+            for (int c = 0; c < CV; c++) STORE(sum[c][v], kept + v * row->kept_step + c * VW);
+        }
+}
+
 #if !TRANSPOSED
+/* Finishes and stores the outputs of a tile: all at once if all lanes are outputs and neighbours,
+ * else position by position. */
+static INLINED void store_tile(const vec_t sum[CV][PX], const struct epilogue *f,
+                               const struct lanes *lanes, const long at, __global const long *table,
+                               const struct row *row, const int ox, const int positions)
+{
     /* Copies: outputs of bytes may alias everything, so that compilers would load the originals
      * again after each store. */
     const struct epilogue own_f = *f;
@@ -600,6 +394,39 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             store_lanes(&own_f, &own, at + v * position_step, value, row->lane_step,
                         own_lanes.first, own_lanes.last);
         }
+}
+#endif
+
+/* Computes a chunk of PX positions, from position `x` of a row on. Their outputs begin at `at`,
+ * their sums at `kept`. `data` is as for exact_output, for the block's first lane. */
+static void compute(__global const data_t *data, __global const packed_t *weights,
+                    const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
+                    const long at, __global const long *table, __local const acc_t *local_memory,
+                    __local acc_t *kept, const struct reads *reads, const struct row *row,
+                    const struct steps *steps, const struct chunk *chunk, const int x)
+{
+    const int positions = BATCHED ? row->positions : min((int)PX, row->positions - x);
+    const int width = BATCHED ? 1 : positions;
+    const int ox = row->x + x * (int)table[FOLDED_STRIDE_X];
+
+    vec_t sum[CV][PX];
+    begin_sums(sum, kept, row, chunk, positions);
+    prefetch_outputs(f, at, row, chunk, positions);
+    const bool padded = add_taps(sum, weights, table, local_memory, reads, steps, chunk, x, width);
+#if FLOATING
+    if (nonfinite && padded && chunk->last) { /* never with BATCHED */
+        exact_tile(data, weights, f, lanes, at, table, kept, row, ox, positions);
+        return;
+    }
+#endif
+#if TRANSPOSED || KEPT
+    if (TRANSPOSED || !chunk->last) {
+        keep_sums(sum, kept, row, positions);
+        return;
+    }
+#endif
+#if !TRANSPOSED
+    store_tile(sum, f, lanes, at, table, row, ox, positions);
 #endif
 }
 

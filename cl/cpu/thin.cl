@@ -374,6 +374,92 @@ static COLD void exact_part(const struct epilogue *f, __global const data_t *fro
                         channel + m);
 }
 
+/* The taps of a part, and how their inputs in local memory and their weights follow each other.
+ * Steps are in elements. */
+struct taps {
+    __global const long *list_z;
+    int count_z, rows; /* taps along z; input rows of each of them */
+    int in_channels, row;
+    long filter_row, filter_step, filter_z; /* from a row of the filter, a tap along y or z to the
+                                               next */
+    long input_step;
+};
+
+static INLINED struct taps taps_of(const struct part *part, __global const long *table)
+{
+    struct taps taps;
+    taps.in_channels = in_channels_of(table);
+    taps.row = (int)table[THIN_ROW];
+    taps.filter_row = (long)KX * MW * taps.in_channels;
+    taps.filter_step = table[FOLDED_TAP_STEP_Y] * taps.filter_row;
+    taps.filter_z = table[FOLDED_KERNEL_Y] * taps.filter_row;
+    taps.input_step = table[FOLDED_INPUT_STEP_Y] * taps.in_channels * taps.row;
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part->z * SLICE_LONGS;
+    taps.list_z = table + slice[SLICE_LIST];
+    taps.rows = part->high - part->low + 1;
+    taps.count_z = (int)slice[SLICE_TAPS];
+    return taps;
+}
+
+/* The rows of taps of a band: its first row of outputs, the taps along y from number `skipped` on,
+ * and the input row and the row of the filter of tap 0. */
+struct band {
+    int first_y, taps, skipped, newest, first_tap;
+#if RY > 1
+    int all_taps, cut; /* without the borders of the data; rows of the band that the last one
+                          serves, if fewer than RY */
+#endif
+};
+
+#if RY > 1
+/* all_taps rows of the filter, from first_tap on, meet an input row each; first_tap meets the
+ * newest one. */
+static INLINED struct band band_of(const int first_y, const int newest, const int first_tap,
+                                   const int kernel_y, const int stride, const struct part *part)
+{
+    struct band band = {.first_y = first_y, .newest = newest, .first_tap = first_tap};
+    band.all_taps = kernel_y / stride + (first_tap < kernel_y % stride);
+    band.cut = kernel_y - first_tap - (band.all_taps - 1) * stride;
+    band.skipped = max(newest - part->high, 0);
+    band.taps = min(band.all_taps, newest - part->low + 1);
+    return band;
+}
+#else
+static INLINED struct band band_of(const int first_y, __global const long *table)
+{
+    __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] + first_y * REACH_LONGS;
+    struct band band = {.first_y = first_y, .skipped = 0};
+    band.taps = (int)reach_y[REACH_TAPS];
+    band.newest = (int)reach_y[REACH_INPUT];
+    band.first_tap = (int)reach_y[REACH_TAP];
+    return band;
+}
+#endif
+
+/* Adds all taps of a band to a tile, whose inputs and weights of the first row of taps begin at
+ * `inputs` and `weights`. */
+static INLINED void add_taps(vec_t sum[RY][MW][NX][PHASES], __local const acc_t *inputs,
+                             __global const packed_t *weights, const struct taps *taps,
+                             const struct band *band, struct upcoming *upcoming,
+                             const bool prefetches)
+{
+    for (int jz = 0; jz < taps->count_z; jz++) {
+        __local const acc_t *in = inputs + (long)jz * taps->rows * taps->in_channels * taps->row;
+        __global const packed_t *w = weights + taps->list_z[jz * SLICE_TAP_LONGS + SLICE_TAP] *
+                                                   taps->filter_z;
+        for (int jy = band->skipped; jy < band->taps;
+             jy++, in -= taps->input_step, w += taps->filter_step) {
+#if RY > 1
+            if (band->cut < RY && jy == band->all_taps - 1)
+                add_rows(sum, band->cut, in, w, taps->in_channels, taps->row);
+            else
+#endif
+                add_rows(sum, RY, in, w, taps->in_channels, taps->row);
+            if (prefetches) prefetch_rows(upcoming);
+        }
+    }
+}
+
 /* The whole work of work-item number `item` of `items`. */
 static NOINLINE void thin_item(const int item, const int items,
                                __global const data_t *restrict data,
@@ -385,16 +471,12 @@ static NOINLINE void thin_item(const int item, const int items,
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
     const int row = (int)table[THIN_ROW], lead = lead_of(table);
-    const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
-    const long filter_step = table[FOLDED_TAP_STEP_Y] * filter_row,
-               filter_z = table[FOLDED_KERNEL_Y] * filter_row;
-    const long input_step = table[FOLDED_INPUT_STEP_Y] * in_channels * row;
     const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP];
 
     const struct part part = part_of(item, table);
-    __global const long *slice = table + table[FOLDED_SLICES_AT] + part.z * SLICE_LONGS;
-    __global const long *list_z = table + slice[SLICE_LIST];
-    const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
+    const struct taps taps = taps_of(&part, table);
+    const int rows = taps.rows, taps_z = taps.count_z;
+    const long filter_row = taps.filter_row, filter_step = taps.filter_step;
 
     /* Where a row's last tile begins so that it ends with the row. Tiles must not overlap if
      * outputs are read before they are stored, or if the row ends between the phases of a position.
@@ -414,7 +496,7 @@ static NOINLINE void thin_item(const int item, const int items,
     /* Steps between images of a batch item: of inputs in local memory, weights and output
      * channels. */
     const long image_elements = (long)taps_z * max(rows, 0) * in_channels * row;
-    const long image_weights = table[FOLDED_KERNEL_Z] * filter_z * blocks,
+    const long image_weights = table[FOLDED_KERNEL_Z] * taps.filter_z * blocks,
                image_step = out_channels * channel_step;
     int images, zeroed = 0;
     for (int p = part.first_plane; p < part.last_plane; p += images * blocks) {
@@ -447,28 +529,22 @@ static NOINLINE void thin_item(const int item, const int items,
 #if RY > 1
             int newest = first_newest, first_tap = first_position - first_newest * stride;
 #endif
-            for (int band = part.first_band; band < part.last_band; band++) {
-                const int first_y = band * RY - (int)table[THIN_LACKING];
+            for (int number = part.first_band; number < part.last_band; number++) {
+                const int first_y = number * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
 #if RY > 1
-                /* all_taps rows of the filter, from first_tap on, meet an input row each; first_tap
-                 * meets the newest one. The last may serve only `cut` rows of the band. */
-                const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
-                          cut = kernel_y - first_tap - (all_taps - 1) * stride;
-                const int skipped = max(newest - part.high, 0);
-                const int taps_y = min(all_taps, newest - part.low + 1);
+                const struct band band =
+                    band_of(first_y, newest, first_tap, kernel_y, stride, &part);
 #else
-                __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] +
-                                               first_y * REACH_LONGS;
-                const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
-                const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
+                const struct band band = band_of(first_y, table);
 #endif
                 /* The inputs and weights of the band's first row of taps, for the first tap along
                  * z. */
                 __local const acc_t *inputs_y =
-                    packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
-                __global const packed_t *weights_y = weights + first_tap * filter_row +
-                                                     skipped * filter_step;
+                    packed + (long)(band.newest - band.skipped - part.low) * in_channels * row +
+                    lead;
+                __global const packed_t *weights_y = weights + band.first_tap * filter_row +
+                                                     band.skipped * filter_step;
                 const bool inside = channels == MW && first_y >= 0 && first_y + RY <= output_y;
                 for (int tile = part.first_tile; tile < part.last_tile; tile++) {
                     const int position = tile > part.first_tile ? min(tile * TILE, last_position)
@@ -482,24 +558,9 @@ static NOINLINE void thin_item(const int item, const int items,
                         vec_t sum[RY][MW][NX][PHASES];
 #pragma unroll
                         for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
-                        for (int jz = 0; jz < taps_z; jz++) {
-                            __local const acc_t *in = inputs_y + i * image_elements + position -
-                                                      part.first_tile * TILE +
-                                                      (long)jz * rows * in_channels * row;
-                            __global const packed_t *w = weights_y + i * image_weights +
-                                                         list_z[jz * SLICE_TAP_LONGS + SLICE_TAP] *
-                                                             filter_z;
-                            for (int jy = skipped; jy < taps_y;
-                                 jy++, in -= input_step, w += filter_step) {
-#if RY > 1
-                                if (cut < RY && jy == all_taps - 1)
-                                    add_rows(sum, cut, in, w, in_channels, row);
-                                else
-#endif
-                                    add_rows(sum, RY, in, w, in_channels, row);
-                                if (prefetches) prefetch_rows(&upcoming);
-                            }
-                        }
+                        add_taps(
+                            sum, inputs_y + i * image_elements + position - part.first_tile * TILE,
+                            weights_y + i * image_weights, &taps, &band, &upcoming, prefetches);
                         if (whole)
                             store_band(&epilogue, at, sum, channel, table);
                         else

@@ -592,6 +592,38 @@ static void store_pass(const struct store *s, const struct finished *from)
 #endif
 
 #if SPLIT < 2
+#if SHORT_SUMS
+/* Finishes all sums in registers and stores them through `words`. False if it stored none, because
+ * some sums are not finite, or all are computed one by one. */
+static INLINED bool store_at_once(const struct store *store, const sums_t sums[FM][FN],
+                                  const struct own *own, __local uint *words, const int item)
+{
+    __local uint *passes = words + SHORT_WORDS;
+    if (item == 0) *passes = store->exact || (FOLDED_LAST && (size_t)store->f->output % 16 != 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (LACKING && !all_right(sums)) *passes = 1;
+    if (LACKING) barrier(CLK_LOCAL_MEM_FENCE);
+    const bool at_once = *passes == 0;
+    if (at_once) put_short(store, sums, own, words);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (at_once) store_short(store, words);
+    return at_once;
+}
+#endif
+
+#if SPLIT
+/* Writes the sums of a pass to the workspace. */
+static INLINED void store_part(__global acc_t *to, const struct finished *from, const int item)
+{
+    SEVERAL for (int i = item; i < PASS_ROWS * NT; i += ITEMS)
+    {
+        const int row = FOLDED_LAST ? i % PASS_ROWS : i / NT,
+                  n = FOLDED_LAST ? i / PASS_ROWS : i % NT;
+        to[WORKSPACE_AT(ROW_IN_TILE(from->pass, row), n)] = sum_of(from, row, n);
+    }
+}
+#endif
+
 KERNEL OF_LANES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
@@ -706,21 +738,11 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     store.tile = tile;
     store.exact = IS_EXACT(tile.group);
 #endif
-    int first_pass = 0;
 #if SHORT_SUMS
-    /* Sums that are not finite are computed again one by one, by the passes. */
-    __local uint *passes = words + ENDS_WORDS + SHORT_WORDS;
-    if (item == 0) *passes = store.exact || (FOLDED_LAST && (size_t)epilogue.output % 16 != 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (LACKING && !all_right(sums)) *passes = 1;
-    if (LACKING) barrier(CLK_LOCAL_MEM_FENCE);
-    const bool at_once = *passes == 0;
-    if (at_once) put_short(&store, sums, &own, words + ENDS_WORDS);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (at_once) {
-        store_short(&store, words + ENDS_WORDS);
-        first_pass = FM / FP;
-    }
+    const int first_pass = store_at_once(&store, sums, &own, words + ENDS_WORDS, item) ? FM / FP
+                                                                                       : 0;
+#else
+    const int first_pass = 0;
 #endif
     /* A loop that is not unrolled handles the first sums and moves the others up: some compilers do
      * not unroll so much code, and registers cannot be indexed. */
@@ -736,12 +758,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
                     SUM_BITS(SUM_NUMBER(sums[i][j], s));
         barrier(CLK_LOCAL_MEM_FENCE);
 #if SPLIT
-        SEVERAL for (int i = item; i < PASS_ROWS * NT; i += ITEMS)
-        {
-            const int row = FOLDED_LAST ? i % PASS_ROWS : i / NT,
-                      n = FOLDED_LAST ? i / PASS_ROWS : i % NT;
-            to[WORKSPACE_AT(ROW_IN_TILE(pass, row), n)] = sum_of(&finished, row, n);
-        }
+        store_part(to, &finished, item);
 #else
         store_pass(&store, &finished);
 #endif

@@ -194,6 +194,53 @@ struct fetch {
     acc_t zero;
 };
 
+/* Begins `fetch`: the channels that the work-group adds up. With SPLIT, `data` and `weights` move
+ * to the first channel of its part. */
+static INLINED void find_channels(struct fetch *fetch, __global const data_t **data,
+                                  __global const packed_t **weights, const struct tile *tile,
+                                  table_t table)
+{
+    fetch->channel = FETCHED_CHANNEL((int)get_local_id(0));
+    fetch->in_channels = (int)table[FOLDED_IN_CHANNELS];
+    fetch->rows = (int)table[TILED_ROWS];
+    fetch->channel_step = (uint)STEP(table, DATA_CHANNEL);
+#if SPLIT
+    const int skipped = tile->part * (int)table[TILED_PART_CHANNELS];
+    *data += (ulong)skipped * fetch->channel_step;
+    *weights += (long)skipped * fetch->rows;
+    fetch->in_channels = min(fetch->in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
+#endif
+    fetch->aligned = (size_t)*data % (4 * sizeof(data_t)) == 0;
+    fetch->zero = DATA_ZERO(table);
+}
+
+/* Finds the positions whose inputs a work-item fetches, and these inputs for distance 0. */
+static INLINED void find_inputs(struct fetch *fetch, struct position position[OWN_POSITIONS],
+                                __global const data_t *data, const struct tile *tile, table_t table)
+{
+    const int item = (int)get_local_id(0);
+    EACH for (int p = 0; p < OWN_POSITIONS; p++)
+    {
+        const int own = FETCHED_POSITION(item) + p * POSITIONS_APART;
+        position[p] = position_at(tile->first + (own < tile->count ? own : 0), table);
+        fetch->data[p] = data + input_at(&position[p], table) +
+                         (ulong)fetch->channel * fetch->channel_step;
+        if (own >= tile->count) position[p].z = -(1 << 30); /* outside for every tap */
+    }
+}
+
+/* Finds the weights that a work-item fetches. Rows past the last one are other tiles' rows; their
+ * sums are not stored. */
+static INLINED void find_weights(struct fetch *fetch, const struct tile *tile)
+{
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+        const int own = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS;
+        fetch->weights[i] = (uint)(own / (MT / 4) * fetch->rows +
+                                   min(tile->first_row + own % (MT / 4) * 4, fetch->rows - 4));
+    }
+}
+
 /* A stage that is being loaded. */
 struct waiting {
     vec_t weights[WEIGHT_PARTS];
@@ -514,22 +561,20 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             table_t restrict table)
 {
     __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
-    const struct tile own = own_tile(GROUP_NUMBER, table);
+    const struct tile tile = own_tile(GROUP_NUMBER, table);
     /* Before all branches: after them some compilers no longer know that these values are the same
      * for all work-items. */
-    table_t kind = kind_at(own.kind, table);
+    table_t kind = kind_at(tile.kind, table);
     table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
-    const int first = own.first, first_row = own.first_row, count = own.count;
-    const long group = own.group;
 #if !SPLIT
     __local struct outputs outputs;
-    find_tile_outputs(&outputs, &own, table); /* a barrier follows */
+    find_tile_outputs(&outputs, &tile, table); /* a barrier follows */
 #endif
-    __global const data_t *own_data = data + data_offset + group_data(group, table);
-    __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
+    __global const data_t *own_data = data + data_offset + group_data(tile.group, table);
+    __global const packed_t *weights = weights_of(filter + filter_offset, table, tile.group);
 #if FLOATING
-    const bool exact = flags[flags_offset + (ulong)group] != 0;
+    const bool exact = flags[flags_offset + (ulong)tile.group] != 0;
 #else
     const bool exact = false;
 #endif
@@ -537,35 +582,11 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     const int item = (int)get_local_id(0);
     const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
     struct fetch fetch;
-    fetch.channel = FETCHED_CHANNEL(item);
-    fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
-    fetch.rows = (int)table[TILED_ROWS];
-    fetch.channel_step = (uint)STEP(table, DATA_CHANNEL);
-#if SPLIT
-    const int skipped = own.part * (int)table[TILED_PART_CHANNELS];
-    own_data += (ulong)skipped * fetch.channel_step;
-    weights += (long)skipped * fetch.rows;
-    fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
-#endif
-    fetch.aligned = (size_t)own_data % (4 * sizeof(data_t)) == 0;
-    fetch.zero = DATA_ZERO(table);
     struct position position[OWN_POSITIONS];
-    EACH for (int p = 0; p < OWN_POSITIONS; p++)
-    {
-        const int own = FETCHED_POSITION(item) + p * POSITIONS_APART;
-        position[p] = position_at(first + (own < count ? own : 0), table);
-        fetch.data[p] = own_data + input_at(&position[p], table) +
-                        (ulong)fetch.channel * fetch.channel_step;
-        if (own >= count) position[p].z = -(1 << 30); /* outside for every tap */
-    }
-    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
-    {
-        /* Rows past the last one are other tiles' rows; their sums are not stored. */
-        const int own = (i * ITEMS + item) % WEIGHT_QUADS;
-        fetch.weights[i] = (uint)(own / (MT / 4) * fetch.rows +
-                                  min(first_row + own % (MT / 4) * 4, fetch.rows - 4));
-    }
-    const struct range range = range_of(first, first + count - 1, table);
+    find_channels(&fetch, &own_data, &weights, &tile, table);
+    find_inputs(&fetch, position, own_data, &tile, table);
+    find_weights(&fetch, &tile);
+    const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
     const struct position inputs = inputs_of(table);
 
     acc_t sums[TM][TN];
@@ -575,6 +596,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     for (; left > 0; left -= ROUND_TAPS, list += ROUND_TAPS * TAP_LONGS)
 #endif
     {
+        /* The taps that reach the tile, and those that have an input for each position. */
         uint taps = 0;
         EACH for (int p = 0; p < OWN_POSITIONS; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, ROUND_TAPS); t++) {
@@ -596,7 +618,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             put_stage(&waiting, numbers, numbers + KS * MT);
         }
         for (int number = 0; number < stages; number++) {
-            __local acc_t *tile = numbers + number % 2 * STAGE_NUMBERS,
+            __local acc_t *now = numbers + number % 2 * STAGE_NUMBERS,
                           *other = numbers + (number + 1) % 2 * STAGE_NUMBERS;
             barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage
                                              before are done */
@@ -610,8 +632,8 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
                 stage = stage_of(taps, list, weights, &fetch);
             }
             if (more) fetch_stage(&waiting, &stage, &fetch);
-            multiply_stage(sums, tile + slice * (KS / SLICES) * MT + tm * 4,
-                           tile + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
+            multiply_stage(sums, now + slice * (KS / SLICES) * MT + tm * 4,
+                           now + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
             /* Also after the last stage, when it stores an old stage again: with a branch around
              * it, compilers move the products behind the branch, and all their operands stay in
              * registers that long. */
@@ -632,17 +654,17 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #endif
         if (slice == part) {
 #if SPLIT
-            __global acc_t *to = own_sums(workspace, workspace_offset, own.number, slice) +
-                                 own.part * part_step(table);
+            __global acc_t *to = own_sums(workspace, workspace_offset, tile.number, slice) +
+                                 tile.part * part_step(table);
             EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
                 to[SUM_AT(m, n)] = sums[m][n];
 #else
 #if FLOATING
             if (exact || is_wrong(sums))
-                store_exact(&epilogue, part, &outputs, own_data, weights, table, &own, tm, tn);
+                store_exact(&epilogue, part, &outputs, own_data, weights, table, &tile, tm, tn);
             else
 #endif
-                store_sums(&epilogue, sums, part, &outputs, table, &own, tm, tn);
+                store_sums(&epilogue, sums, part, &outputs, table, &tile, tm, tn);
 #endif
         }
 #if SLICES > 1

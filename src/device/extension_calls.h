@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that not every device or loader has, a row each: CALL(name, parameters, arguments,
  * codes...), as in opencl_calls.h. extensions.h makes pointers of them, extensions.c finds them,
- * and device_tests/support/faults.c makes them fail. Headers of OpenCL 1.2 declare none of them, so their
- * types are spelled out. */
+ * and device_tests/support/faults.c makes them fail. Headers of OpenCL 1.2 declare none of them, so
+ * their types are spelled out. */
 CALL(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *pointer),
      (kernel, index, pointer), CL_INVALID_KERNEL, CL_INVALID_OPERATION, CL_INVALID_ARG_INDEX,
      CL_INVALID_ARG_VALUE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
