@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenCL calls of the library, a row each, with the codes with which they may fail by the
- * OpenCL 1.2 specification. opencl_calls.c and device_tests/support/faults.c, which makes calls fail,
- * define macros for the rows and include this file. device_tests/CMakeLists.txt reads the names.
+ * OpenCL 1.2 specification. opencl_calls.c and device_tests/support/faults.c, which makes calls
+ * fail, define macros for the rows and include this file. device_tests/CMakeLists.txt reads the
+ * names.
  *
  *   CALL(name, parameters, arguments, codes...)                a call that returns its code
  *   EVENT_CALL(...)                                            whose last parameter returns an
