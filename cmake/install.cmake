@@ -96,8 +96,8 @@ if(NOT PROJECT_IS_TOP_LEVEL)
     return()
 endif()
 
-# Documents, and what they link to (device_tests/installed/links.sh checks it). The headers are installed
-# above; beside the documents is a symbolic link to them.
+# Documents, and what they link to (device_tests/installed/links.sh checks it). The headers are
+# installed above; beside the documents is a symbolic link to them.
 set(link ${CMAKE_CURRENT_BINARY_DIR}/installed/include)
 file(RELATIVE_PATH headers ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/installed)
