@@ -157,389 +157,102 @@ static void residuals_have_steps_of_their_own(void **state)
         }
 }
 
-/* One row of a list of problems in two dimensions: everything about the axes. */
+/* A problem in two dimensions: why it is here, and
+ *
+ *     batch, input and output channels of a group, groups,
+ *     input, kernel, strides, dilations, pads at begin and end, output padding */
 struct plane {
-    const char *why;
-    int64_t batch, in, out, groups;
-    int64_t x[2], k[2], s[2], d[2], pb[2], pe[2], op[2];
+    const char *why, *numbers;
 };
 
 static const struct plane planes[] = {
-    {"pix2pix in small", 1, 5, 7, 1, {6, 33}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-    {"a tile more than one row of vectors",
-     1,
-     3,
-     5,
-     1,
-     {3, 70},
-     {4, 4},
-     {2, 2},
-     {1, 1},
-     {1, 1},
-     {1, 1},
-     {0, 0}},
-    {"small images that share vectors",
-     5,
-     9,
-     15,
-     1,
-     {3, 5},
-     {4, 4},
-     {2, 2},
-     {1, 1},
-     {1, 1},
-     {1, 1},
-     {0, 0}},
-    {"more input channels than local memory holds",
-     1,
-     1500,
-     2,
-     1,
-     {2, 2},
-     {3, 3},
-     {1, 1},
-     {1, 1},
-     {0, 0},
-     {0, 0},
-     {0, 0}},
-    {"input channels in chunks where 16 KiB are local",
-     1,
-     260,
-     3,
-     1,
-     {2, 2},
-     {4, 4},
-     {1, 1},
-     {1, 1},
-     {1, 1},
-     {1, 0},
-     {0, 0}},
+    {"pix2pix in small", "1 5 7 1  6x33 4x4 2x2 1x1 1x1 1x1 0x0"},
+    {"a tile more than one row of vectors", "1 3 5 1  3x70 4x4 2x2 1x1 1x1 1x1 0x0"},
+    {"small images that share vectors", "5 9 15 1  3x5 4x4 2x2 1x1 1x1 1x1 0x0"},
+    {"more input channels than local memory holds", "1 1500 2 1  2x2 3x3 1x1 1x1 0x0 0x0 0x0"},
+    {"input channels in chunks where 16 KiB are local", "1 260 3 1  2x2 4x4 1x1 1x1 1x1 1x0 0x0"},
     {"the same, and a kernel that is a multiple of a large stride",
-     1,
-     260,
-     2,
-     1,
-     {1, 3},
-     {1, 64},
-     {1, 4},
-     {1, 1},
-     {0, 5},
-     {0, 2},
-     {0, 0}},
-    {"input channels in chunks everywhere",
-     1,
-     700,
-     2,
-     1,
-     {1, 2},
-     {16, 16},
-     {1, 1},
-     {1, 1},
-     {0, 3},
-     {1, 0},
-     {0, 0}},
-    {"chunks and several phases",
-     1,
-     700,
-     20,
-     1,
-     {2, 2},
-     {16, 32},
-     {1, 2},
-     {1, 1},
-     {7, 14},
-     {7, 15},
-     {0, 0}},
-    {"depthwise: many planes for a work-item",
-     3,
-     1,
-     1,
-     17,
-     {4, 35},
-     {4, 4},
-     {2, 2},
-     {1, 1},
-     {1, 1},
-     {1, 1},
-     {0, 0}},
-    {"dilation shares a factor with the stride along y",
-     2,
-     2,
-     3,
-     2,
-     {7, 40},
-     {5, 3},
-     {4, 2},
-     {2, 3},
-     {3, 2},
-     {1, 2},
-     {0, 0}},
-    {"three phases side by side",
-     1,
-     3,
-     4,
-     1,
-     {2, 37},
-     {2, 5},
-     {1, 3},
-     {1, 1},
-     {0, 2},
-     {0, 1},
-     {0, 0}},
-    {"four phases side by side",
-     1,
-     3,
-     4,
-     1,
-     {2, 37},
-     {2, 9},
-     {1, 4},
-     {1, 1},
-     {0, 3},
-     {0, 1},
-     {0, 2}},
-    {"kernel smaller than the stride",
-     2,
-     3,
-     5,
-     1,
-     {7, 18},
-     {2, 2},
-     {3, 3},
-     {1, 1},
-     {0, 0},
-     {0, 0},
-     {2, 2}},
-    {"stride and dilation share a factor",
-     1,
-     4,
-     3,
-     1,
-     {9, 20},
-     {3, 3},
-     {2, 4},
-     {2, 6},
-     {2, 5},
-     {2, 5},
-     {1, 3}},
-    {"dilation, stride 1", 1, 4, 6, 1, {5, 40}, {3, 7}, {1, 1}, {2, 9}, {0, 27}, {0, 27}, {0, 0}},
-    {"large stride: one phase after the other",
-     1,
-     3,
-     4,
-     1,
-     {2, 37},
-     {1, 16},
-     {1, 8},
-     {1, 1},
-     {0, 4},
-     {0, 4},
-     {0, 0}},
-    {"large stride that does not divide the kernel",
-     1,
-     3,
-     4,
-     2,
-     {3, 21},
-     {3, 13},
-     {2, 5},
-     {1, 1},
-     {1, 6},
-     {0, 2},
-     {1, 4}},
-    {"pads larger than the kernel",
-     1,
-     2,
-     3,
-     1,
-     {9, 23},
-     {3, 3},
-     {2, 2},
-     {1, 1},
-     {5, 7},
-     {4, 6},
-     {0, 0}},
-    {"output padding beyond the natural extent",
-     1,
-     2,
-     3,
-     1,
-     {4, 5},
-     {3, 3},
-     {2, 2},
-     {1, 1},
-     {0, 0},
-     {0, 0},
-     {7, 40}},
-    {"stride 3, merged", 1, 5, 9, 1, {4, 19}, {9, 9}, {3, 3}, {1, 1}, {4, 4}, {4, 4}, {2, 2}},
-    {"stride 4, merged", 1, 5, 9, 1, {4, 35}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
-    {"depthwise", 2, 1, 1, 11, {6, 17}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-    {"depthwise, dilation and crops",
-     2,
-     1,
-     1,
-     37,
-     {5, 29},
-     {3, 5},
-     {1, 3},
-     {2, 2},
-     {3, 2},
-     {0, 5},
-     {0, 1}},
-    {"many images of a row", 3, 1, 1, 37, {1, 21}, {1, 6}, {1, 3}, {1, 1}, {0, 2}, {0, 2}, {0, 1}},
-    {"of blocks", 2, 1, 7, 19, {2, 18}, {3, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-    {"last tile over the one before",
-     1,
-     1,
-     1,
-     9,
-     {1, 201},
-     {1, 3},
-     {1, 2},
-     {1, 1},
-     {0, 1},
-     {0, 1},
-     {0, 1}},
-    {"one output channel", 1, 17, 1, 1, {5, 31}, {5, 5}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
-    {"bands, the first one short",
-     1,
-     3,
-     1,
-     1,
-     {7, 21},
-     {9, 4},
-     {3, 2},
-     {1, 1},
-     {4, 1},
-     {4, 1},
-     {2, 0}},
-    {"bands of half a stride", 2, 1, 1, 5, {9, 11}, {7, 8}, {4, 4}, {1, 1}, {3, 2}, {1, 2}, {0, 0}},
-    {"bands that a tap has not whole",
-     1,
-     4,
-     1,
-     1,
-     {8, 35},
-     {3, 3},
-     {2, 2},
-     {1, 1},
-     {1, 1},
-     {1, 1},
-     {1, 1}},
-    {"bands that pads cut", 1, 2, 1, 1, {5, 19}, {5, 3}, {3, 1}, {1, 1}, {7, 1}, {4, 1}, {0, 0}},
-    {"eight phases", 1, 5, 7, 1, {3, 21}, {4, 16}, {2, 8}, {1, 1}, {1, 4}, {1, 4}, {0, 0}},
-    {"eight, and a tap more", 2, 1, 1, 3, {2, 37}, {1, 11}, {1, 8}, {1, 1}, {0, 2}, {0, 1}, {0, 3}},
-    {"one point", 3, 7, 19, 1, {1, 1}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-    {"more channels than a block",
-     1,
-     8,
-     31,
-     1,
-     {4, 16},
-     {3, 3},
-     {2, 2},
-     {1, 1},
-     {1, 1},
-     {1, 1},
-     {1, 1}},
-    {"axes with nothing to do",
-     1,
-     5,
-     6,
-     1,
-     {1, 29},
-     {1, 6},
-     {1, 3},
-     {1, 1},
-     {0, 2},
-     {0, 1},
-     {0, 0}},
-    {"last axis copied along", 1, 4, 5, 1, {6, 45}, {8, 1}, {4, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-    {"outputs that no cache holds",
-     1,
-     2,
-     3,
-     1,
-     {605, 603},
-     {2, 3},
-     {2, 2},
-     {1, 1},
-     {0, 1},
-     {0, 1},
-     {0, 0}},
-    {"whole cache lines of them",
-     1,
-     2,
-     3,
-     1,
-     {605, 608},
-     {2, 3},
-     {2, 2},
-     {1, 1},
-     {0, 1},
-     {0, 1},
-     {0, 1}},
-    {"four vectors of phases",
-     1,
-     2,
-     1,
-     1,
-     {2, 40},
-     {1, 128},
-     {1, 64},
-     {1, 1},
-     {0, 3},
-     {0, 5},
-     {0, 0}},
-    {"segmentation head", 1, 3, 2, 1, {3, 5}, {16, 64}, {8, 32}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-    {"places with one tap", 2, 67, 18, 1, {3, 29}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-    {"one tap, groups", 1, 5, 17, 3, {2, 13}, {1, 2}, {1, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-    {"one tap or none", 1, 3, 19, 1, {2, 11}, {2, 2}, {2, 3}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-    {"one tap, cropped", 1, 3, 19, 1, {4, 11}, {2, 3}, {2, 3}, {1, 1}, {0, 0}, {1, 2}, {0, 0}},
+     "1 260 2 1  1x3 1x64 1x4 1x1 0x5 0x2 0x0"},
+    {"input channels in chunks everywhere", "1 700 2 1  1x2 16x16 1x1 1x1 0x3 1x0 0x0"},
+    {"chunks and several phases", "1 700 20 1  2x2 16x32 1x2 1x1 7x14 7x15 0x0"},
+    {"depthwise: many planes for a work-item", "3 1 1 17  4x35 4x4 2x2 1x1 1x1 1x1 0x0"},
+    {"dilation shares a factor with the stride along y", "2 2 3 2  7x40 5x3 4x2 2x3 3x2 1x2 0x0"},
+    {"three phases side by side", "1 3 4 1  2x37 2x5 1x3 1x1 0x2 0x1 0x0"},
+    {"four phases side by side", "1 3 4 1  2x37 2x9 1x4 1x1 0x3 0x1 0x2"},
+    {"kernel smaller than the stride", "2 3 5 1  7x18 2x2 3x3 1x1 0x0 0x0 2x2"},
+    {"stride and dilation share a factor", "1 4 3 1  9x20 3x3 2x4 2x6 2x5 2x5 1x3"},
+    {"dilation, stride 1", "1 4 6 1  5x40 3x7 1x1 2x9 0x27 0x27 0x0"},
+    {"large stride: one phase after the other", "1 3 4 1  2x37 1x16 1x8 1x1 0x4 0x4 0x0"},
+    {"large stride that does not divide the kernel", "1 3 4 2  3x21 3x13 2x5 1x1 1x6 0x2 1x4"},
+    {"pads larger than the kernel", "1 2 3 1  9x23 3x3 2x2 1x1 5x7 4x6 0x0"},
+    {"output padding beyond the natural extent", "1 2 3 1  4x5 3x3 2x2 1x1 0x0 0x0 7x40"},
+    {"stride 3, merged", "1 5 9 1  4x19 9x9 3x3 1x1 4x4 4x4 2x2"},
+    {"stride 4, merged", "1 5 9 1  4x35 8x8 4x4 1x1 2x2 2x2 0x0"},
+    {"depthwise", "2 1 1 11  6x17 4x4 2x2 1x1 1x1 1x1 0x0"},
+    {"depthwise, dilation and crops", "2 1 1 37  5x29 3x5 1x3 2x2 3x2 0x5 0x1"},
+    {"many images of a row", "3 1 1 37  1x21 1x6 1x3 1x1 0x2 0x2 0x1"},
+    {"of blocks", "2 1 7 19  2x18 3x4 2x2 1x1 1x1 1x1 0x0"},
+    {"last tile over the one before", "1 1 1 9  1x201 1x3 1x2 1x1 0x1 0x1 0x1"},
+    {"one output channel", "1 17 1 1  5x31 5x5 1x1 1x1 2x2 2x2 0x0"},
+    {"bands, the first one short", "1 3 1 1  7x21 9x4 3x2 1x1 4x1 4x1 2x0"},
+    {"bands of half a stride", "2 1 1 5  9x11 7x8 4x4 1x1 3x2 1x2 0x0"},
+    {"bands that a tap has not whole", "1 4 1 1  8x35 3x3 2x2 1x1 1x1 1x1 1x1"},
+    {"bands that pads cut", "1 2 1 1  5x19 5x3 3x1 1x1 7x1 4x1 0x0"},
+    {"eight phases", "1 5 7 1  3x21 4x16 2x8 1x1 1x4 1x4 0x0"},
+    {"eight, and a tap more", "2 1 1 3  2x37 1x11 1x8 1x1 0x2 0x1 0x3"},
+    {"one point", "3 7 19 1  1x1 4x4 2x2 1x1 1x1 1x1 0x0"},
+    {"more channels than a block", "1 8 31 1  4x16 3x3 2x2 1x1 1x1 1x1 1x1"},
+    {"axes with nothing to do", "1 5 6 1  1x29 1x6 1x3 1x1 0x2 0x1 0x0"},
+    {"last axis copied along", "1 4 5 1  6x45 8x1 4x1 1x1 0x0 0x0 0x0"},
+    {"outputs that no cache holds", "1 2 3 1  605x603 2x3 2x2 1x1 0x1 0x1 0x0"},
+    {"whole cache lines of them", "1 2 3 1  605x608 2x3 2x2 1x1 0x1 0x1 0x1"},
+    {"four vectors of phases", "1 2 1 1  2x40 1x128 1x64 1x1 0x3 0x5 0x0"},
+    {"segmentation head", "1 3 2 1  3x5 16x64 8x32 1x1 0x0 0x0 0x0"},
+    {"places with one tap", "2 67 18 1  3x29 2x2 2x2 1x1 0x0 0x0 0x0"},
+    {"one tap, groups", "1 5 17 3  2x13 1x2 1x2 1x1 0x0 0x0 0x0"},
+    {"one tap or none", "1 3 19 1  2x11 2x2 2x3 1x1 0x0 0x0 0x0"},
+    {"one tap, cropped", "1 3 19 1  4x11 2x3 2x3 1x1 0x0 1x2 0x0"},
 };
 
-/* The same problem with channels last. */
-static tconv_problem channels_last(const struct plane *q)
+/* The problem with groups and plain data, or in the oneAPI form with channels last. */
+static tconv_problem plane_problem(const struct plane *plane, bool last)
 {
+    int batch, in, out, groups, x[2], k[2], s[2], d[2], begin[2], end[2], padding[2];
+    assert_int_equal(sscanf(plane->numbers, "%d %d %d %d %dx%d %dx%d %dx%d %dx%d %dx%d %dx%d %dx%d",
+                            &batch, &in, &out, &groups, &x[0], &x[1], &k[0], &k[1], &s[0], &s[1],
+                            &d[0], &d[1], &begin[0], &begin[1], &end[0], &end[1], &padding[0],
+                            &padding[1]),
+                     18);
     tconv_problem p = TCONV_PROBLEM_INIT;
-    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
-    p.data_format = TCONV_NXC;
-    p.filter_format = TCONV_OIX;
-    p.groups = q->groups;
-    set_shape(&p.data, 4, (int64_t[]){q->batch, q->x[0], q->x[1], q->groups * q->in});
-    set_shape(&p.filter, 4, (int64_t[]){q->groups * q->in, q->out, q->k[0], q->k[1]});
-    return p;
-}
-
-static tconv_problem plane_problem(const struct plane *q, bool last)
-{
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    if (last)
-        p = channels_last(q);
-    else {
+    if (last) {
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.data_format = TCONV_NXC;
+        p.filter_format = TCONV_OIX;
+        p.groups = groups;
+        set_shape(&p.data, 4, (int64_t[]){batch, x[0], x[1], groups * in});
+        set_shape(&p.filter, 4, (int64_t[]){groups * in, out, k[0], k[1]});
+    } else {
         p.operation = TCONV_GROUP_CONV_BACKPROP;
-        set_shape(&p.data, 4, (int64_t[]){q->batch, q->groups * q->in, q->x[0], q->x[1]});
-        set_shape(&p.filter, 5, (int64_t[]){q->groups, q->in, q->out, q->k[0], q->k[1]});
+        set_shape(&p.data, 4, (int64_t[]){batch, groups * in, x[0], x[1]});
+        set_shape(&p.filter, 5, (int64_t[]){groups, in, out, k[0], k[1]});
     }
-    set_list(&p.strides, 2, q->s);
-    set_list(&p.dilations, 2, q->d);
-    set_list(&p.pads_begin, 2, q->pb);
-    set_list(&p.pads_end, 2, q->pe);
-    set_list(&p.output_padding, 2, q->op);
+    set_list(&p.strides, 2, (int64_t[]){s[0], s[1]});
+    set_list(&p.dilations, 2, (int64_t[]){d[0], d[1]});
+    set_list(&p.pads_begin, 2, (int64_t[]){begin[0], begin[1]});
+    set_list(&p.pads_end, 2, (int64_t[]){end[0], end[1]});
+    set_list(&p.output_padding, 2, (int64_t[]){padding[0], padding[1]});
     return p;
 }
 
 static void problems_with_a_reason(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
-        const struct plane *q = &planes[i];
+    for (size_t i = 0; i < sizeof planes / sizeof *planes; i++)
         for (int last = 0; last < 2; last++) {
-            const tconv_problem p = plane_problem(q, last != 0);
+            const tconv_problem p = plane_problem(&planes[i], last != 0);
             run_all(&p, i % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS,
                     1000 + 2 * (unsigned)i + (unsigned)last);
         }
-    }
 }
 
 /* A bias far above the sums: it must be added once, at the end. */
@@ -612,30 +325,25 @@ static void depthwise_tiles(void **state)
     (void)state;
     only = "depthwise_vector";
     static const struct plane tiles[] = {
-        {"a tap a phase", 2, 1, 1, 70, {3, 11}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-        {"fewer for some", 1, 1, 1, 33, {4, 13}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
-        {"two taps", 1, 1, 1, 64, {5, 19}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-        {"three phases", 3, 1, 1, 37, {1, 32}, {1, 6}, {1, 3}, {1, 1}, {0, 2}, {0, 2}, {0, 1}},
-        {"four phases", 1, 1, 1, 50, {4, 16}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
-        {"without taps", 1, 1, 1, 19, {3, 12}, {2, 1}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, {1, 2}},
-        {"some without", 1, 1, 1, 97, {3, 14}, {3, 2}, {2, 3}, {1, 1}, {1, 0}, {0, 0}, {0, 2}},
-        {"a common factor", 1, 1, 1, 23, {5, 17}, {3, 5}, {2, 4}, {2, 2}, {1, 3}, {0, 2}, {0, 0}},
-        {"none in common", 1, 1, 1, 41, {5, 15}, {3, 4}, {1, 3}, {2, 2}, {2, 1}, {1, 2}, {0, 1}},
-        {"stride 1", 1, 1, 1, 45, {7, 18}, {5, 7}, {1, 1}, {1, 1}, {2, 3}, {2, 3}, {0, 0}},
-        {"16 taps", 1, 1, 1, 34, {1, 21}, {1, 16}, {1, 4}, {1, 1}, {0, 6}, {0, 6}, {0, 0}},
-        {"17 taps", 1, 1, 1, 34, {1, 21}, {1, 17}, {1, 2}, {1, 1}, {0, 6}, {0, 6}, {0, 0}},
-        {"five phases", 1, 1, 1, 34, {2, 21}, {2, 7}, {3, 5}, {1, 1}, {0, 1}, {0, 2}, {0, 0}},
-        {"crops", 1, 1, 1, 66, {6, 15}, {3, 3}, {2, 2}, {1, 1}, {3, 5}, {2, 4}, {0, 0}},
-        {"a tile", 2, 1, 1, 35, {3, 6}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-        {"less", 2, 1, 1, 35, {3, 3}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+        {"a tap a phase", "2 1 1 70  3x11 2x2 2x2 1x1 0x0 0x0 0x0"},
+        {"fewer for some", "1 1 1 33  4x13 3x3 2x2 1x1 1x1 1x1 1x1"},
+        {"two taps", "1 1 1 64  5x19 4x4 2x2 1x1 1x1 1x1 0x0"},
+        {"three phases", "3 1 1 37  1x32 1x6 1x3 1x1 0x2 0x2 0x1"},
+        {"four phases", "1 1 1 50  4x16 8x8 4x4 1x1 2x2 2x2 0x0"},
+        {"without taps", "1 1 1 19  3x12 2x1 3x3 1x1 0x0 0x0 1x2"},
+        {"some without", "1 1 1 97  3x14 3x2 2x3 1x1 1x0 0x0 0x2"},
+        {"a common factor", "1 1 1 23  5x17 3x5 2x4 2x2 1x3 0x2 0x0"},
+        {"none in common", "1 1 1 41  5x15 3x4 1x3 2x2 2x1 1x2 0x1"},
+        {"stride 1", "1 1 1 45  7x18 5x7 1x1 1x1 2x3 2x3 0x0"},
+        {"16 taps", "1 1 1 34  1x21 1x16 1x4 1x1 0x6 0x6 0x0"},
+        {"17 taps", "1 1 1 34  1x21 1x17 1x2 1x1 0x6 0x6 0x0"},
+        {"five phases", "1 1 1 34  2x21 2x7 3x5 1x1 0x1 0x2 0x0"},
+        {"crops", "1 1 1 66  6x15 3x3 2x2 1x1 3x5 2x4 0x0"},
+        {"a tile", "2 1 1 35  3x6 3x3 2x2 1x1 0x0 0x0 0x0"},
+        {"less", "2 1 1 35  3x3 3x3 2x2 1x1 0x0 0x0 0x0"},
     };
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        tconv_problem p = channels_last(&tiles[i]);
-        set_list(&p.strides, 2, tiles[i].s);
-        set_list(&p.dilations, 2, tiles[i].d);
-        set_list(&p.pads_begin, 2, tiles[i].pb);
-        set_list(&p.pads_end, 2, tiles[i].pe);
-        set_list(&p.output_padding, 2, tiles[i].op);
+        const tconv_problem p = plane_problem(&tiles[i], true);
         run_all(&p, i % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS, 4000 + (unsigned)i);
     }
     only = NULL;
@@ -647,14 +355,14 @@ static void parts_of_tiles(void **state)
     (void)state;
     static const char *const algorithms[] = {"channels_vector", "phases_vector", "dot_vector"};
     static const struct plane tiles[] = {
-        {"a place", 2, 32, 19, 1, {3, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-        {"two", 2, 33, 40, 1, {3, 14}, {1, 5}, {1, 1}, {1, 1}, {0, 2}, {0, 2}, {0, 0}},
-        {"half", 1, 37, 32, 1, {2, 10}, {1, 3}, {1, 1}, {1, 2}, {0, 0}, {0, 0}, {0, 0}},
-        {"the middle", 1, 64, 35, 1, {2, 3}, {2, 3}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, {0, 0}},
-        {"phases", 1, 48, 33, 1, {4, 9}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-        {"a tile's end", 1, 70, 16, 1, {2, 29}, {2, 4}, {1, 1}, {1, 1}, {0, 3}, {0, 3}, {0, 0}},
-        {"groups", 1, 34, 17, 2, {3, 11}, {3, 5}, {1, 1}, {1, 1}, {1, 4}, {1, 4}, {0, 0}},
-        {"strides", 2, 32, 18, 1, {2, 6}, {2, 8}, {2, 4}, {1, 1}, {0, 2}, {0, 2}, {0, 0}},
+        {"a place", "2 32 19 1  3x7 3x3 1x1 1x1 1x1 1x1 0x0"},
+        {"two", "2 33 40 1  3x14 1x5 1x1 1x1 0x2 0x2 0x0"},
+        {"half", "1 37 32 1  2x10 1x3 1x1 1x2 0x0 0x0 0x0"},
+        {"the middle", "1 64 35 1  2x3 2x3 1x1 2x2 0x0 0x0 0x0"},
+        {"phases", "1 48 33 1  4x9 4x4 2x2 1x1 1x1 1x1 0x0"},
+        {"a tile's end", "1 70 16 1  2x29 2x4 1x1 1x1 0x3 0x3 0x0"},
+        {"groups", "1 34 17 2  3x11 3x5 1x1 1x1 1x4 1x4 0x0"},
+        {"strides", "2 32 18 1  2x6 2x8 2x4 1x1 0x2 0x2 0x0"},
     };
     static const tconv_type types[] = {TCONV_F32, TCONV_F32, TCONV_BF16};
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++)
@@ -673,11 +381,11 @@ static void outputs_without_taps(void **state)
 {
     (void)state;
     static const struct plane rows[] = {
-        {"46889 x 4", 1, 3, 2, 1, {2, 2}, {2, 3}, {46889, 4}, {1, 1}, {0, 1}, {0, 0}, {0, 0}},
-        {"4 x 70000", 1, 2, 1, 1, {2, 2}, {3, 2}, {4, 70000}, {1, 1}, {1, 9}, {0, 0}, {0, 0}},
-        {"several taps", 2, 4, 3, 2, {5, 6}, {4, 3}, {100, 2}, {50, 1}, {99, 1}, {7, 1}, {0, 1}},
-        {"dilations", 1, 2, 3, 1, {4, 3}, {3, 3}, {9, 16}, {7, 40}, {3, 30}, {0, 20}, {5, 0}},
-        {"none at all", 1, 2, 2, 1, {9, 1}, {3, 1}, {1, 9}, {1, 1}, {0, 3}, {0, 0}, {0, 8}},
+        {"46889 x 4", "1 3 2 1  2x2 2x3 46889x4 1x1 0x1 0x0 0x0"},
+        {"4 x 70000", "1 2 1 1  2x2 3x2 4x70000 1x1 1x9 0x0 0x0"},
+        {"several taps", "2 4 3 2  5x6 4x3 100x2 50x1 99x1 7x1 0x1"},
+        {"dilations", "1 2 3 1  4x3 3x3 9x16 7x40 3x30 0x20 5x0"},
+        {"none at all", "1 2 2 1  9x1 3x1 1x9 1x1 0x3 0x0 0x8"},
     };
     only = "sparse_vector";
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
@@ -763,36 +471,26 @@ static void tiles_by_name(void **state)
         const char *name;
         struct plane problem;
     } tiles[] = {
-        {"tiled_group parts=2",
-         {"parts", 2, 35, 7, 1, {4, 9}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
-        {"tiled_group parts=4",
-         {"and groups", 1, 65, 3, 2, {3, 11}, {3, 3}, {2, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}}},
-        {"tiled_group slices=4 parts=2",
-         {"and slices", 1, 130, 33, 1, {5, 6}, {3, 5}, {1, 2}, {2, 1}, {1, 1}, {1, 1}, {0, 1}}},
-        {"tiled_group slices=4",
-         {"slices", 1, 33, 18, 1, {5, 6}, {3, 5}, {1, 2}, {2, 1}, {1, 1}, {1, 1}, {0, 1}}},
-        {"tiled_group nt=16 mt=16",
-         {"few rows", 1, 9, 2, 1, {4, 6}, {3, 3}, {3, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}}},
-        {"tiled_group ks=16 mt=128",
-         {"a long stage", 2, 35, 40, 1, {4, 9}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+        {"tiled_group parts=2", {"parts", "2 35 7 1  4x9 4x4 2x2 1x1 1x1 1x1 0x0"}},
+        {"tiled_group parts=4", {"and groups", "1 65 3 2  3x11 3x3 2x2 1x1 0x1 0x1 0x0"}},
+        {"tiled_group slices=4 parts=2", {"and slices", "1 130 33 1  5x6 3x5 1x2 2x1 1x1 1x1 0x1"}},
+        {"tiled_group slices=4", {"slices", "1 33 18 1  5x6 3x5 1x2 2x1 1x1 1x1 0x1"}},
+        {"tiled_group nt=16 mt=16", {"few rows", "1 9 2 1  4x6 3x3 3x2 1x1 0x1 0x1 0x0"}},
+        {"tiled_group ks=16 mt=128", {"a long stage", "2 35 40 1  4x9 4x4 2x2 1x1 1x1 1x1 0x0"}},
         {"tiled_group mt=64 nt=64 parts=1", /* wrong on llvmpipe if its loops stay rolled */
-         {"many products", 1, 64, 9, 1, {5, 6}, {3, 3}, {2, 2}, {2, 2}, {2, 2}, {2, 2}, {1, 1}}},
+         {"many products", "1 64 9 1  5x6 3x3 2x2 2x2 2x2 2x2 1x1"}},
         {"tiled_group mt=16", /* more taps than constant memory takes */
-         {"many taps", 1, 3, 2, 1, {2, 3}, {165, 163}, {1, 1}, {1, 1}, {80, 80}, {80, 79}, {0, 0}}},
-        {"direct_group outputs=8 along_y=0",
-         {"a row", 2, 1, 1, 5, {3, 37}, {4, 6}, {2, 3}, {1, 1}, {1, 4}, {1, 2}, {0, 0}}},
-        {"direct_group outputs=8 along_y=1",
-         {"a column", 2, 1, 1, 5, {29, 5}, {3, 3}, {2, 2}, {2, 1}, {1, 4}, {1, 2}, {0, 0}}},
+         {"many taps", "1 3 2 1  2x3 165x163 1x1 1x1 80x80 80x79 0x0"}},
+        {"direct_group outputs=8 along_y=0", {"a row", "2 1 1 5  3x37 4x6 2x3 1x1 1x4 1x2 0x0"}},
+        {"direct_group outputs=8 along_y=1", {"a column", "2 1 1 5  29x5 3x3 2x2 2x1 1x4 1x2 0x0"}},
         {"direct_group outputs=2 along_y=0 rounds=2",
-         {"long rows", 1, 1, 1, 2, {2, 403}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+         {"long rows", "1 1 1 2  2x403 3x3 1x2 1x1 1x1 1x1 0x0"}},
         {"direct_group outputs=2 along_y=1 rounds=4",
-         {"long columns", 1, 1, 1, 2, {61, 31}, {3, 4}, {2, 2}, {1, 1}, {1, 1}, {2, 1}, {0, 0}}},
-        {"direct_group outputs=2",
-         {"channels", 1, 6, 3, 3, {5, 12}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
-        {"direct_group channels=4",
-         {"channels", 1, 6, 7, 2, {5, 12}, {3, 3}, {2, 1}, {1, 3}, {1, 1}, {1, 1}, {0, 0}}},
+         {"long columns", "1 1 1 2  61x31 3x4 2x2 1x1 1x1 2x1 0x0"}},
+        {"direct_group outputs=2", {"channels", "1 6 3 3  5x12 4x4 2x2 1x1 1x1 1x1 0x0"}},
+        {"direct_group channels=4", {"channels", "1 6 7 2  5x12 3x3 2x1 1x3 1x1 1x1 0x0"}},
         {"direct_group channels=2 outputs=4",
-         {"channels", 1, 6, 3, 2, {5, 12}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+         {"channels", "1 6 3 2  5x12 3x3 1x2 1x1 1x1 1x1 0x0"}},
     };
     int ran = 0; /* small work-groups, or limits on loops, exclude some */
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
@@ -813,11 +511,11 @@ static void copies_of_plain_data(void **state)
     (void)state;
     static const char name[] = "matrix_group copy=1";
     static const struct plane copies[] = {
-        {"odd channels", 3, 7, 5, 1, {5, 13}, {3, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 0}, {0, 0}},
-        {"one channel", 2, 1, 3, 1, {3, 5}, {2, 3}, {1, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}},
-        {"several tiles", 2, 70, 9, 1, {9, 16}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
-        {"groups", 1, 16, 3, 3, {4, 9}, {3, 3}, {2, 1}, {1, 2}, {1, 0}, {0, 1}, {1, 0}},
-        {"no taps", 1, 16, 4, 1, {5, 3}, {1, 2}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, {2, 0}},
+        {"odd channels", "3 7 5 1  5x13 3x4 2x2 1x1 1x1 1x0 0x0"},
+        {"one channel", "2 1 3 1  3x5 2x3 1x2 1x1 0x1 0x1 0x0"},
+        {"several tiles", "2 70 9 1  9x16 2x2 2x2 1x1 0x0 0x0 0x0"},
+        {"groups", "1 16 3 3  4x9 3x3 2x1 1x2 1x0 0x1 1x0"},
+        {"no taps", "1 16 4 1  5x3 1x2 3x3 1x1 0x0 0x0 2x0"},
     };
     static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8, TCONV_F32};
     int ran = 0;
@@ -847,15 +545,15 @@ static void vectors_of_direct(void **state)
 {
     (void)state;
     static const struct plane vectors[] = {
-        {"stride 2", 2, 1, 1, 24, {5, 8}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-        {"stride 4", 1, 1, 1, 8, {4, 6}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
-        {"stride 8", 1, 1, 1, 16, {1, 5}, {1, 13}, {1, 8}, {1, 1}, {0, 3}, {0, 2}, {0, 0}},
-        {"stride 1", 1, 1, 1, 8, {4, 16}, {3, 5}, {1, 1}, {1, 1}, {1, 2}, {1, 2}, {0, 0}},
-        {"no tap", 1, 1, 1, 8, {3, 8}, {2, 2}, {2, 4}, {1, 1}, {0, 0}, {0, 0}, {0, 2}},
-        {"odd rows of data", 1, 1, 1, 8, {3, 9}, {3, 3}, {2, 2}, {1, 2}, {1, 3}, {1, 2}, {0, 2}},
-        {"dense", 1, 8, 8, 1, {3, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
-        {"dense and groups", 2, 3, 4, 4, {3, 8}, {5, 6}, {2, 2}, {2, 1}, {1, 2}, {1, 2}, {0, 0}},
-        {"large padding", 1, 1, 1, 8, {6, 12}, {5, 7}, {2, 2}, {1, 1}, {5, 6}, {2, 7}, {1, 0}},
+        {"stride 2", "2 1 1 24  5x8 4x4 2x2 1x1 1x1 1x1 0x0"},
+        {"stride 4", "1 1 1 8  4x6 8x8 4x4 1x1 2x2 2x2 0x0"},
+        {"stride 8", "1 1 1 16  1x5 1x13 1x8 1x1 0x3 0x2 0x0"},
+        {"stride 1", "1 1 1 8  4x16 3x5 1x1 1x1 1x2 1x2 0x0"},
+        {"no tap", "1 1 1 8  3x8 2x2 2x4 1x1 0x0 0x0 0x2"},
+        {"odd rows of data", "1 1 1 8  3x9 3x3 2x2 1x2 1x3 1x2 0x2"},
+        {"dense", "1 8 8 1  3x8 3x3 2x2 1x1 1x1 1x1 1x1"},
+        {"dense and groups", "2 3 4 4  3x8 5x6 2x2 2x1 1x2 1x2 0x0"},
+        {"large padding", "1 1 1 8  6x12 5x7 2x2 1x1 5x6 2x7 1x0"},
     };
     static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_F32};
     static const char *const names[] = {"direct_group vw=8", "direct_group vw=4",
@@ -886,8 +584,7 @@ static void vectors_of_direct(void **state)
 static void many_weights_are_packed_or_refused(void **state)
 {
     (void)state;
-    static const struct plane many = {"many weights", 1,        2,      3,      1,      {2, 3},
-                                      {2000, 4},      {500, 4}, {1, 1}, {0, 0}, {0, 0}, {0, 0}};
+    static const struct plane many = {"many weights", "1 2 3 1  2x3 2000x4 500x4 1x1 0x0 0x0 0x0"};
     tconv_problem p = plane_problem(&many, false);
     p.data_type = p.filter_type = TCONV_I8;
     only = "thin_vector";
