@@ -261,14 +261,8 @@ static void on_line(int terminator, void *state)
     r->count = 0;
 }
 
-/* Reads the text of the file, or of the built-in suite. */
 static char *read_text(const char *path, size_t *length)
 {
-    if (path == NULL) {
-        const char *own = tool_file("suite.csv");
-        *length = strlen(own);
-        return strdup(own);
-    }
     FILE *file = in_file_open(path);
     if (file == NULL) return NULL;
     char *text = NULL;
@@ -292,45 +286,54 @@ static char *read_text(const char *path, size_t *length)
     return NULL;
 }
 
-enum exit_code suite_read(const char *path, struct suite *suite)
+/* Reads a text that is said to be from `path`. */
+static enum exit_code read_layers(const char *path, const char *text, size_t length,
+                                  struct suite *suite)
 {
-    *suite = (struct suite){NULL, 0};
-    struct reader r = {.path = path == NULL ? "the built-in suite" : path, .suite = suite};
-    size_t length;
-    char *text = read_text(path, &length);
-    if (text == NULL) return failed_work("%s cannot be read: %s", r.path, strerror(errno));
+    struct reader r = {.path = path, .suite = suite};
     json_t *utf8 = json_stringn(text, length);
-    if (utf8 == NULL) {
-        free(text);
-        return wrong_request("%s is not in UTF-8", r.path);
-    }
+    if (utf8 == NULL) return wrong_request("%s is not in UTF-8", path);
     json_decref(utf8);
-    if (memchr(text, '\0', length) != NULL) {
-        free(text);
-        return wrong_request("%s is not a text: it has a zero byte", r.path);
-    }
+    if (memchr(text, '\0', length) != NULL)
+        return wrong_request("%s is not a text: it has a zero byte", path);
     const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
                             ? 3
                             : 0; /* some editors begin files with a byte order mark */
     struct csv_parser parser;
-    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
-        free(text);
-        return failed_work("%s cannot be read: no memory", r.path);
-    }
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0)
+        return failed_work("%s cannot be read: no memory", path);
     if (csv_parse(&parser, text + mark, length - mark, on_field, on_line, &r) != length - mark ||
         csv_fini(&parser, on_field, on_line, &r) != 0) {
         if (!r.stop)
-            stop(&r, failed_work("%s row %d: a quote is not closed, or stands inside a field",
-                                 r.path, r.row + 1));
+            stop(&r, failed_work("%s row %d: a quote is not closed, or stands inside a field", path,
+                                 r.row + 1));
     } else if (!r.stop && suite->count == 0) {
-        stop(&r, wrong_request("%s has no layers", r.path));
+        stop(&r, wrong_request("%s has no layers", path));
     }
     csv_free(&parser);
     for (int i = 0; i < r.count; i++) free(r.fields[i]);
     free(r.fields);
-    free(text);
     if (r.stop) suite_free(suite);
     return r.stop ? r.code : EXIT_DONE;
+}
+
+enum exit_code suite_read_own(const char *name, struct suite *suite)
+{
+    *suite = (struct suite){NULL, 0};
+    const char *text = tool_file(name);
+    return read_layers("the built-in suite", text, strlen(text), suite);
+}
+
+enum exit_code suite_read(const char *path, struct suite *suite)
+{
+    if (path == NULL) return suite_read_own("suite.csv", suite);
+    *suite = (struct suite){NULL, 0};
+    size_t length;
+    char *text = read_text(path, &length);
+    if (text == NULL) return failed_work("%s cannot be read: %s", path, strerror(errno));
+    const enum exit_code code = read_layers(path, text, length, suite);
+    free(text);
+    return code;
 }
 
 /* A name of a list with commas, without the spaces around it. */

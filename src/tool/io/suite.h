@@ -25,6 +25,9 @@ struct suite {
 /* Reads a CSV file with the columns of bench/suite.csv; NULL: the built-in suite. */
 enum exit_code suite_read(const char *path, struct suite *suite);
 
+/* Reads a file with these columns that the tool embeds: "suite.csv" or "check.csv". */
+enum exit_code suite_read_own(const char *name, struct suite *suite);
+
 /* Keeps the entries that --ids names, in the suite's order; unknown names are a wrong request. */
 enum exit_code suite_select(struct suite *suite, const char *ids);
 

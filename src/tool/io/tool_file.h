@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text files inside the tool: the suite, its kernels, and the program that draws. */
+/* Text files inside the tool: its suites, its kernels, and the program that draws. */
 #ifndef TCONV_TOOL_TOOL_FILE_H
 #define TCONV_TOOL_TOOL_FILE_H
 
