@@ -73,7 +73,7 @@ def lifted(layer):
 
 
 def tensors(layer, kind):
-    """Data and filter (in, out of one group, kernel) of an element type, so small that no product dominates."""
+    """Data and filter (in, out of one group, kernel), with numbers so small that no product dominates."""
     rng = np.random.default_rng(1)
 
     def numbers(shape, is_filter):
@@ -151,7 +151,7 @@ def prepare(name, layer, wanted, threads, kind):
 
 
 def peer_process(name, pipe, threads, seconds, kind):
-    """Answers 'prepare' with what is known of each variant, 'time' with the times of those right ones that it names."""
+    """Answers 'prepare' with what is known of each variant, and 'time' with the times of the right ones it names."""
     os.dup2(2, 1)
     os.environ["OMP_NUM_THREADS"] = str(threads)  # oneDNN has no other way; it reads this when it is loaded
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -180,7 +180,7 @@ def peer_process(name, pipe, threads, seconds, kind):
 
 
 def promising(variant, entry):
-    """Whether to time it again: not if far from the best peer, of those with NC[D]HW if it has that, else of all."""
+    """True if it may be the fastest and is timed again. A variant with NC[D]HW has rivals of this format only."""
     rivals = [
         v["times"][0] for v in entry["peers"] if "times" in v and "refused" not in v and v["plain"] >= variant["plain"]
     ]
@@ -192,7 +192,7 @@ class Lost(Exception):
 
 
 class Worker:
-    """A process of its own for each peer: thread pools and crashes stay apart. It may begin again."""
+    """A process of its own for each peer: thread pools and crashes stay apart. After a crash it begins again."""
 
     def __init__(self, name, arguments):
         self.name, self.arguments, self.process, self.pipe = name, arguments, None, None

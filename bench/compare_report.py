@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table and pictures from the JSON file of compare.py; compare.py itself calls it, too.
 
-python3 bench/compare_report.py compare.json --table compare.md --ratios ratios.svg --roofline roofline.svg
+usage: python3 bench/compare_report.py compare.json --table compare.md --ratios ratios.svg --roofline roofline.svg
 """
 
 import argparse
@@ -59,7 +59,7 @@ def ratio(run, entry, plain):
 
 
 def bandwidth(run, size):
-    """GB/s for a working set of that size, as `tconv-cl bench` takes it: of the next larger set that was measured."""
+    """GB/s for a working set: of the least measured set that is as large, else of the largest, as in `tconv-cl bench`."""
     sizes = run["roofline"]["bandwidth_by_working_set"]
     return next((s["gbs"] for s in sizes if s["bytes"] >= size), sizes[-1]["gbs"])
 

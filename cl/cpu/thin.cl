@@ -401,35 +401,33 @@ static INLINED struct taps taps_of(const struct part *part, __global const long 
     return taps;
 }
 
-/* The rows of taps of a band: its first row of outputs, the taps along y from number `skipped` on,
- * and the input row and the row of the filter of tap 0. */
+/* The rows of taps that reach a band of outputs, `skipped` <= number < `end`. Row of taps 0 meets
+ * the input row `newest` with the row `first_tap` of the filter. */
 struct band {
-    int first_y, taps, skipped, newest, first_tap;
+    int skipped, end, newest, first_tap;
 #if RY > 1
-    int all_taps, cut; /* without the borders of the data; rows of the band that the last one
-                          serves, if fewer than RY */
+    int taps; /* rows of taps, if the data had no borders */
+    int cut;  /* rows of the band that the last row of taps serves; RY or more: all */
 #endif
 };
 
 #if RY > 1
-/* all_taps rows of the filter, from first_tap on, meet an input row each; first_tap meets the
- * newest one. */
-static INLINED struct band band_of(const int first_y, const int newest, const int first_tap,
-                                   const int kernel_y, const int stride, const struct part *part)
+static INLINED struct band band_of(const int newest, const int first_tap, const int kernel_y,
+                                   const int stride, const struct part *part)
 {
-    struct band band = {.first_y = first_y, .newest = newest, .first_tap = first_tap};
-    band.all_taps = kernel_y / stride + (first_tap < kernel_y % stride);
-    band.cut = kernel_y - first_tap - (band.all_taps - 1) * stride;
+    struct band band = {.newest = newest, .first_tap = first_tap};
+    band.taps = kernel_y / stride + (first_tap < kernel_y % stride);
+    band.cut = kernel_y - first_tap - (band.taps - 1) * stride;
     band.skipped = max(newest - part->high, 0);
-    band.taps = min(band.all_taps, newest - part->low + 1);
+    band.end = min(band.taps, newest - part->low + 1);
     return band;
 }
 #else
 static INLINED struct band band_of(const int first_y, __global const long *table)
 {
     __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] + first_y * REACH_LONGS;
-    struct band band = {.first_y = first_y, .skipped = 0};
-    band.taps = (int)reach_y[REACH_TAPS];
+    struct band band = {.skipped = 0};
+    band.end = (int)reach_y[REACH_TAPS];
     band.newest = (int)reach_y[REACH_INPUT];
     band.first_tap = (int)reach_y[REACH_TAP];
     return band;
@@ -447,10 +445,10 @@ static INLINED void add_taps(vec_t sum[RY][MW][NX][PHASES], __local const acc_t 
         __local const acc_t *in = inputs + (long)jz * taps->rows * taps->in_channels * taps->row;
         __global const packed_t *w = weights + taps->list_z[jz * SLICE_TAP_LONGS + SLICE_TAP] *
                                                    taps->filter_z;
-        for (int jy = band->skipped; jy < band->taps;
+        for (int jy = band->skipped; jy < band->end;
              jy++, in -= taps->input_step, w += taps->filter_step) {
 #if RY > 1
-            if (band->cut < RY && jy == band->all_taps - 1)
+            if (band->cut < RY && jy == band->taps - 1)
                 add_rows(sum, band->cut, in, w, taps->in_channels, taps->row);
             else
 #endif
@@ -533,8 +531,7 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int first_y = number * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
 #if RY > 1
-                const struct band band =
-                    band_of(first_y, newest, first_tap, kernel_y, stride, &part);
+                const struct band band = band_of(newest, first_tap, kernel_y, stride, &part);
 #else
                 const struct band band = band_of(first_y, table);
 #endif

@@ -222,7 +222,7 @@ static INLINED struct tile tile_at(__global const packed_t *filter, __global con
 /* Where a tile reads its inputs: in the data, or in the stage if it extends beyond the data. */
 struct source {
     long channel_step, z_step, y_step;
-    __global const data_t *first; /* of its first row of taps along y, for distance 0 along x */
+    __global const data_t *first; /* the input at distance 0 along x, for the first tap along y */
 };
 
 static INLINED struct source source_of(__global const data_t *own_data,

@@ -593,8 +593,8 @@ static void store_pass(const struct store *s, const struct finished *from)
 
 #if SPLIT < 2
 #if SHORT_SUMS
-/* Finishes all sums in registers and stores them through `words`. False if it stored none, because
- * some sums are not finite, or all are computed one by one. */
+/* Finishes all sums in registers and stores them through `words`. False if it stored none: some
+ * sums are not finite, all are computed one by one, or the output is not aligned to 16 bytes. */
 static INLINED bool store_at_once(const struct store *store, const sums_t sums[FM][FN],
                                   const struct own *own, __local uint *words, const int item)
 {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Whether the multiply-adds that `gpu_programs --listing` tells of a launch are those that it executes: runs small
-layers under Oclgrind, which counts instructions, with every algorithm for GPUs. Fails where they differ by more than 5
-%.
+layers under Oclgrind, which counts instructions, with every algorithm for GPUs. Fails where they differ by more than
+a twentieth.
 
 usage: issued.py TCONV-CL GPU-PROGRAMS SUITE.csv [ALGORITHM...]      without names: all that end in _group
 """

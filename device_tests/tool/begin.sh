@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of this folder share; each reads this file first, with its own arguments: TCONV-CL SOURCES.
+# What the tests of this folder share. Each reads this file first, and has the arguments TCONV-CL SOURCES COMPARE_NPY.
 set -u
 tool=$1
 sources=$2
@@ -38,7 +38,7 @@ await() {
     fail "no line $1: $(cat "$work/out" "$work/err")"
 }
 
-# The last line of each test.
+# The verdict, at the end of a test.
 finish() {
     [ "$failures" = 0 ] || exit 1
     echo "the tool does as it should"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The rows, last lines and JSON of tconv-cl bench fit each other, and tensors may have steps.
+# tconv-cl bench: its rows, last lines and JSON fit each other; --no-ceilings, --repeat, --math fast, steps; kernels compile without
+# warnings.
 # usage: bench.sh TCONV-CL SOURCES
 . "$(dirname "$0")/begin.sh"
 

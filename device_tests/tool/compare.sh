@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Reports are compared with earlier ones and drawn, where there is matplotlib.
+# Reports are compared with earlier ones. Where there is matplotlib, they are drawn.
 # usage: compare.sh TCONV-CL SOURCES
 . "$(dirname "$0")/begin.sh"
 

@@ -10,6 +10,7 @@ interrupt() {
     signal=$1
     pattern=$2
     shift 2
+    : >"$work/out" # await must not find a line of the run before
     env --default-signal=INT "$tool" "$@" $device --json "$work/i.json" >"$work/out" 2>"$work/err" &
     await "$pattern"
     kill -s "$signal" $!
@@ -33,6 +34,7 @@ unset TCONV_CL_CACHE
 
 # ---- a second signal ends the program wherever it is: here it waits for a reader of its JSON ----
 mkfifo "$work/pipe"
+: >"$work/out"
 "$tool" bench $device --ids S5,B18 --no-ceilings --json "$work/pipe" >"$work/out" 2>"$work/err" &
 await S5
 kill -s TERM $!

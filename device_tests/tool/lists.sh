@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tconv-cl bench --list prints layers, and names are completed in a shell.
+# Lists: the layers of bench --list, the devices, and the names that a shell completes.
 # usage: lists.sh TCONV-CL SOURCES
 . "$(dirname "$0")/begin.sh"
 
-# ---- the list of layers; names completed ----
+# ---- layers, and names completed ----
 printf 'id,in_channels,out_channels,input,kernel\nX\033[31m,3,4,5x6,2x2\n' >"$work/s.csv"
 "$tool" bench --list --suite "$work/s.csv" | grep -q '^X?\[31m  *--data-shape' || fail "an id that colours the terminal"
 "$tool" bench --list --ids 'b07 , S5' >"$work/out" 2>"$work/err" && [ "$(cut -d ' ' -f 1 "$work/out" | paste -sd ,)" = B07,S5 ] &&

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What cannot be computed is refused with a reason: types, algorithms, fast arithmetic, variables of the environment.
+# What cannot be computed is refused with a reason: types, algorithms, fast arithmetic, variables of the environment. An empty batch
+# is not.
 # usage: refusals.sh TCONV-CL SOURCES
 . "$(dirname "$0")/begin.sh"
 

@@ -293,8 +293,8 @@ class ConvTranspose:
         if refusal is not None:
             raise refusal
 
-    def _layer(self, device: Session) -> SessionLayer:
-        return self._layers.get(device, lambda: SessionLayer(device, constant_filter=True))
+    def _layer(self, session: Session) -> SessionLayer:
+        return self._layers.get(session, lambda: SessionLayer(session, constant_filter=True))
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
         """The packed filter for a plan: a kept one in the layout that the plan reads, or a new one."""
@@ -474,9 +474,9 @@ def _run(
         packed = layer._packed
         queue = arrays.data.queue
         return _opencl.run(arrays, request, lambda device, plan: packed(device, plan, queue))
-    devices = [session_of(number) for number in _devices(device)]
+    sessions = [session_of(number) for number in _devices(device)]
     limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
-    output = _host.run(arrays, request, devices, limit, None if layer is None else layer._layer, progress)
+    output = _host.run(arrays, request, sessions, limit, None if layer is None else layer._layer, progress)
     if given is None:
         return output
     whole = numpy_array("out", given)

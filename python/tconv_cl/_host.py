@@ -84,24 +84,24 @@ def _share(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
 def run(
     arrays: Arrays,
     request: Request,
-    devices: list[Session],
+    sessions: list[Session],
     memory_limit: int | None,
     layer: Callable[[Session], SessionLayer] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Any:
     """Computes arrays; `layer` gives the layer with the packed filter. `memory_limit` None: slabs if needed."""
-    device = devices[0]
-    resolved = device.resolved(request)
+    session = sessions[0]
+    resolved = session.resolved(request)
     dtype = check(resolved, arrays)
     if arrays.out is None:
         arrays = arrays._replace(out=_empty(resolved.output.shape, dtype))
     if resolved.empty:
         return arrays.out
     pointers = _pointers(arrays)
-    if len(devices) > 1 or memory_limit is not None:
-        _run_in_slabs(resolved, pointers, devices, memory_limit or 0, progress)
+    if len(sessions) > 1 or memory_limit is not None:
+        _run_in_slabs(resolved, pointers, sessions, memory_limit or 0, progress)
     else:
-        compute(device, device.layer if layer is None else layer(device), resolved, pointers, progress)
+        compute(session, session.layer if layer is None else layer(session), resolved, pointers, progress)
     return arrays.out
 
 
@@ -114,7 +114,7 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
 
 
 def compute(
-    device: Session,
+    session: Session,
     layer: SessionLayer,
     resolved: Resolved,
     arrays: c.Arrays,
@@ -123,8 +123,8 @@ def compute(
 ) -> None:
     """Computes checked arrays by their addresses: in one piece, or in slabs if needed. `threads`: a tconv_on_threads of
     session.h, and its pool."""
-    if device.needs_slabs(resolved):
-        _run_in_slabs(resolved, arrays, [device], 0, progress)
+    if session.needs_slabs(resolved):
+        _run_in_slabs(resolved, arrays, [session], 0, progress)
         return
     call(
         "tconv_session_layer_run_beside",
@@ -147,11 +147,11 @@ def _pointers(arrays: Arrays) -> c.Arrays:
 def _run_in_slabs(
     resolved: Resolved,
     arrays: c.Arrays,
-    devices: list[Session],
+    sessions: list[Session],
     memory_limit: int,
     progress: Callable[[int, int], Any] | None,
 ) -> None:
-    sessions = (c_void_p * len(devices))(*(device.session for device in devices))
+    handles = (c_void_p * len(sessions))(*(session.session for session in sessions))
     raised: list[BaseException] = []
 
     def done(user: int, slab: int, count: int, total: int) -> bool:
@@ -168,8 +168,8 @@ def _run_in_slabs(
     try:
         call(
             "tconv_slabs_run",
-            sessions,
-            len(devices),
+            handles,
+            len(sessions),
             byref(resolved.problem),
             byref(resolved.options),
             byref(options),

@@ -86,6 +86,7 @@ def conv_transpose3d(
 
 
 torch.fx.wrap("convolve")  # torch.fx records it whole, as it does with torch's own modules
+convolve.__module__ = __name__  # the name that saved graphs import
 
 
 # ---- modules ----
@@ -292,8 +293,8 @@ def convert(
     """
     if isinstance(module, torch.jit.ScriptModule):
         raise RequestTypeError(f"module is a {type(module).__name__}, {SCRIPT}")
-    number = tensors.device_number(device)
     check_options(search, fallback=fallback)
+    number = tensors.device_number(device)
     count = 0
     for name, one in module.named_modules():
         if isinstance(one, torch.jit.ScriptModule) and one.original_name in STOCK_NAMES:

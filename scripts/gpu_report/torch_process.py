@@ -50,7 +50,7 @@ def torch_layer(torch, layer, kind, device):
 
 
 def graph_ms(torch, run):
-    """Of a GPU: the mean of computations in a graph, the median of several. Like bench --repeat, without waiting."""
+    """Of a GPU: the mean of computations in a graph, the median of several; none is waited for (bench --repeat)."""
     for _ in range(3):  # cuDNN chooses
         run()
     torch.cuda.synchronize()

@@ -25,7 +25,7 @@ enum {
     BIAS = TCONV_EPILOGUE_BIAS,
     SCALE = TCONV_EPILOGUE_SCALE,
     SLOPE = TCONV_EPILOGUE_SLOPE,
-    VECTORS,
+    VECTORS = TCONV_EPILOGUE_RESIDUAL, /* the first that is no vector */
     FILTER = VECTORS,
     SOURCES
 };

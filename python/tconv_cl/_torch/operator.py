@@ -46,7 +46,7 @@ def output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
 
 
 def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
-    """Computes by torch's own operators. `scale` is that of call.convolve."""
+    """Computes by torch's own operators. `scale` is as `convolve` takes it."""
     function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[weight.dim() - 3]
     added = bias if scale is None else None
     output = function(data, weight, added, call.stride, call.padding, call.output_padding, call.groups, call.dilation)

@@ -126,8 +126,8 @@ class Weights:
             while len(self.requests) > REQUESTS:
                 del self.requests[next(iter(self.requests))]
 
-    def layer(self, device: Session) -> SessionLayer:
-        return self._layers.get(device, lambda: SessionLayer(device, constant_filter=True))
+    def layer(self, session: Session) -> SessionLayer:
+        return self._layers.get(session, lambda: SessionLayer(session, constant_filter=True))
 
     def dense(self, weight: Tensor) -> tuple[Tensor, int]:
         """The weight, or a contiguous copy, and the version of its elements; 0: not known."""
@@ -211,7 +211,7 @@ class _Place(NamedTuple):
 class _Asked(NamedTuple):
     """A call for data of one shape and place: what runs it, and how its tensors lie."""
 
-    device: Session
+    session: Session
     layer: SessionLayer
     resolved: Resolved
     form: torch.memory_format  # of the data and of a new output
@@ -228,7 +228,7 @@ class _Asked(NamedTuple):
 def _asked(
     weights: Weights, weight: Tensor, call: Call, data: Tensor, bias: bool, scale: bool, out: Tensor | None
 ) -> _Asked:
-    device = session_of(number_of(None) if call.device is None else call.device)
+    session = session_of(number_of(None) if call.device is None else call.device)
     form = memory_format(data if out is None else out)
     target = place_of(out, form) if out is not None and _is_plain(out) else None
     if out is not None and target is None:
@@ -253,17 +253,17 @@ def _asked(
     type_ = TYPES[data.dtype]
     tensors = (_request.Tensor(place.shape, type_, place.steps), _request.Tensor(tuple(weight.shape), type_))
     output_steps = () if target is None else target.steps
-    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
+    resolved = session.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
     shape = resolved.output.shape
     if last:
         shape = (shape[0], shape[-1], *shape[1:-1])
     steps = dense_steps(shape, form)
-    layer = weights.layer(device)
-    is_simple = not (gathers or resolved.empty or device.needs_slabs(resolved))
+    layer = weights.layer(session)
+    is_simple = not (gathers or resolved.empty or session.needs_slabs(resolved))
     channels = torch.Size([resolved.channels])
     references = (layer.handle, ctypes.byref(resolved.problem), ctypes.byref(resolved.options))
     writes = target is not None
-    return _Asked(device, layer, resolved, form, gathers, writes, shape, steps, is_simple, channels, references, {})
+    return _Asked(session, layer, resolved, form, gathers, writes, shape, steps, is_simple, channels, references, {})
 
 
 def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
@@ -460,7 +460,7 @@ def run(
         )
         if asked.writes:
             torch.autograd.graph.increment_version(output)  # so that autograd finds what it saved before changed
-        compute(asked.device, asked.layer, resolved, arrays, threads=_threads(resolved.macs))
+        compute(asked.session, asked.layer, resolved, arrays, threads=_threads(resolved.macs))
     return output
 
 
