@@ -59,7 +59,7 @@ def ratio(run, entry, plain):
 
 
 def bandwidth(run, size):
-    """GB/s for a working set: of the least measured set that is as large, else of the largest, as in `tconv-cl bench`."""
+    """GB/s for a working set: of the least measured set that is as large, else of the largest, as in `bench`."""
     sizes = run["roofline"]["bandwidth_by_working_set"]
     return next((s["gbs"] for s in sizes if s["bytes"] >= size), sizes[-1]["gbs"])
 
