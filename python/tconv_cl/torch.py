@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, fx, nn
@@ -254,6 +254,10 @@ def _written(module: nn.Module, input: Tensor) -> tuple[int, ...] | None:
     lists = (layer.stride, layer.padding, layer.output_padding, layer.dilation)
     shape = output_shape(input, layer.weight, Call(*lists, layer.groups))
     return tuple(shape) if min(shape) > 0 else None
+
+
+# torch.fx writes annotations into its graphs; with those that are strings, a graph could not be pickled.
+Sequential.forward.__annotations__ = {"input": Tensor, "out": Optional[Tensor], "return": Tensor}
 
 
 # A torch class with a replaced forward is left alone.
