@@ -158,7 +158,7 @@ static tconv_status take_vectors(const tconv_device_layer *layer,
     for (int i = 0; i < VECTORS && status == TCONV_OK; i++) {
         const uint64_t bytes = channels * tconv_type_size(layer->type[i]);
         w->type[i] = layer->type[i];
-        if (!tconv_epilogue_has(&layer->epilogue, i)) continue;
+        if (!tconv_epilogue_has(&layer->epilogue, (enum tconv_epilogue_tensor)i)) continue;
         if ((status = check_source(layer, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
             status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
         if (status == TCONV_OK && sources[i].array != NULL) w->bytes += bytes;
@@ -296,7 +296,8 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
                           "problem and its algorithm %s need: make a layer with weights of its own",
                           tconv_plan_algorithm(layer->plan));
     for (int i = 0; i < VECTORS; i++) {
-        const bool has = is_given(&w->vector[i]), wanted = tconv_epilogue_has(&layer->epilogue, i);
+        const bool has = is_given(&w->vector[i]);
+        const bool wanted = tconv_epilogue_has(&layer->epilogue, (enum tconv_epilogue_tensor)i);
         if (has != wanted)
             return tconv_fail(error, TCONV_ERROR_MISMATCH,
                               "layer has %s %s, but options.epilogue says otherwise",
