@@ -385,20 +385,19 @@ struct taps {
     long input_step;
 };
 
-static INLINED struct taps taps_of(const struct part *part, __global const long *table)
+static INLINED void find_taps(struct taps *taps, const struct part *part,
+                              __global const long *table)
 {
-    struct taps taps;
-    taps.in_channels = in_channels_of(table);
-    taps.row = (int)table[THIN_ROW];
-    taps.filter_row = (long)KX * MW * taps.in_channels;
-    taps.filter_step = table[FOLDED_TAP_STEP_Y] * taps.filter_row;
-    taps.filter_z = table[FOLDED_KERNEL_Y] * taps.filter_row;
-    taps.input_step = table[FOLDED_INPUT_STEP_Y] * taps.in_channels * taps.row;
+    taps->in_channels = in_channels_of(table);
+    taps->row = (int)table[THIN_ROW];
+    taps->filter_row = (long)KX * MW * taps->in_channels;
+    taps->filter_step = table[FOLDED_TAP_STEP_Y] * taps->filter_row;
+    taps->filter_z = table[FOLDED_KERNEL_Y] * taps->filter_row;
+    taps->input_step = table[FOLDED_INPUT_STEP_Y] * taps->in_channels * taps->row;
     __global const long *slice = table + table[FOLDED_SLICES_AT] + part->z * SLICE_LONGS;
-    taps.list_z = table + slice[SLICE_LIST];
-    taps.rows = part->high - part->low + 1;
-    taps.count_z = (int)slice[SLICE_TAPS];
-    return taps;
+    taps->list_z = table + slice[SLICE_LIST];
+    taps->rows = part->high - part->low + 1;
+    taps->count_z = (int)slice[SLICE_TAPS];
 }
 
 /* The rows of taps that reach a band of outputs, `skipped` <= number < `end`. Row of taps 0 meets
@@ -412,25 +411,24 @@ struct band {
 };
 
 #if RY > 1
-static INLINED struct band band_of(const int newest, const int first_tap, const int kernel_y,
-                                   const int stride, const struct part *part)
+static INLINED void find_band(struct band *band, const int newest, const int first_tap,
+                              const int kernel_y, const int stride, const struct part *part)
 {
-    struct band band = {.newest = newest, .first_tap = first_tap};
-    band.taps = kernel_y / stride + (first_tap < kernel_y % stride);
-    band.cut = kernel_y - first_tap - (band.taps - 1) * stride;
-    band.skipped = max(newest - part->high, 0);
-    band.end = min(band.taps, newest - part->low + 1);
-    return band;
+    band->newest = newest;
+    band->first_tap = first_tap;
+    band->taps = kernel_y / stride + (first_tap < kernel_y % stride);
+    band->cut = kernel_y - first_tap - (band->taps - 1) * stride;
+    band->skipped = max(newest - part->high, 0);
+    band->end = min(band->taps, newest - part->low + 1);
 }
 #else
-static INLINED struct band band_of(const int first_y, __global const long *table)
+static INLINED void find_band(struct band *band, const int first_y, __global const long *table)
 {
     __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] + first_y * REACH_LONGS;
-    struct band band = {.skipped = 0};
-    band.end = (int)reach_y[REACH_TAPS];
-    band.newest = (int)reach_y[REACH_INPUT];
-    band.first_tap = (int)reach_y[REACH_TAP];
-    return band;
+    band->skipped = 0;
+    band->end = (int)reach_y[REACH_TAPS];
+    band->newest = (int)reach_y[REACH_INPUT];
+    band->first_tap = (int)reach_y[REACH_TAP];
 }
 #endif
 
@@ -472,7 +470,8 @@ static NOINLINE void thin_item(const int item, const int items,
     const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP];
 
     const struct part part = part_of(item, table);
-    const struct taps taps = taps_of(&part, table);
+    struct taps taps;
+    find_taps(&taps, &part, table);
     const int rows = taps.rows, taps_z = taps.count_z;
     const long filter_row = taps.filter_row, filter_step = taps.filter_step;
 
@@ -530,10 +529,11 @@ static NOINLINE void thin_item(const int item, const int items,
             for (int number = part.first_band; number < part.last_band; number++) {
                 const int first_y = number * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
+                struct band band;
 #if RY > 1
-                const struct band band = band_of(newest, first_tap, kernel_y, stride, &part);
+                find_band(&band, newest, first_tap, kernel_y, stride, &part);
 #else
-                const struct band band = band_of(first_y, table);
+                find_band(&band, first_y, table);
 #endif
                 /* The inputs and weights of the band's first row of taps, for the first tap along
                  * z. */

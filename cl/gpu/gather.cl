@@ -189,34 +189,33 @@ struct tile {
     __global const packed_t *weights; /* the block's */
 };
 
-static INLINED struct tile tile_at(__global const packed_t *filter, __global const long *table,
-                                   const int number, const int row, const int image)
+static INLINED void find_tile(struct tile *tile, __global const packed_t *filter,
+                              __global const long *table, const int number, const int row,
+                              const int image)
 {
-    struct tile tile;
-    tile.number = number;
+    tile->number = number;
     const int batches = (int)table[FOLDED_BATCHES];
-    tile.n = image % batches;
-    tile.all_blocks = image / batches;
-    tile.group = tile.all_blocks / (int)table[FOLDED_BLOCKS];
-    const int block = tile.all_blocks % (int)table[FOLDED_BLOCKS];
+    tile->n = image % batches;
+    tile->all_blocks = image / batches;
+    tile->group = tile->all_blocks / (int)table[FOLDED_BLOCKS];
+    const int block = tile->all_blocks % (int)table[FOLDED_BLOCKS];
     const int in_channels = (int)table[FOLDED_IN_CHANNELS],
               out_channels = (int)table[FOLDED_OUT_CHANNELS];
-    tile.outputs = (int)table[FOLDED_OUTPUT_X];
+    tile->outputs = (int)table[FOLDED_OUTPUT_X];
     const int z = row / (int)table[FOLDED_OUTPUT_Y], y = row % (int)table[FOLDED_OUTPUT_Y];
-    tile.slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
-    tile.taps_z = table + tile.slice[SLICE_LIST];
-    tile.reach_y = table + table[FOLDED_REACH_Y_AT] + y * REACH_LONGS;
-    tile.taps_y = (int)tile.reach_y[REACH_TAPS];
-    tile.row_weights = table[FOLDED_KERNEL_X] * QUADS_OF(in_channels) * MW;
-    tile.weights = filter + table[GATHER_HEADER] +
-                   tile.all_blocks * table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] *
-                       tile.row_weights;
-    tile.channel = (long)tile.group * out_channels + block * MW;
-    tile.row = tile.n * table[FOLDED_OUTPUT_BATCH_STEP] +
-               tile.channel * table[FOLDED_OUTPUT_CHANNEL_STEP] + z * table[FOLDED_OUTPUT_Z_STEP] +
-               y * table[FOLDED_OUTPUT_Y_STEP];
-    tile.channels = min(MW, out_channels - block * MW);
-    return tile;
+    tile->slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
+    tile->taps_z = table + tile->slice[SLICE_LIST];
+    tile->reach_y = table + table[FOLDED_REACH_Y_AT] + y * REACH_LONGS;
+    tile->taps_y = (int)tile->reach_y[REACH_TAPS];
+    tile->row_weights = table[FOLDED_KERNEL_X] * QUADS_OF(in_channels) * MW;
+    tile->weights = filter + table[GATHER_HEADER] +
+                    tile->all_blocks * table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] *
+                        tile->row_weights;
+    tile->channel = (long)tile->group * out_channels + block * MW;
+    tile->row = tile->n * table[FOLDED_OUTPUT_BATCH_STEP] +
+                tile->channel * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP];
+    tile->channels = min(MW, out_channels - block * MW);
 }
 
 /* Where a tile reads its inputs: in the data, or in the stage if it extends beyond the data. */
@@ -225,11 +224,10 @@ struct source {
     __global const data_t *first; /* the input at distance 0 along x, for the first tap along y */
 };
 
-static INLINED struct source source_of(__global const data_t *own_data,
-                                       __global const data_t *stage, const struct tile *tile,
-                                       const bool staged, __global const long *table)
+static INLINED void find_source(struct source *source, __global const data_t *own_data,
+                                __global const data_t *stage, const struct tile *tile,
+                                const bool staged, __global const long *table)
 {
-    struct source source;
     const int number = tile->number;
     const int in_channels = (int)table[FOLDED_IN_CHANNELS];
     const long channel = (long)tile->n * table[FOLDED_GROUPS] * in_channels +
@@ -239,18 +237,17 @@ static INLINED struct source source_of(__global const data_t *own_data,
                               ? number - table[GATHER_TILE_FIRST]
                               : number - table[GATHER_DIRECT_LAST] + table[GATHER_DIRECT_FIRST] -
                                     table[GATHER_TILE_FIRST];
-        source.y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
-        source.z_step = table[FOLDED_INPUT_Y] * source.y_step;
-        source.channel_step = table[FOLDED_INPUT_ROWS] * source.y_step;
-        source.first = stage + channel * source.channel_step + slot * table[GATHER_STAGE_ROW];
+        source->y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
+        source->z_step = table[FOLDED_INPUT_Y] * source->y_step;
+        source->channel_step = table[FOLDED_INPUT_ROWS] * source->y_step;
+        source->first = stage + channel * source->channel_step + slot * table[GATHER_STAGE_ROW];
     } else {
-        source.y_step = table[FOLDED_DATA_Y_STEP];
-        source.z_step = table[FOLDED_DATA_Z_STEP];
-        source.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
-        source.first = own_data + (long)number * VW + table[FOLDED_FIRST_INPUT];
+        source->y_step = table[FOLDED_DATA_Y_STEP];
+        source->z_step = table[FOLDED_DATA_Z_STEP];
+        source->channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+        source->first = own_data + (long)number * VW + table[FOLDED_FIRST_INPUT];
     }
-    source.first += tile->reach_y[REACH_INPUT] * source.y_step;
-    return source;
+    source->first += tile->reach_y[REACH_INPUT] * source->y_step;
 }
 
 #if FLOATING
@@ -400,13 +397,15 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             const struct epilogue *epilogue, __global const long *restrict table, const int number,
             const int row, const int image)
 {
-    const struct tile tile = tile_at(filter, table, number, row, image);
+    struct tile tile;
+    find_tile(&tile, filter, table, number, row, image);
     const bool sees_data = number >= table[GATHER_TILE_FIRST] && number < table[GATHER_TILE_LAST];
     const bool staged = number < table[GATHER_DIRECT_FIRST] || number >= table[GATHER_DIRECT_LAST];
     __global const data_t *own_data = data + tile.n * table[FOLDED_DATA_BATCH_STEP] +
                                       (long)tile.group * (int)table[FOLDED_IN_CHANNELS] *
                                           table[FOLDED_DATA_CHANNEL_STEP];
-    const struct source source = source_of(own_data, stage, &tile, staged, table);
+    struct source source;
+    find_source(&source, own_data, stage, &tile, staged, table);
 #if FLOATING
     if (sees_data && staged && flags[tile.all_blocks] != 0) {
         store_exact(epilogue, own_data, &tile, table);
