@@ -171,262 +171,166 @@ static void store_row(const struct epilogue *f, const long row, const long chann
 #define ADD_WEIGHT(w, sum)
 #endif
 
-/* Input channels, or quads of them. */
-#define QUADS_OF(in_channels) (DOT ? ((in_channels) + 3) / 4 : (in_channels))
-
-/* The tile of a work-item: positions of one row, of one batch item and block of channels. */
-struct tile {
-    int number;                           /* among the tiles of its row */
-    int n, group, all_blocks;             /* all_blocks: the block among those of all groups */
-    int channels;                         /* channels of the block that exist */
-    long channel;                         /* the first of them, among those of all groups */
-    long row;                             /* the number of its row's first output */
-    int outputs;                          /* of its row */
-    __global const long *slice, *reach_y; /* the taps that reach the row along z and along y */
-    __global const long *taps_z;
-    int taps_y;
-    long row_weights;                 /* weights of one (kz, ky) */
-    __global const packed_t *weights; /* the block's */
-};
-
-static INLINED void find_tile(struct tile *tile, __global const packed_t *filter,
-                              __global const long *table, const int number, const int row,
-                              const int image)
-{
-    tile->number = number;
-    const int batches = (int)table[FOLDED_BATCHES];
-    tile->n = image % batches;
-    tile->all_blocks = image / batches;
-    tile->group = tile->all_blocks / (int)table[FOLDED_BLOCKS];
-    const int block = tile->all_blocks % (int)table[FOLDED_BLOCKS];
-    const int in_channels = (int)table[FOLDED_IN_CHANNELS],
-              out_channels = (int)table[FOLDED_OUT_CHANNELS];
-    tile->outputs = (int)table[FOLDED_OUTPUT_X];
-    const int z = row / (int)table[FOLDED_OUTPUT_Y], y = row % (int)table[FOLDED_OUTPUT_Y];
-    tile->slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
-    tile->taps_z = table + tile->slice[SLICE_LIST];
-    tile->reach_y = table + table[FOLDED_REACH_Y_AT] + y * REACH_LONGS;
-    tile->taps_y = (int)tile->reach_y[REACH_TAPS];
-    tile->row_weights = table[FOLDED_KERNEL_X] * QUADS_OF(in_channels) * MW;
-    tile->weights = filter + table[GATHER_HEADER] +
-                    tile->all_blocks * table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] *
-                        tile->row_weights;
-    tile->channel = (long)tile->group * out_channels + block * MW;
-    tile->row = tile->n * table[FOLDED_OUTPUT_BATCH_STEP] +
-                tile->channel * table[FOLDED_OUTPUT_CHANNEL_STEP] +
-                z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP];
-    tile->channels = min(MW, out_channels - block * MW);
-}
-
-/* Where a tile reads its inputs: in the data, or in the stage if it extends beyond the data. */
-struct source {
-    long channel_step, z_step, y_step;
-    __global const data_t *first; /* the input at distance 0 along x, for the first tap along y */
-};
-
-static INLINED void find_source(struct source *source, __global const data_t *own_data,
-                                __global const data_t *stage, const struct tile *tile,
-                                const bool staged, __global const long *table)
-{
-    const int number = tile->number;
-    const int in_channels = (int)table[FOLDED_IN_CHANNELS];
-    const long channel = (long)tile->n * table[FOLDED_GROUPS] * in_channels +
-                         (long)tile->group * in_channels;
-    if (staged) {
-        const long slot = number < table[GATHER_DIRECT_FIRST]
-                              ? number - table[GATHER_TILE_FIRST]
-                              : number - table[GATHER_DIRECT_LAST] + table[GATHER_DIRECT_FIRST] -
-                                    table[GATHER_TILE_FIRST];
-        source->y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
-        source->z_step = table[FOLDED_INPUT_Y] * source->y_step;
-        source->channel_step = table[FOLDED_INPUT_ROWS] * source->y_step;
-        source->first = stage + channel * source->channel_step + slot * table[GATHER_STAGE_ROW];
-    } else {
-        source->y_step = table[FOLDED_DATA_Y_STEP];
-        source->z_step = table[FOLDED_DATA_Z_STEP];
-        source->channel_step = table[FOLDED_DATA_CHANNEL_STEP];
-        source->first = own_data + (long)number * VW + table[FOLDED_FIRST_INPUT];
-    }
-    source->first += tile->reach_y[REACH_INPUT] * source->y_step;
-}
-
-#if FLOATING
-/* Computes a tile's outputs one by one: a zero of the stage must not meet its weights. */
-static INLINED void store_exact(const struct epilogue *epilogue, __global const data_t *data,
-                                const struct tile *tile, __global const long *table)
-{
-    const int step = (int)table[FOLDED_STRIDE_X];
-    const int last = min((tile->number + 1) * VW * step, tile->outputs);
-    for (int m = 0; m < tile->channels; m++)
-        for (int o = tile->number * VW * step; o < last; o++)
-            put_one(epilogue,
-                    affine_one(
-                        epilogue,
-                        exact_output(data, tile->weights, table, tile->slice, tile->reach_y, o, m),
-                        tile->channel + m),
-                    tile->row + m * table[FOLDED_OUTPUT_CHANNEL_STEP] + o, tile->channel + m);
-}
-#endif
-
-/* The accumulators of a tile, and the sums of the weights that were added to them. */
-struct sums {
-    vec_t of[MW][PHASES];
-#if DOT && QUANTIZED
-    uint weights[MW][PHASES];
-#endif
-};
-
-static INLINED void clear_sums(struct sums *sums)
-{
-#pragma unroll
-    for (int m = 0; m < MW; m++)
-#pragma unroll
-        for (int t = 0; t < PHASES; t++) sums->of[m][t] = (vec_t)(0);
-#if DOT && QUANTIZED
-#pragma unroll
-    for (int m = 0; m < MW; m++)
-#pragma unroll
-        for (int t = 0; t < PHASES; t++) sums->weights[m][t] = 0;
-#endif
-}
-
-/* Adds the taps along x of one (kz, ky): its weights begin at `w`, and the inputs of the tile's
- * first position at `x`. */
-static INLINED void add_row(struct sums *sums, __global const packed_t *w, __global const data_t *x,
-                            const long channel_step, __global const long *phase,
-                            __global const long *table)
-{
-    const int in_channels = (int)table[FOLDED_IN_CHANNELS], quads = QUADS_OF(in_channels);
-    const acc_t zero = DATA_ZERO(table);
-#if MERGED
-    for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step, w += KX * MW) {
-#pragma unroll
-        for (int k = 0; k < KX; k++) {
-            const vec_t in = INPUTS(x + DISTANCE(k));
-#pragma unroll
-            for (int m = 0; m < MW; m++) {
-                ADD_WEIGHT(w + k * MW + m, sums->weights[m][PHASE_OF(k)]);
-                sums->of[m][PHASE_OF(k)] =
-                    ADD_PRODUCTS(in, w + k * MW + m, sums->of[m][PHASE_OF(k)]);
-            }
-        }
-    }
-#else
-    const int taps = (int)phase[PHASE_TAPS], input_step = (int)table[FOLDED_INPUT_STEP_X];
-    x += phase[PHASE_DISTANCE];
-    w += phase[PHASE_START] * quads * MW;
-    for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step)
-        for (int t = 0; t < taps; t++, w += MW) {
-            const vec_t in = INPUTS(x - t * input_step);
-#pragma unroll
-            for (int m = 0; m < MW; m++) {
-                ADD_WEIGHT(w + m, sums->weights[m][0]);
-                sums->of[m][0] = ADD_PRODUCTS(in, w + m, sums->of[m][0]);
-            }
-        }
-#endif
-}
-
-/* Adds all taps of a tile, or without MERGED those of a phase. A single loop over all rows of taps:
- * some compilers copy all sums for each surrounding loop. */
-static INLINED void add_taps(struct sums *sums, const struct tile *tile,
-                             const struct source *source, const bool sees_data,
-                             __global const long *phase, __global const long *table)
-{
-    __global const long *taps_z = tile->taps_z;
-    const int taps_y = tile->taps_y;
-    const int rows = sees_data ? (int)tile->slice[SLICE_TAPS] * taps_y : 0;
-    for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
-        const long kz = taps_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
-        const long ky = tile->reach_y[REACH_TAP] + jy * table[FOLDED_TAP_STEP_Y];
-        __global const packed_t *w = tile->weights +
-                                     (kz * table[FOLDED_KERNEL_Y] + ky) * tile->row_weights;
-        __global const data_t *x = source->first +
-                                   taps_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * source->z_step -
-                                   jy * table[FOLDED_INPUT_STEP_Y] * source->y_step;
-        if (++jy == taps_y) {
-            jy = 0;
-            jz++;
-        }
-        add_row(sums, w, x, source->channel_step, phase, table);
-    }
-}
-
-/* Subtracts what the zero point of the data added to the sums. */
-static INLINED void subtract_zero_point(struct sums *sums, const acc_t zero)
-{
-#if DOT && QUANTIZED
-#pragma unroll
-    for (int m = 0; m < MW; m++)
-#pragma unroll
-        for (int t = 0; t < PHASES; t++) sums->of[m][t] -= (vec_t)(zero * sums->weights[m][t]);
-#endif
-}
-
-/* Stores the sums of a tile. Output `first` of the row is the first one; positions are `step`
- * outputs apart. */
-static INLINED void store_tile(const struct epilogue *epilogue, struct sums *sums,
-                               const struct tile *tile, const int first, const int step,
-                               __global const long *table)
-{
-#if HEAVY && defined(LANE)
-#pragma unroll 1
-    for (int m = 0; m < tile->channels; m++) {
-        /* Store the first sum and shift the others down by one: registers cannot be indexed, and
-         * compilers do not unroll a loop of this length. */
-        store_row(epilogue, tile->row + m * table[FOLDED_OUTPUT_CHANNEL_STEP], tile->channel + m,
-                  sums->of[0], first, step, tile->outputs);
-#pragma unroll
-        for (int i = 0; i + 1 < MW; i++)
-#pragma unroll
-            for (int t = 0; t < PHASES; t++) sums->of[i][t] = sums->of[i + 1][t];
-    }
-#else
-#pragma unroll
-    for (int m = 0; m < MW; m++)
-        if (m < tile->channels)
-            store_row(epilogue, tile->row + m * table[FOLDED_OUTPUT_CHANNEL_STEP],
-                      tile->channel + m, sums->of[m], first, step, tile->outputs);
-#endif
-}
-
 /* Computes one tile, of one batch item, block of channels and output row. */
 static NOINLINE void
 gather_tile(__global const data_t *restrict data, __global const data_t *restrict stage,
             __global const packed_t *restrict filter, __global const uint *restrict flags,
-            const struct epilogue *epilogue, __global const long *restrict table, const int number,
+            const struct epilogue *epilogue, __global const long *restrict table, const int tile,
             const int row, const int image)
 {
-    struct tile tile;
-    find_tile(&tile, filter, table, number, row, image);
-    const bool sees_data = number >= table[GATHER_TILE_FIRST] && number < table[GATHER_TILE_LAST];
-    const bool staged = number < table[GATHER_DIRECT_FIRST] || number >= table[GATHER_DIRECT_LAST];
-    __global const data_t *own_data = data + tile.n * table[FOLDED_DATA_BATCH_STEP] +
-                                      (long)tile.group * (int)table[FOLDED_IN_CHANNELS] *
-                                          table[FOLDED_DATA_CHANNEL_STEP];
-    struct source source;
-    find_source(&source, own_data, stage, &tile, staged, table);
+    /* The tile's batch item, group, block of channels and row. */
+    const int batches = (int)table[FOLDED_BATCHES];
+    const int n = image % batches, all_blocks = image / batches;
+    const int g = all_blocks / (int)table[FOLDED_BLOCKS],
+              block = all_blocks % (int)table[FOLDED_BLOCKS];
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS],
+              out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int output_x = (int)table[FOLDED_OUTPUT_X];
+    const int z = row / (int)table[FOLDED_OUTPUT_Y], y = row % (int)table[FOLDED_OUTPUT_Y];
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
+    __global const long *taps_z = table + slice[SLICE_LIST];
+    __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] + y * REACH_LONGS;
+    const int taps_y = (int)reach_y[REACH_TAPS];
+    const int quads = DOT ? (in_channels + 3) / 4 : in_channels;
+    const long row_weights = table[FOLDED_KERNEL_X] * quads * MW; /* of one (kz, ky) */
+    __global const packed_t *weights = filter + table[GATHER_HEADER] +
+                                       all_blocks * table[FOLDED_KERNEL_Z] *
+                                           table[FOLDED_KERNEL_Y] * row_weights;
+    const long co = (long)g * out_channels + block * MW;
+    const long to = n * table[FOLDED_OUTPUT_BATCH_STEP] + co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                    z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP];
+    const acc_t zero = DATA_ZERO(table);
+    const int channels = min(MW, out_channels - block * MW);
+
+    /* The tile's inputs are in the data or in the stage. */
+    const bool sees_data = tile >= table[GATHER_TILE_FIRST] && tile < table[GATHER_TILE_LAST];
+    const bool staged = tile < table[GATHER_DIRECT_FIRST] || tile >= table[GATHER_DIRECT_LAST];
+    const long channel = (long)n * table[FOLDED_GROUPS] * in_channels + (long)g * in_channels;
+    __global const data_t *own_data = data + n * table[FOLDED_DATA_BATCH_STEP] +
+                                      (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
+    __global const data_t *from;
+    long channel_step, z_step, y_step;
+    if (staged) {
+        const long slot = tile < table[GATHER_DIRECT_FIRST]
+                              ? tile - table[GATHER_TILE_FIRST]
+                              : tile - table[GATHER_DIRECT_LAST] + table[GATHER_DIRECT_FIRST] -
+                                    table[GATHER_TILE_FIRST];
+        y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
+        z_step = table[FOLDED_INPUT_Y] * y_step;
+        channel_step = table[FOLDED_INPUT_ROWS] * y_step;
+        from = stage + channel * channel_step + slot * table[GATHER_STAGE_ROW];
+    } else {
+        y_step = table[FOLDED_DATA_Y_STEP];
+        z_step = table[FOLDED_DATA_Z_STEP];
+        channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+        from = own_data + (long)tile * VW + table[FOLDED_FIRST_INPUT];
+    }
+    from += reach_y[REACH_INPUT] * y_step;
+
 #if FLOATING
-    if (sees_data && staged && flags[tile.all_blocks] != 0) {
-        store_exact(epilogue, own_data, &tile, table);
+    if (sees_data && staged && flags[all_blocks] != 0) {
+        const int step = (int)table[FOLDED_STRIDE_X];
+        const int last = min((tile + 1) * VW * step, output_x);
+        for (int m = 0; m < channels; m++)
+            for (int o = tile * VW * step; o < last; o++)
+                put_one(epilogue,
+                        affine_one(epilogue,
+                                   exact_output(own_data, weights, table, slice, reach_y, o, m),
+                                   co + m),
+                        to + m * table[FOLDED_OUTPUT_CHANNEL_STEP] + o, co + m);
         return;
     }
 #endif
+
 #if MERGED
     {
-        __global const long *phase = 0; /* not used */
-        const int step = SX, first = number * VW * step;
+        const int first = tile * VW * SX, step = SX;
 #else
     for (int c = 0; c < table[FOLDED_STRIDE_X]; c++) {
         __global const long *phase = table + table[FOLDED_PHASES_AT] + c * PHASE_LONGS;
         const int step = (int)table[FOLDED_STRIDE_X];
-        const int first = number * VW * step + (int)phase[PHASE_FIRST];
+        const int first = tile * VW * step + (int)phase[PHASE_FIRST];
+        const int taps = (int)phase[PHASE_TAPS];
 #endif
-        struct sums sums;
-        clear_sums(&sums);
-        add_taps(&sums, &tile, &source, sees_data, phase, table);
-        subtract_zero_point(&sums, DATA_ZERO(table));
-        store_tile(epilogue, &sums, &tile, first, step, table);
+        vec_t sum[MW][PHASES];
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int t = 0; t < PHASES; t++) sum[m][t] = (vec_t)(0);
+#if DOT && QUANTIZED
+        uint weight_sum[MW][PHASES];
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int t = 0; t < PHASES; t++) weight_sum[m][t] = 0;
+#endif
+
+        /* A single loop over all rows of taps: some compilers copy all sums for each surrounding
+         * loop. */
+        const int rows = sees_data ? (int)slice[SLICE_TAPS] * taps_y : 0;
+        for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
+            const long kz = taps_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
+            const long ky = reach_y[REACH_TAP] + jy * table[FOLDED_TAP_STEP_Y];
+            __global const packed_t *w = weights + (kz * table[FOLDED_KERNEL_Y] + ky) * row_weights;
+            __global const data_t *x = from + taps_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * z_step -
+                                       jy * table[FOLDED_INPUT_STEP_Y] * y_step;
+            if (++jy == taps_y) {
+                jy = 0;
+                jz++;
+            }
+#if MERGED
+            for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step, w += KX * MW) {
+#pragma unroll
+                for (int k = 0; k < KX; k++) {
+                    const vec_t in = INPUTS(x + DISTANCE(k));
+#pragma unroll
+                    for (int m = 0; m < MW; m++) {
+                        ADD_WEIGHT(w + k * MW + m, weight_sum[m][PHASE_OF(k)]);
+                        sum[m][PHASE_OF(k)] = ADD_PRODUCTS(in, w + k * MW + m, sum[m][PHASE_OF(k)]);
+                    }
+                }
+            }
+#else
+            const int input_step = (int)table[FOLDED_INPUT_STEP_X];
+            x += phase[PHASE_DISTANCE];
+            w += phase[PHASE_START] * quads * MW;
+            for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step)
+                for (int t = 0; t < taps; t++, w += MW) {
+                    const vec_t in = INPUTS(x - t * input_step);
+#pragma unroll
+                    for (int m = 0; m < MW; m++) {
+                        ADD_WEIGHT(w + m, weight_sum[m][0]);
+                        sum[m][0] = ADD_PRODUCTS(in, w + m, sum[m][0]);
+                    }
+                }
+#endif
+        }
+
+#if DOT && QUANTIZED
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
+#endif
+#if HEAVY && defined(LANE)
+#pragma unroll 1
+        for (int m = 0; m < channels; m++) {
+            /* Store the first sum and shift the others down by one: registers cannot be indexed,
+             * and compilers do not unroll a loop of this length. */
+            store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
+                      step, output_x);
+#pragma unroll
+            for (int i = 0; i + 1 < MW; i++)
+#pragma unroll
+                for (int t = 0; t < PHASES; t++) sum[i][t] = sum[i + 1][t];
+        }
+#else
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+            if (m < channels)
+                store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[m],
+                          first, step, output_x);
+#endif
     }
 }
 
@@ -499,7 +403,7 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
                               const long tap_number, const long ci)
 {
     const long in_channels = table[FOLDED_IN_CHANNELS];
-    const long quads = QUADS_OF(in_channels);
+    const long quads = DOT ? (in_channels + 3) / 4 : in_channels;
     const acc_t zero = FILTER_ZERO(table);
     const long kernel_x = table[FOLDED_KERNEL_X], kernel_y = table[FOLDED_KERNEL_Y],
                kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y;
@@ -554,7 +458,7 @@ KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const u
 {
     const long ci = (long)get_global_id(0), in_channels = table[FOLDED_IN_CHANNELS];
     const long taps = table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * table[FOLDED_KERNEL_X];
-    if (ci >= QUADS_OF(in_channels)) return;
+    if (ci >= (DOT ? (in_channels + 3) / 4 : in_channels)) return;
     for (long all_blocks = (long)get_global_id(2);
          all_blocks < table[FOLDED_GROUPS] * table[FOLDED_BLOCKS];
          all_blocks += (long)get_global_size(2))
