@@ -10,8 +10,8 @@
 Every layer is timed by all in turn, several rounds, so that a busy moment of the machine hits everybody. Weights are
 constant and outputs bound for all peers; times are from the application's view. Every result is compared with an f64
 computation, ours by `tconv-cl bench`; a wrong one is told and does not count. A variant whose name begins with "plain"
-reads and writes NC[D]HW; the others are given their data, and leave them, channels last or in a format that the peer
-chose. A peer that is not installed, or refuses a layer, is left out.
+reads and writes NC[D]HW. Data and output of the other variants are channels last, or in a format that the peer chose.
+A peer that is not installed, or refuses a layer, is left out.
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes
 table and pictures from it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what

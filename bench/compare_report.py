@@ -10,7 +10,7 @@ import json
 import math
 import sys
 
-from plot_roofline import BLUE, GREY, ORANGE, plain_numbers, plot, save
+from plot_roofline import BLUE, GREY, ORANGE, draw_bandwidths, plain_numbers, plot, save
 
 SHORT = 0.1  # ms; below it, the time of an empty launch of the device does not count
 LEAST = 1e-3  # ms; what remains at least, since both times are measured
@@ -265,26 +265,8 @@ def draw_roofline(run, path):
     left, right = min(at) / 1.5, max(at) * 1.5
     axes.axhline(peak, color="black", linewidth=1)
     axes.annotate(f"{peak:.0f} GFLOP/s", (left, peak), xytext=(4, 4), textcoords="offset points")
-    for size, style, where in (
-        (sizes[-1], "-", "from memory"),
-        (max(sizes, key=lambda s: s["gbs"]), "--", "at most, from a cache"),
-    ):
-        x = [left, max(left, peak / size["gbs"])]
-        y = [value * size["gbs"] for value in x]
-        axes.plot(x, y, style, color="black", linewidth=1, label=f"{size['gbs']:.0f} GB/s {where}")
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=(left, right),
-        xlabel="useful arithmetic per byte that must move, FLOP/B",
-        ylabel="GFLOP/s",
-        title="Throughput under the ceilings of the device",
-    )
-    axes.set_ylim(min(ours + theirs) / 1.5, peak * 1.5)
-    plain_numbers(axes.xaxis)
-    plain_numbers(axes.yaxis)
-    axes.grid(linewidth=0.3)
-    axes.legend(loc="lower right", frameon=False)
+    axes.set_title("Throughput under the ceilings of the device")
+    draw_bandwidths(axes, sizes, peak, (left, right), min(ours + theirs))
     save(figure, path)
 
 

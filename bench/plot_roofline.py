@@ -49,6 +49,31 @@ def plain_numbers(axis):
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
+def draw_bandwidths(axes, sizes, peak, span, least):
+    """The ceilings of a roofline that memory and caches set, its axes and its legend. Layers are at `span` along x;
+    the slowest has `least` GFLOP/s."""
+    left, right = span
+    for size, style, where in (
+        (sizes[-1], "-", "from memory"),
+        (max(sizes, key=lambda s: s["gbs"]), "--", "at most, from a cache"),
+    ):
+        x = [left, max(left, peak / size["gbs"])]
+        y = [value * size["gbs"] for value in x]
+        axes.plot(x, y, style, color="black", linewidth=1, label=f"{size['gbs']:.0f} GB/s {where}")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(left, right),
+        xlabel="useful arithmetic per byte that must move, FLOP/B",
+        ylabel="GFLOP/s",
+    )
+    axes.set_ylim(least / 1.5, peak * 1.5)
+    plain_numbers(axes.xaxis)
+    plain_numbers(axes.yaxis)
+    axes.grid(linewidth=0.3)
+    axes.legend(loc="lower right", frameon=False)
+
+
 def draw(report):
     pyplot = plot()
     timed = [layer for layer in report["layers"] if layer["error"] is None and layer["gbs"] and layer["gflops"]]
@@ -72,32 +97,8 @@ def draw(report):
             layer["id"], (x, layer["gflops"]), xytext=(3, 3), textcoords="offset points", fontsize=6, color=GREY
         )
     axes.axhline(peak, color="black", linewidth=1, linestyle="-.", label=f"{peak:.0f} GFLOP/s at most")
-    for size, style, where in (
-        (sizes[-1], "-", "from memory"),
-        (max(sizes, key=lambda s: s["gbs"]), "--", "at most, from a cache"),
-    ):
-        x = [left, max(left, peak / size["gbs"])]
-        axes.plot(
-            x,
-            [value * size["gbs"] for value in x],
-            style,
-            color="black",
-            linewidth=1,
-            label=f"{size['gbs']:.0f} GB/s {where}",
-        )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=(left, right),
-        xlabel="useful arithmetic per byte that must move, FLOP/B",
-        ylabel="GFLOP/s",
-    )
     axes.set_title(f"{report['device']['name']} ({report['device']['platform']})")
-    axes.set_ylim(min([layer["gflops"] for layer in timed], default=peak / 100) / 1.5, peak * 1.5)
-    plain_numbers(axes.xaxis)
-    plain_numbers(axes.yaxis)
-    axes.grid(linewidth=0.3)
-    axes.legend(loc="lower right", frameon=False)
+    draw_bandwidths(axes, sizes, peak, (left, right), min([layer["gflops"] for layer in timed], default=peak / 100))
     picture = io.BytesIO()
     save(figure, picture, format="svg")
     return picture.getvalue()

@@ -7,6 +7,7 @@
 #include "faults.h"
 #include "percent.h"
 #include "recorder.h"
+#include "support.h"
 
 #include "base/os.h"
 
@@ -344,27 +345,27 @@ static struct outcome kept_programs(void)
 {
     struct outcome o = {.status = TCONV_OK};
     clear_folder();
-    tconv_device *devices[3] = {NULL, NULL, NULL};
+    tconv_device *opened[3] = {NULL, NULL, NULL};
     for (int i = 0; i < 3 && o.status == TCONV_OK; i++) {
-        o.status = tconv_device_create(context, device_id, &devices[i], &o.error);
+        o.status = tconv_device_create(context, device_id, &opened[i], &o.error);
         if (o.status == TCONV_OK)
-            o.status = tconv_device_set_cache(devices[i], i < 2 ? folder : NULL, 0, &o.error);
-        if (o.status == TCONV_OK && i < 2) o.status = plan_with(devices[i], &o.error);
+            o.status = tconv_device_set_cache(opened[i], i < 2 ? folder : NULL, 0, &o.error);
+        if (o.status == TCONV_OK && i < 2) o.status = plan_with(opened[i], &o.error);
     }
     size_t size = 0;
     if (o.status == TCONV_OK)
-        o.status = tconv_device_stored_searches(devices[1], ignore, NULL, &o.error);
+        o.status = tconv_device_stored_searches(opened[1], ignore, NULL, &o.error);
     if (o.status == TCONV_OK)
-        o.status = tconv_device_export_programs(devices[1], NULL, &size, &o.error);
+        o.status = tconv_device_export_programs(opened[1], NULL, &size, &o.error);
     unsigned char *bytes = o.status == TCONV_OK && size > 0 ? malloc(size) : NULL;
     if (bytes != NULL) {
-        o.status = tconv_device_export_programs(devices[1], bytes, &size, &o.error);
+        o.status = tconv_device_export_programs(opened[1], bytes, &size, &o.error);
         if (o.status == TCONV_OK)
-            o.status = tconv_device_import_programs(devices[2], bytes, size, NULL, &o.error);
-        if (o.status == TCONV_OK) o.status = plan_with(devices[2], &o.error);
+            o.status = tconv_device_import_programs(opened[2], bytes, size, NULL, &o.error);
+        if (o.status == TCONV_OK) o.status = plan_with(opened[2], &o.error);
     }
     free(bytes);
-    for (int i = 0; i < 3; i++) tconv_device_release(devices[i]);
+    for (int i = 0; i < 3; i++) tconv_device_release(opened[i]);
     memcpy(y, expected, sizeof y); /* there is no output to look at */
     return o;
 }
@@ -614,13 +615,8 @@ static int open_device(void **state)
 {
     (void)state;
     cl_int code;
-    tconv_error error;
-    const char *number = getenv("TCONV_CL_TEST_DEVICE");
-    device_number = number == NULL ? 0 : atoi(number);
-    if (tconv_device_at(device_number, NULL, &device_id, &error) != TCONV_OK) {
-        print_error("%s\n", error.message);
-        return 1;
-    }
+    device_number = find_one_device(&device_id);
+    if (device_number < 0) return 1;
     fill();
     context = clCreateContext(NULL, 1, &device_id, NULL, NULL, &code);
     if (code != CL_SUCCESS) return 1;

@@ -4,6 +4,7 @@
  * spilled registers, refused options, and matrix units whose trial fails. */
 #include "compile_watch.h"
 #include "faults.h"
+#include "support.h"
 
 #include "device/device_internal.h"
 #include "plan/probe.h"
@@ -86,7 +87,8 @@ static void hear_passed_over(void *to, const tconv_trace_event *event)
     snprintf(heard->message, sizeof heard->message, "%s", event->message);
 }
 
-/* One failure while the library chooses; `usual` is what it takes without one. */
+/* Makes a call fail while the library chooses an algorithm. Without the failure it takes `usual`.
+ */
 static void choose_with(const char *call, cl_int code, const char *usual)
 {
     const tconv_problem p = problem_of();
@@ -415,13 +417,8 @@ static int open_device(void **state)
 {
     (void)state;
     cl_int code;
-    tconv_error error;
-    const char *number = getenv("TCONV_CL_TEST_DEVICE");
-    device_number = number == NULL ? 0 : atoi(number);
-    if (tconv_device_at(device_number, NULL, &device_id, &error) != TCONV_OK) {
-        print_error("%s\n", error.message);
-        return 1;
-    }
+    device_number = find_one_device(&device_id);
+    if (device_number < 0) return 1;
     context = clCreateContext(NULL, 1, &device_id, NULL, NULL, &code);
     if (code != CL_SUCCESS) return 1;
     snprintf(folder, sizeof folder, "/tmp/tconv-passed-over-XXXXXX");

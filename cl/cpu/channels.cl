@@ -327,7 +327,7 @@ static INLINED void exact_tile(__global const data_t *data, __global const packe
     for (int v = 0; v < positions; v++) {
         const int o = ox + v * (int)table[FOLDED_STRIDE_X];
 #if TRANSPOSED
-        for (int m = 0; m < MW; m++) /* lanes that are not outputs are transposed with the others */
+        for (int m = 0; m < MW; m++) /* all lanes are read later; those without an output are 0 */
             kept[v * row->kept_step + m] =
                 m < row->lanes ? exact_one(data, weights, table, row, o, m) : 0;
 #else

@@ -160,6 +160,16 @@ static void open_device(int number, struct device *device)
 struct device *devices;
 int device_count;
 
+int find_one_device(cl_device_id *id)
+{
+    tconv_error error;
+    const char *only = getenv("TCONV_CL_TEST_DEVICE");
+    const int number = only == NULL ? 0 : atoi(only);
+    if (tconv_device_at(number, NULL, id, &error) == TCONV_OK) return number;
+    print_error("%s\n", error.message);
+    return -1;
+}
+
 int open_all_devices(void **state)
 {
     (void)state;

@@ -24,6 +24,10 @@ struct device {
 extern struct device *devices;
 extern int device_count;
 
+/* For tests that have one device: that one, else number 0. Returns its number and gives its id, or
+ * prints why it cannot and returns -1. */
+int find_one_device(cl_device_id *id);
+
 /* Gives a device the properties of a described one (host_tests/described.h), but for its compiler's
  * and its buffers': kernels are chosen for that one, and run by this one. All devices
  * of a test program have those that the environment variable TCONV_CL_TEST_AS names. */

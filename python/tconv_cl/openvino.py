@@ -93,10 +93,10 @@ def convert(
             None: the library's default.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose: "model", "records",
             "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
-        least_macs: OpenVINO's own operators stay where they have fewer multiply-adds; None: two million where the
-            device is a CPU, because to launch a kernel takes as long, else 0.
-        fuse_concat: an operator whose output is only concatenated with other tensors along the channels writes it into
-            its place, and copies the others.
+        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operator. None: two million on a CPU, where
+            the launch of a kernel takes as long as that; 0 on other devices.
+        fuse_concat: the layer writes its output into the concatenated tensor, if the output is only concatenated along
+            the channels. Only the other tensors are copied.
 
     Raises:
         tconv_cl.Error: there is no such device.

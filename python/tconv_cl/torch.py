@@ -293,7 +293,7 @@ def convert(
 
     Raises:
         tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: there is no such fallback or search, or `module` is TorchScript's.
+        tconv_cl.RequestError: `fallback` or `search` is unknown, or `module` is a TorchScript module.
     """
     if isinstance(module, torch.jit.ScriptModule):
         raise RequestTypeError(f"module is a {type(module).__name__}, {SCRIPT}")

@@ -37,8 +37,8 @@ def parse():
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on in the folder: measure what it lacks, of the layers, kinds, tests and device "
-        "that it was begun with",
+        help="continue the report in the folder: measure what is missing, with the layers, kinds, tests and device "
+        "of the first call",
     )
     parser.add_argument("--ids", default="", metavar="B01,B07", help="only these layers of the suite")
     parser.add_argument("--kinds", default="", metavar="f16-NXC,...", help="only these of %s" % " ".join(KINDS))
