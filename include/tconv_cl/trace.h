@@ -67,7 +67,8 @@ typedef struct tconv_trace_event {
     const char *tile;      /* [plan, passed over, launch] as tconv_plan_tile writes it */
     const char *name;      /* [program] its file, [launch] the kernel, [fallback] the adapter */
     /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
-     * "measurement" (a search, just now) or "model" (the cost model). [program] Where it came from:
+     * "measurement" (a search, just now), "prepared" (tconv_device_prepare) or "model" (the cost
+     * model). [program] Where it came from:
      * "memory", "disk" or "compiler". */
     const char *source;
     const char *options; /* [program] the options of its compilation */

@@ -66,4 +66,9 @@ tconv_search tconv_device_search(const tconv_device *device);
 tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
                                   cl_program *program, tconv_error *error);
 
+/* Stores a program in the folder, if there is one, with its kernels as they were compiled for the
+ * work-groups of their first runs. For PoCL, which compiles kernels when they run: other platforms
+ * have compiled all when the program was built, and it is stored then. Any thread. */
+void tconv_device_complete_program(tconv_device *device, const char *name, const char *options);
+
 #endif

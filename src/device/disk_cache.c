@@ -15,10 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True for PoCL, which caches its programs itself. Asking PoCL for a binary makes it compile every
- * kernel again for work-groups of any size: the first call would take twice as long, and later
- * calls would gain nothing. */
-static bool keeps_programs_itself(const tconv_device *device)
+bool tconv_compiles_late(const tconv_device *device)
 {
     return strcmp(device->info.platform, TCONV_POCL) == 0;
 }
@@ -30,7 +27,7 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
         tconv_environment_cache(&device->cache, &device->cache_limit, &named, error);
     if (status != TCONV_OK) return status;
     device->identity = tconv_identity_of(device);
-    device->programs_on_disk = named || !keeps_programs_itself(device);
+    device->programs_on_disk = named || !tconv_compiles_late(device);
     if (device->identity != NULL) return TCONV_OK;
     free(device->cache);
     device->cache = NULL;

@@ -112,3 +112,18 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
                                             .message = status == TCONV_OK ? NULL : own.message});
     return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &own);
 }
+
+void tconv_device_complete_program(tconv_device *device, const char *name, const char *options)
+{
+    cl_program program;
+    const size_t size = strlen(name) + strlen(options) + 2;
+    char *key = !tconv_compiles_late(device) || tconv_device_cache(device) == NULL ? NULL
+                                                                                   : malloc(size);
+    if (key == NULL) return;
+    snprintf(key, size, "%s %s", name, options);
+    if (build(device, name, options, &program, NULL) == TCONV_OK) {
+        tconv_program_store(device, key, program);
+        clReleaseProgram(program);
+    }
+    free(key);
+}

@@ -7,17 +7,16 @@
 #include "base/number.h"
 #include "base/os.h"
 #include "base/text.h"
-#include "device/device.h"
+#include "plan/scratch.h"
 
 #include <stdlib.h>
 
 enum {
     MOST_CANDIDATES = 8,
     MOST_ROUNDS = 100,
-    MOST_TIMES = 10,  /* computations of a run on a GPU, if so many take less than */
-    RUN_MS = 1,       /* this */
-    USUAL_MS = 500,   /* milliseconds for timing, by default */
-    NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
+    MOST_TIMES = 10, /* computations of a run on a GPU, if so many take less than */
+    RUN_MS = 1,      /* this */
+    USUAL_MS = 500,  /* milliseconds for timing, by default */
     /* Rounds after which a candidate with twice the least time is dropped: if the model expects
      * that, and if it does not. */
     EXPECTED_AFTER = 2,
@@ -50,9 +49,7 @@ struct timed {
 struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
-    cl_command_queue queue;
-    cl_mem data, weights, output, workspace, channels, residual;
-    uint64_t workspace_bytes;
+    struct tconv_scratch scratch;
 };
 
 static double now_ms(void)
@@ -99,86 +96,19 @@ static void list_candidates(const tconv_plan *plan, struct bench *bench)
     bench->count = kept;
 }
 
-/* Makes a buffer of zeros. False if it cannot be allocated. */
-static bool make_scratch(const tconv_plan *plan, const struct bench *bench, uint64_t bytes,
-                         cl_mem *buffer)
-{
-    const cl_uint zero = 0;
-    const size_t size = ((size_t)bytes + sizeof zero - 1) / sizeof zero * sizeof zero;
-    cl_int code;
-    if (bytes > plan->info.allocation_limit) return false;
-    *buffer =
-        clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE, size, NULL, &code);
-    if (code != CL_SUCCESS) *buffer = NULL;
-    return code == CL_SUCCESS && clEnqueueFillBuffer(bench->queue, *buffer, &zero, sizeof zero, 0,
-                                                     size, 0, NULL, NULL) == CL_SUCCESS;
-}
-
-static bool make_bench(const tconv_plan *plan, struct bench *bench)
-{
-    const tconv_geometry *g = &plan->geometry;
-    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels) * NUMBER_BYTES;
-    cl_int code;
-    bench->queue = clCreateCommandQueue(tconv_device_context(plan->device),
-                                        tconv_device_id_of(plan->device), 0, &code);
-    if (code != CL_SUCCESS) bench->queue = NULL;
-    return code == CL_SUCCESS && make_scratch(plan, bench, g->data_bytes, &bench->data) &&
-           make_scratch(plan, bench, g->filter_bytes, &bench->weights) &&
-           make_scratch(plan, bench, g->output_bytes, &bench->output) &&
-           make_scratch(plan, bench, channels, &bench->channels) &&
-           (!plan->epilogue.residual ||
-            make_scratch(plan, bench, g->residual_bytes, &bench->residual));
-}
-
-static bool make_workspace(const tconv_plan *plan, struct bench *bench, uint64_t bytes)
-{
-    if (bytes <= bench->workspace_bytes) return true;
-    if (bench->workspace != NULL) clReleaseMemObject(bench->workspace);
-    bench->workspace = NULL;
-    bench->workspace_bytes = 0;
-    if (!make_scratch(plan, bench, bytes, &bench->workspace)) return false;
-    bench->workspace_bytes = bytes;
-    return true;
-}
-
 static void free_bench(struct bench *bench)
 {
-    if (bench->queue != NULL) clFinish(bench->queue);
+    tconv_scratch_free(&bench->scratch);
     for (int i = 0; i < bench->count; i++) {
         tconv_packed_filter_release(bench->candidates[i].filter);
         tconv_plan_release(bench->candidates[i].plan);
     }
-    const cl_mem buffers[] = {bench->data,      bench->weights,  bench->output,
-                              bench->workspace, bench->channels, bench->residual};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
-    if (bench->queue != NULL) clReleaseCommandQueue(bench->queue);
 }
 
-/* Runs `times` computations one after another. Returns the mean time of one, or a negative number
- * if one fails. */
+/* Runs a candidate and waits. Returns the time of one computation; negative if one fails. */
 static double run(const struct bench *bench, const struct timed *c, int times)
 {
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = c->filter;
-    args.data.memory = bench->data;
-    args.output.memory = bench->output;
-    args.workspace.memory = bench->workspace;
-    const tconv_epilogue *e = &c->plan->epilogue;
-    if (e->bias) args.bias.memory = bench->channels;
-    if (e->scale) args.scale.memory = bench->channels;
-    if (tconv_activation_has_slope(e->activation)) args.slope.memory = bench->channels;
-    args.residual.memory = bench->residual;
-    cl_event done = NULL;
-    bool ran = true;
-    const double start = now_ms();
-    for (int i = 0; i < times && ran; i++)
-        ran = tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL,
-                                 i + 1 < times ? NULL : &done, NULL) == TCONV_OK;
-    ran = ran && tconv_wait(done, NULL) == TCONV_OK;
-    const double ms = (now_ms() - start) / times;
-    if (done != NULL) clReleaseEvent(done);
-    return ran ? ms : -1;
+    return tconv_scratch_run(&bench->scratch, c->plan, c->filter, times);
 }
 
 /* Compiles a candidate, packs its filter and runs it once. If it cannot be timed it has no plan
@@ -196,12 +126,8 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
             return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
         return tconv_fail_with(error, &own);
     }
-    if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
-        tconv_packed_filter_create(c->plan, NULL, &c->filter, NULL) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(c->filter, bench->queue,
-                                         &(tconv_buffer){.memory = bench->weights}, 0, NULL, NULL,
-                                         NULL) != TCONV_OK ||
-        run(bench, c, 1) < 0) {
+    c->filter = tconv_scratch_pack(&bench->scratch, c->plan);
+    if (c->filter == NULL || run(bench, c, 1) < 0) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
     }
@@ -324,7 +250,8 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
     tconv_status status = TCONV_OK;
     *measured = (struct tconv_measured){.candidates = 0};
     list_candidates(plan, &bench);
-    if (bench.count > 0 && plan->geometry.output_bytes > 0 && make_bench(plan, &bench)) {
+    if (bench.count > 0 && plan->geometry.output_bytes > 0 &&
+        tconv_scratch_make(plan, &bench.scratch)) {
         for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {
             measured->stopped = !go_on(options, &bench, i);
             if (!measured->stopped) status = prepare(plan, &bench, &bench.candidates[i], error);

@@ -25,10 +25,11 @@ struct tconv_plan {
     tconv_device_info
         info; /* a copy of the device's properties; plan.c lowers its limits to those of the plan's
                  kernels, and unit.c removes a matrix unit that failed its probe */
-    struct tconv_request request;            /* points to layer, info and epilogue */
-    struct tconv_pattern pattern;            /* what the caller asked for */
-    struct tconv_candidate candidate;        /* the candidate that was made */
-    tconv_choice choice;                     /* how it was chosen */
+    struct tconv_request request;     /* points to layer, info and epilogue */
+    struct tconv_pattern pattern;     /* what the caller asked for */
+    struct tconv_candidate candidate; /* the candidate that was made */
+    tconv_choice choice;              /* how it was chosen */
+    bool prepared;                    /* its programs were made ready by tconv_device_prepare */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
@@ -77,6 +78,19 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
 /* Chooses an algorithm as the options say, and makes it (choose.c). */
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error);
+
+/* Reads which algorithm and which search the options ask for (choose.c). */
+tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
+                                     tconv_search *search, tconv_error *error);
+
+/* Finds the candidate that a record names. `*found` is false if there is no record, or if this
+ * version has no such candidate for the problem (choose.c). */
+tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
+                                 tconv_choice *choice, tconv_error *error);
+
+/* Finds the cheapest candidate of those that the caller asked for (choose.c). */
+tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
+                                 tconv_error *error);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses

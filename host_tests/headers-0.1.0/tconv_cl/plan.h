@@ -133,6 +133,29 @@ TCONV_API const char *tconv_algorithm_name(int index);
 /* A sentence about the algorithm with this name; NULL if there is none. Any thread. */
 TCONV_API const char *tconv_algorithm_summary(const char *name);
 
+/* Makes ready what plans of a layer compile, for all extents of a range, so that none compiles
+ * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
+ * largest ones, with the same channels. NULL: the range is this one problem.
+ *
+ * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS takes a prepared one if
+ * the cost model expects at most 1.1 times the time of the best candidate. So results may differ by
+ * rounding from those without preparation, but they do not depend on the order of calls. Other plans
+ * of the layer, with extents outside of the range, prefer these programs likewise. The list of them
+ * is stored beside the results of searches, and the programs with all of their kernels beside it
+ * (cache.h). Later processes with the same folder find both: preparing again then takes
+ * milliseconds.
+ *
+ * Each program runs once, on scratch buffers as large as one of the problems. Of a range of more
+ * than 4096 problems, an even choice is looked at, with the ends of each axis. `search_progress` is
+ * called before each program is made; if it returns false, the call ends, and only the programs are
+ * kept. `options` may be NULL. If `programs` is not NULL, it receives how many programs the range
+ * takes. Returns what tconv_plan_create returns. Any thread; with PoCL 3.1, no other thread may run
+ * kernels of `device` meanwhile (tconv_device_export_programs). */
+TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
+                                            const tconv_shape *most,
+                                            const tconv_plan_options *options, int *programs,
+                                            tconv_error *error);
+
 /* Resolves the problem, chooses an algorithm and its parameters, and compiles kernels that are not
  * compiled yet. If the library chooses, it passes over an algorithm whose kernels do not build or
  * cannot run on the device (tconv_plan_passed_over). Every other failure is the call's error and
