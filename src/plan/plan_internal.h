@@ -33,8 +33,8 @@ struct tconv_plan {
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
-    char *problem; /* the text of the problem for tracing, from malloc; NULL if nothing was traced
-                      when the plan was made */
+    tconv_problem problem;                   /* as the caller gave it: for tracing */
+    int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
