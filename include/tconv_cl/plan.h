@@ -200,11 +200,11 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 /* How the algorithm was chosen. */
 typedef struct tconv_choice {
     size_t struct_size;
-    tconv_search
-        source; /* MODEL (also if the caller named it), RECORDS, or MEASURE: timed just now */
-    int32_t candidates; /* how many were timed, now or when the result was stored; 0 with MODEL */
-    double model_ms;    /* least time of the cost model's choice; 0 with MODEL */
-    double best_ms;     /* least time of the algorithm; 0 with MODEL */
+    tconv_search source; /* MODEL (also if the caller named it), RECORDS, PREPARED, or MEASURE:
+                            timed just now */
+    int32_t candidates;  /* how many were timed, now or when the result was stored; else 0 */
+    double model_ms;     /* least time of the cost model's choice, if there were any */
+    double best_ms;      /* least time of the algorithm, likewise */
 } tconv_choice;
 
 #define TCONV_CHOICE_INIT                                                                          \

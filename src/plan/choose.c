@@ -194,11 +194,11 @@ static tconv_status choose_prepared(tconv_plan *plan, bool *made, tconv_error *e
     struct tconv_prepared prepared;
     struct tconv_candidate candidate;
     bool found;
+    tconv_choice choice = TCONV_CHOICE_INIT;
+    choice.source = TCONV_SEARCH_PREPARED;
     tconv_prepared_read(plan, &prepared);
     tconv_status status = find_prepared(plan, &prepared, &candidate, &found, error);
-    if (status == TCONV_OK && found)
-        status = make_chosen(plan, &candidate, &plan->choice, made, error);
-    plan->prepared = *made;
+    if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
     return status;
 }
 

@@ -29,7 +29,6 @@ struct tconv_plan {
     struct tconv_pattern pattern;     /* what the caller asked for */
     struct tconv_candidate candidate; /* the candidate that was made */
     tconv_choice choice;              /* how it was chosen */
-    bool prepared;                    /* its programs were made ready by tconv_device_prepare */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */

@@ -39,10 +39,10 @@ static void raise_event(const tconv_plan *plan, const struct tconv_candidate *ca
 static const char *chooser(const tconv_plan *plan)
 {
     if (plan->pattern.algorithm != NULL) return "name";
-    if (plan->prepared) return "prepared";
     switch (plan->choice.source) {
     case TCONV_SEARCH_RECORDS: return "record";
     case TCONV_SEARCH_MEASURE: return "measurement";
+    case TCONV_SEARCH_PREPARED: return "prepared";
     default: return "model";
     }
 }

@@ -178,10 +178,15 @@
       "store these fields of the cost model for the device, as scripts/refit.py prints them: "     \
       "\"packed_tap=500 clock=3200\"; \"\" forgets all")
 
+#define PREPARE_OPTIONS(O)                                                                         \
+    O(LAYERS, TEXT, up_to, "up-to", 0, "LIST",                                                     \
+      "the data's shape with the largest batch and spatial extents: all extents between are "      \
+      "prepared; default: only --data-shape")
+
 #define ALL_OPTIONS(O)                                                                             \
     DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \
     ATTRIBUTE_OPTIONS(O) EPILOGUE_OPTIONS(O) CHECK_OPTIONS(O) ALGORITHM_OPTIONS(O) FILE_OPTIONS(O) \
-    BENCH_OPTIONS(O) TRACE_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O)
+    BENCH_OPTIONS(O) TRACE_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O) PREPARE_OPTIONS(O)
 
 /* clang-format on */
 

@@ -139,10 +139,10 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
  *
  * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS takes a prepared one if
  * the cost model expects at most 1.1 times the time of the best candidate. So results may differ by
- * rounding from those without preparation, but they do not depend on the order of calls. Other plans
- * of the layer, with extents outside of the range, prefer these programs likewise. The list of them
- * is stored beside the results of searches, and the programs with all of their kernels beside it
- * (cache.h). Later processes with the same folder find both: preparing again then takes
+ * rounding from those without preparation, but they do not depend on the order of calls. Other
+ * plans of the layer, with extents outside of the range, prefer these programs likewise. The list
+ * of them is stored beside the results of searches, and the programs with all of their kernels
+ * beside it (cache.h). Later processes with the same folder find both: preparing again then takes
  * milliseconds.
  *
  * Each program runs once, on scratch buffers as large as one of the problems. Of a range of more
@@ -200,11 +200,11 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 /* How the algorithm was chosen. */
 typedef struct tconv_choice {
     size_t struct_size;
-    tconv_search
-        source; /* MODEL (also if the caller named it), RECORDS, or MEASURE: timed just now */
-    int32_t candidates; /* how many were timed, now or when the result was stored; 0 with MODEL */
-    double model_ms;    /* least time of the cost model's choice; 0 with MODEL */
-    double best_ms;     /* least time of the algorithm; 0 with MODEL */
+    tconv_search source; /* MODEL (also if the caller named it), RECORDS, PREPARED, or MEASURE:
+                            timed just now */
+    int32_t candidates;  /* how many were timed, now or when the result was stored; else 0 */
+    double model_ms;     /* least time of the cost model's choice, if there were any */
+    double best_ms;      /* least time of the algorithm, likewise */
 } tconv_choice;
 
 #define TCONV_CHOICE_INIT                                                                          \

@@ -209,9 +209,12 @@ static json_t *real_or_null(bool known, double value)
 static const char *chooser(const struct result *r)
 {
     if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0) return "name";
-    return r->choice.source == TCONV_SEARCH_RECORDS   ? "record"
-           : r->choice.source == TCONV_SEARCH_MEASURE ? "measurement"
-                                                      : "model";
+    switch (r->choice.source) {
+    case TCONV_SEARCH_RECORDS: return "record";
+    case TCONV_SEARCH_MEASURE: return "measurement";
+    case TCONV_SEARCH_PREPARED: return "prepared";
+    default: return "model";
+    }
 }
 
 static json_t *result_json(const struct entry *e, const struct result *r,

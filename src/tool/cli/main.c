@@ -24,6 +24,8 @@ static const struct command {
     {"shape", "resolve pads and output shape, without a device", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
+    {"prepare", "compile what layers need, for a range of extents, and store it for later processes",
+     command_prepare},
     {"check", "compare every algorithm that accepts a problem with an f64 computation",
      command_check},
     {"report", "print what a bug report needs: versions, devices, environment, a short check",

@@ -36,6 +36,7 @@ TABLE(bench_table, BENCH_OPTIONS)
 TABLE(trace_table, TRACE_OPTIONS)
 TABLE(compare_table, COMPARE_OPTIONS)
 TABLE(tune_table, TUNE_OPTIONS)
+TABLE(prepare_table, PREPARE_OPTIONS)
 const struct poptOption refused_table[] = {DEVICE_OPTIONS(HIDDEN_ENTRY) POPT_TABLEEND};
 
 /* popt's own --help leaves the process, so that nobody sees whether stdout took it. */
