@@ -188,11 +188,6 @@ static void names_of_parameters()
          [](LayerParams &p) {
              p.set("kernel_size", 3), p.set("num_output", 12), p.set("group", 3);
          }},
-        {"groups, from num_output",
-         data,
-         {6, 4, 3, 3},
-         false,
-         [](LayerParams &p) { p.set("kernel_size", 3), p.set("num_output", 12); }},
         {"what Caffe models say besides", data, filter, false,
          [](LayerParams &p) {
              p.set("kernel_size", 3), p.set("num_output", 4), p.set("engine", "CAFFE");
@@ -201,6 +196,11 @@ static void names_of_parameters()
          }},
     };
     for (const layer &l : layers) compare(l, computed(l, false));
+#if CV_VERSION_MAJOR == 4 /* OpenCV 5 does not read num_output */
+    const layer few = {"groups, from num_output", data, filter, false,
+                       [](LayerParams &p) { p.set("kernel_size", 3), p.set("num_output", 12); }};
+    compare(few, computed(few, false));
+#endif
 }
 
 /* The operation, in f64, with up to three spatial axes. */

@@ -14,6 +14,14 @@
 #include <string>
 #include <vector>
 
+/* MatShape is in cv::dnn in OpenCV 4, and in cv in OpenCV 5. */
+namespace tconv_opencv
+{
+using namespace cv;
+using namespace cv::dnn;
+typedef MatShape shape;
+} // namespace tconv_opencv
+
 /* The parameters are those that OpenCV's own layer reads. Others that importers leave behind have
  * no effect, or are refused by name. */
 class tconv_deconvolution : public cv::dnn::Layer
@@ -52,9 +60,9 @@ class tconv_deconvolution : public cv::dnn::Layer
     }
 
     /* The shape of the output for that of the input. */
-    bool getMemoryShapes(const std::vector<cv::dnn::MatShape> &inputs, int,
-                         std::vector<cv::dnn::MatShape> &outputs,
-                         std::vector<cv::dnn::MatShape> &) const override
+    bool getMemoryShapes(const std::vector<tconv_opencv::shape> &inputs, int,
+                         std::vector<tconv_opencv::shape> &outputs,
+                         std::vector<tconv_opencv::shape> &) const override
     {
         if (inputs.size() != 1) refuse("it has several inputs, but takes weights as blobs only");
         std::vector<int> data, output;
@@ -69,7 +77,7 @@ class tconv_deconvolution : public cv::dnn::Layer
         if (output_shape_.size() > output.size() ||
             !std::equal(output_shape_.rbegin(), output_shape_.rend(), output.rbegin()))
             refuse("output_shape is not the shape that the other parameters give");
-        outputs.assign(1, cv::dnn::MatShape(output));
+        outputs.assign(1, tconv_opencv::shape(output));
         return false;
     }
 
@@ -158,9 +166,11 @@ class tconv_deconvolution : public cv::dnn::Layer
             "adj_h",       "adj_w",      "pad",        "pad_h",        "pad_w",
             "pad_t",       "pad_l",      "pad_b",      "pad_r",        "pad_mode",
             "group",       "num_output", "bias_term",  "output_shape", "axis"};
-        /* Of ONNX: output_padding is for output_shape, which is compared with the result. Then
-         * how to compute, and how Caffe filled the weights before the training. */
+        /* Of ONNX: output_padding is for output_shape, which is compared with the result; the
+         * depth of the data is finalize()'s. Then how to compute, and how Caffe filled the weights
+         * before the training. */
         const std::vector<const char *> idle = {"output_padding",
+                                                "depth",
                                                 "has_dynamic_shapes",
                                                 "use_winograd",
                                                 "engine",
