@@ -14,6 +14,7 @@ import tempfile
 import time
 
 from files import load, save, torch_said
+from gpus import NONE
 from layers import checks, first_checks, KINDS, slices, suite
 from report import write_report
 
@@ -305,6 +306,8 @@ def make_plan(run, arguments):
     device = next((d for d in devices if d["number"] == number), None)
     if device is None:
         return "there is no device %s" % number
+    if arguments.device is None and device["kind"] != "GPU":
+        return NONE % ("the default device is %s, a %s" % (device["name"], device["kind"]))
     tests = [
         os.path.basename(path)[5:]
         for path in glob.glob(os.path.join(run.build, "device_tests/test_*"))
