@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether OpenCL finds a GPU: asked before anything is built. As a program it ends with 1, and says so, if there is none;
-without an OpenCL loader nothing is known yet."""
+"""Whether OpenCL finds a GPU, which is asked before anything is built. As a program it ends with 1, and says so, if
+there is none. Without an OpenCL loader nothing is known yet."""
 
 import ctypes
 import sys

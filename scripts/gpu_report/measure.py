@@ -289,7 +289,8 @@ def make_plan(run, arguments):
         )
         if listing.returncode or not os.path.exists(path):
             return "tconv-cl devices failed: %s" % (listing.stderr or listing.stdout)
-        devices = load(path)["devices"]
+        listed = load(path)
+        devices = listed["devices"]
     old = load(run.path("plan.json")) if arguments.resume else None
     if old:
         device = next((d for d in devices if d["number"] == old["device"]["number"]), {})
@@ -299,10 +300,7 @@ def make_plan(run, arguments):
         if digest.hexdigest() != old["build"]:
             return "the folder's measurements are of another build: begin anew, without --resume"
         return old
-    number = arguments.device
-    if number is None:
-        starred = [line.split("*")[0] for line in listing.stdout.splitlines() if line.split(" ")[0].endswith("*")]
-        number = int(starred[0]) if starred else devices[0]["number"]
+    number = listed["default"] if arguments.device is None else arguments.device
     device = next((d for d in devices if d["number"] == number), None)
     if device is None:
         return "there is no device %s" % number
