@@ -70,6 +70,8 @@ grep -qE '^(clock|unit_lanes) .*[1-9]' "$work/out" && [ "$(grep -c '"name": "[a-
 TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench with fields"
 [ "$(value algorithm)" = '"reference"' ] || fail "bench does not use what tune --fields stored"
 "$tool" tune $device --fields "" 2>"$work/err" && grep -q 'forgotten in' "$work/err" || fail "tune --fields that forgets: $(cat "$work/err")"
+"$tool" tune $device --fields "l1=8e6" >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'l1 is 8e+06, but must be at most l2, which is' "$work/err" || fail "fields that contradict each other: $(cat "$work/err")"
 "$tool" tune $device --fields "walk=3" >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q 'no field "walk"' "$work/err" || fail "a field that does not exist: $(cat "$work/err")"
 "$tool" tune $device --machine --ids B18 >"$work/out" 2>"$work/err"

@@ -100,10 +100,11 @@ typedef struct tconv_buffer {
 } tconv_buffer;
 
 /* The buffers of one execution. The tensors have the problem's formats and element steps, and are
- * dense without steps. `output` and `workspace` must not overlap anything else; data, output and
- * residual may be slices of one buffer or allocation (docs/semantics.md). The flags of each buffer
- * must allow kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at
- * least up to `output`. */
+ * dense without steps. `output` and `workspace` must not overlap anything else, the storage of the
+ * packed filter included (TCONV_ERROR_BUFFER; docs/api.md says which overlaps are found); data,
+ * output and residual may be slices of one buffer or allocation (docs/semantics.md). The flags of
+ * each buffer must allow kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size
+ * reaches at least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */

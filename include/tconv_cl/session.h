@@ -5,7 +5,7 @@
  * If device and host share memory (CL_DEVICE_HOST_UNIFIED_MEMORY), kernels use the arrays in place
  * and nothing is copied: an OpenCL buffer is made with CL_MEM_USE_HOST_PTR over exactly the bytes
  * of an array. Arrays that overlap each other are copied, as are arrays whose alignment the device
- * does not take. */
+ * does not take. So the output may lie anywhere on top of the inputs, which then are lost. */
 #ifndef TCONV_CL_SESSION_H
 #define TCONV_CL_SESSION_H
 

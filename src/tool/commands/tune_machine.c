@@ -57,7 +57,11 @@ static void add_cpu(struct measurement *m, const struct roofline *r)
 static void add_gpu(struct measurement *m, const struct roofline *r)
 {
     const double madds = 1e9 * r->probed_gflops / 2, hertz = 1e6 * value_of(m, "clock");
-    add(m, "unit_lanes", madds / (value_of(m, "units") * hertz));
+    const double lanes = madds / (value_of(m, "units") * hertz),
+                 issue = lanes / value_of(m, "warp");
+    add(m, "unit_lanes", lanes);
+    /* A unit that is slower than its family's also issues less. */
+    if (issue < value_of(m, "unit_issue")) add(m, "unit_issue", issue);
     add(m, "gpu_launch", 1e-6 * r->queued_us * hertz);
 }
 
