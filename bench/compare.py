@@ -319,11 +319,14 @@ def compare(run, layer, workers, arguments, ceilings):
 
 
 def write_json(run, path):
-    """The whole file or none of it."""
+    """The whole file or none of it. One that is write-protected is refused, as open(path, "w") would."""
     text = json.dumps(run, indent=1)
-    with open(path + ".part", "w") as file:
+    if os.path.exists(path):
+        open(path, "r+b").close()
+    part = os.path.join(os.path.dirname(path), f"part.{os.getpid()}")  # any name of `path` may be the longest
+    with open(part, "w") as file:
         file.write(text)
-    os.replace(path + ".part", path)
+    os.replace(part, path)
 
 
 def build_of(tool):

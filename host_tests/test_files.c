@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#endif
 
 #include <cmocka.h>
 
@@ -238,6 +242,181 @@ static void outputs_keep_what_they_replace(void **state)
     assert_int_equal(lstat(pipe_name, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
     unlink(pipe_name);
+}
+
+/* A file that its owner has write-protected is not replaced, although its folder would let that
+ * happen. */
+static void write_protected_files_are_not_replaced(void **state)
+{
+    (void)state;
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char path[300];
+    snprintf(path, sizeof path, "%s", write_text("a.npy", "keep"));
+    assert_int_equal(chmod(path, 0444), 0);
+    const bool root = geteuid() == 0; /* who may write every file */
+    if (root) {
+        assert_int_equal(chown(folder, 65534, (gid_t)-1), 0);
+        assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+        assert_int_equal(seteuid(65534), 0);
+    }
+    struct npy_out out;
+    const enum exit_code whole = npy_write(path, TCONV_F32, &shape, &value),
+                         pieces = npy_write_begin(path, TCONV_F32, &shape, &out),
+                         early = out_file_check("--json", path);
+    if (root) {
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(chown(folder, 0, (gid_t)-1), 0);
+    }
+    assert_int_equal(whole, EXIT_WORK_FAILED);
+    assert_int_equal(pieces, EXIT_WORK_FAILED);
+    assert_int_equal(early, EXIT_WORK_FAILED);
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 4);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+}
+
+/* The name of the temporary file is not longer than the file system takes. */
+static void names_and_paths_may_be_as_long_as_the_system_lets_them(void **state)
+{
+    (void)state;
+    enum { NAME = 255, PATH = 4095 };
+    static const int lengths[] = {1, 5, 248, 249, 250, 255};
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char path[PATH + 1];
+    const size_t start = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        memset(path + start, 'n', (size_t)lengths[i]);
+        path[start + (size_t)lengths[i]] = '\0';
+        for (int twice = 0; twice < 2; twice++) /* a new file, and one that is replaced */
+            assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+        assert_int_equal(unlink(path), 0); /* the folder is empty at the end: nothing else stayed */
+    }
+    size_t length = start;
+    while (length + NAME + 3 < PATH) { /* folders, so that a path of the longest has a short name */
+        const size_t room = PATH - 3 - length, part = room > NAME + 4 ? NAME - 4 : room;
+        memset(path + length, 'd', part);
+        length += part;
+        path[length] = '\0';
+        assert_int_equal(mkdir(path, 0700), 0);
+        path[length++] = '/';
+    }
+    memset(path + length, 'n', PATH - length);
+    path[PATH] = '\0';
+    assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+    assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+    assert_int_equal(unlink(path), 0);
+    for (char *slash; (slash = strrchr(path, '/')) >= path + start;) {
+        *slash = '\0';
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
+/* In a folder whose path is longer than the system takes, names without a path work. */
+static void outputs_may_lie_deeper_than_paths_reach(void **state)
+{
+    (void)state;
+    enum { DEPTH = 20 };
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char name[251];
+    memset(name, 'd', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    const int before = open(".", O_RDONLY);
+    assert_int_equal(chdir(folder), 0);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(mkdir(name, 0700), 0);
+        assert_int_equal(chdir(name), 0);
+    }
+    for (int twice = 0; twice < 2; twice++)
+        assert_int_equal(npy_write("a.npy", TCONV_F32, &shape, &value), EXIT_DONE);
+    assert_int_equal(unlink("a.npy"), 0);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(chdir(".."), 0);
+        assert_int_equal(rmdir(name), 0);
+    }
+    assert_int_equal(fchdir(before), 0);
+    close(before);
+}
+
+/* A file of 64 MiB of zeros, without blocks on the disk; large files are mapped. */
+static const char *large_npy(const char *name)
+{
+    char header[128];
+    memset(header, ' ', sizeof header);
+    memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(header + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (16777216,), }", 64);
+    const char *path = write_file(name, header, sizeof header);
+    assert_int_equal(truncate(path, (off_t)sizeof header + (64 << 20)), 0);
+    return path;
+}
+
+/* In a child: reads a file, begins an output, cuts one of them off and reads on. */
+static void lose(const char *in, const char *out_path, const char *lost)
+{
+    struct npy npy;
+    struct npy_out out;
+    const tconv_shape shape = {1, {1 << 20}};
+    if (npy_read("--data", in, &npy) != EXIT_DONE || npy.mapping.begin == NULL ||
+        npy_write_begin(out_path, TCONV_F32, &shape, &out) != EXIT_DONE ||
+        truncate(lost != NULL ? lost : out.file.temporary, 4096) != 0)
+        _exit(9);
+    volatile const char *const values = lost != NULL ? npy.values : out.values;
+    _exit(values[(1 << 22) - 1] == 0 ? 8 : 7);
+}
+
+static void files_that_are_cut_off_end_the_program_with_a_sentence(void **state)
+{
+    (void)state;
+    char in[300], out[300], text[600] = "";
+    snprintf(out, sizeof out, "%s", in_folder("t.npy"));
+    unlink(out);
+    for (int of_output = 0; of_output < 2; of_output++) {
+        snprintf(in, sizeof in, "%s", large_npy("a.npy"));
+        int ends[2], status;
+        assert_int_equal(pipe(ends), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            dup2(ends[1], STDERR_FILENO);
+            lose(in, out, of_output ? NULL : in);
+        }
+        close(ends[1]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        const ssize_t n = read(ends[0], text, sizeof text - 1);
+        close(ends[0]);
+        text[n < 0 ? 0 : n] = '\0';
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), EXIT_WORK_FAILED);
+        const char *const begin = of_output ? "tconv-cl: --output " : "tconv-cl: --data ";
+        assert_memory_equal(text, begin, strlen(begin));
+        assert_non_null(strstr(text, of_output ? out : in));
+        assert_ptr_equal(strchr(text, '\n'), text + n - 1); /* one line */
+    }
+    unlink(in); /* the folder is empty at the end: no temporary file stayed */
+}
+
+static void files_that_are_written_while_they_are_read_are_noticed(void **state)
+{
+    (void)state;
+    char path[300];
+    struct npy npy;
+    snprintf(path, sizeof path, "%s", large_npy("a.npy"));
+    assert_int_equal(npy_read("--data", path, &npy), EXIT_DONE);
+    assert_int_equal(npy_unchanged("--data", path, &npy), EXIT_DONE);
+    /* Less than a page is cut off: the mapping has zeros there, and no signal tells it. */
+    assert_int_equal(truncate(path, 128 + (64 << 20) - 4), 0);
+    assert_int_equal(npy_unchanged("--data", path, &npy), EXIT_WORK_FAILED);
+    npy_free(&npy);
+    snprintf(path, sizeof path, "%s", large_npy("a.npy"));
+    assert_int_equal(npy_read("--data", path, &npy), EXIT_DONE);
+    const struct timespec times[2] = {{1, 0}, {1, 0}}; /* written later, the size is the same */
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_int_equal(npy_unchanged("--data", path, &npy), EXIT_WORK_FAILED);
+    npy_free(&npy);
+    unlink(path);
 }
 #endif
 
@@ -535,6 +714,11 @@ int main(void)
 #if !defined(_WIN32)
         cmocka_unit_test(pipes_are_read_as_far_as_they_go),
         cmocka_unit_test(outputs_keep_what_they_replace),
+        cmocka_unit_test(write_protected_files_are_not_replaced),
+        cmocka_unit_test(names_and_paths_may_be_as_long_as_the_system_lets_them),
+        cmocka_unit_test(outputs_may_lie_deeper_than_paths_reach),
+        cmocka_unit_test(files_that_are_cut_off_end_the_program_with_a_sentence),
+        cmocka_unit_test(files_that_are_written_while_they_are_read_are_noticed),
 #endif
         cmocka_unit_test(outputs_have_all_their_bytes_or_none),
         cmocka_unit_test(the_built_in_suite_is_complete),

@@ -108,6 +108,25 @@ static enum exit_code problem_from_files(struct job *job)
     return EXIT_DONE;
 }
 
+/* Failed work if a file that is read in place was changed meanwhile. */
+static enum exit_code inputs_unchanged(const struct job *job)
+{
+    const struct {
+        const char *option, *path;
+        const struct npy *npy;
+    } inputs[] = {{"--data", options.data, &job->data},
+                  {"--filter", options.filter, &job->filter},
+                  {"--bias", options.bias, &job->bias},
+                  {"--scale", options.scale, &job->scale},
+                  {"--slope", options.slope, &job->slope},
+                  {"--residual", options.residual, &job->residual},
+                  {"--initial", options.initial, &job->initial}};
+    enum exit_code code = EXIT_DONE;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && code == EXIT_DONE; i++)
+        code = npy_unchanged(inputs[i].option, inputs[i].path, inputs[i].npy);
+    return code;
+}
+
 /* Reads a file with one number for each output channel. */
 static enum exit_code read_channels(const char *option, const char *path, tconv_type type,
                                     int64_t channels, struct npy *npy)
@@ -340,8 +359,8 @@ static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64
     if (slab->output_begin == 0 && slab->batch_begin == 0) devices->first = *slab;
     devices->slabs = slabs;
     progress((int)(done * 1000 / slabs), 1000, "computing");
-    npy_drop(devices->data->mapping, devices->data->mapped);
-    npy_drop(devices->out->mapping, devices->out->mapped);
+    npy_drop(&devices->data->mapping);
+    npy_drop(&devices->out->mapping);
     return true;
 }
 
@@ -388,15 +407,16 @@ static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
         const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
         tconv_view_gather(&view, tconv_type_size(geometry->output_type), job->output, out.values);
     }
-    if (status == TCONV_OK) return npy_write_end(&out);
+    code = status == TCONV_OK ? inputs_unchanged(job) : failed_call(&error);
+    if (code == EXIT_DONE) return npy_write_end(&out);
     npy_write_discard(&out);
-    return failed_call(&error);
+    return code;
 }
 
 static enum exit_code compute_whole(struct job *job, struct devices *devices,
                                     const tconv_geometry *geometry)
 {
-    const enum exit_code code = make_output(job, geometry);
+    enum exit_code code = make_output(job, geometry);
     if (code != EXIT_DONE) return code;
     tconv_arrays arrays;
     set_arrays(job, job->output, &arrays);
@@ -414,6 +434,7 @@ static enum exit_code compute_whole(struct job *job, struct devices *devices,
         free(job->output);
         job->output = dense;
     }
+    if ((code = inputs_unchanged(job)) != EXIT_DONE) return code;
     return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
 }
 
