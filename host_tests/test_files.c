@@ -498,6 +498,32 @@ static void suites_say_what_is_wrong_with_them(void **state)
     suite_free(&suite);
 }
 
+/* As many as a file may have: to look for each name in all layers would take minutes. */
+static void many_layers_are_found_by_their_ids(void **state)
+{
+    (void)state;
+    enum { LAYERS = 100000, LENGTH = 8 };
+    struct suite suite = {NULL, 0};
+    static char ids[LAYERS * LENGTH + 1];
+    char id[LENGTH];
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(id, sizeof id, "L%06d", i / 2 * 2); /* two layers have each id */
+        assert_non_null(suite_add(&suite, id, "layer"));
+        snprintf(ids + (size_t)i * LENGTH, LENGTH + 1, "l%06d,", (LAYERS - 1 - i) / 2 * 2);
+    }
+    ids[LAYERS * LENGTH - 1] = '\0';
+    assert_int_equal(suite_select(&suite, ids + (size_t)LAYERS / 2 * LENGTH), EXIT_DONE);
+    assert_int_equal(suite.count, LAYERS / 2); /* those in front, in the suite's order */
+    for (int i = 0; i < LAYERS / 2; i++) {
+        snprintf(id, sizeof id, "L%06d", i / 2 * 2);
+        assert_string_equal(suite.entries[i].id, id);
+    }
+    assert_int_equal(suite_select(&suite, ids), EXIT_REQUEST_WRONG);
+    assert_int_equal(suite_select(&suite, " L000002 , l000000"), EXIT_DONE);
+    assert_int_equal(suite.count, 4);
+    suite_free(&suite);
+}
+
 /* ---- models ---- */
 
 #define NET(inside)                                                                                \
@@ -690,6 +716,71 @@ static void bodies_of_loops_have_layers_of_their_own(void **state)
     suite_free(&suite);
 }
 
+/* A model of `layers` layers, each with its own filter, or all with one and the same id; in front
+ * of the edges that count are as many from no layer. To search all edges, and all layers for each,
+ * would take hours. */
+static void read_many(int layers, bool same)
+{
+    enum { LINE = 300 };
+    char *xml = malloc((size_t)layers * LINE), *at = xml;
+    assert_non_null(xml);
+    at += sprintf(at, "<net><layers>");
+    for (int i = 0; i < layers; i++)
+        at += sprintf(at,
+                      "<layer id=\"%d\" name=\"up\" type=\"ConvolutionBackpropData\"><input>"
+                      "<port id=\"0\"/></input></layer><layer id=\"%d\" name=\"w%d\" "
+                      "type=\"Const\"/>",
+                      same ? 0 : i, layers + i, i);
+    at += sprintf(at, "</layers><edges>");
+    for (int i = 0; i < layers; i++)
+        at += sprintf(at, "<edge from-layer=\"-1\" from-port=\"0\" to-layer=\"0\" to-port=\"1\"/>");
+    for (int i = layers - 1; i >= 0; i--)
+        at += sprintf(at, "<edge from-layer=\"%d\" from-port=\"0\" to-layer=\"%d\" to-port=\"1\"/>",
+                      layers + i, i);
+    sprintf(at, "</edges></net>");
+    struct suite suite;
+    assert_int_equal(read_model(xml, &suite), EXIT_DONE);
+    free(xml);
+    assert_int_equal(suite.count, layers);
+    for (int i = 0; i < layers; i++) {
+        char words[40];
+        snprintf(words, sizeof words, "its constant w%d has", same ? 0 : i);
+        assert_non_null(strstr(suite.entries[i].error, words));
+    }
+    suite_free(&suite);
+}
+
+static void many_layers_find_their_filters(void **state)
+{
+    (void)state;
+    read_many(20000, false);
+    read_many(20000, true);
+}
+
+/* Where a file has two layers of an id, or two edges to an input, the first counts; an edge from no
+ * layer does not. */
+static void the_first_of_two_counts(void **state)
+{
+    (void)state;
+    struct suite suite;
+    assert_int_equal(
+        read_model("<net><layers>" LAYER("", "") "<layer id=\"1\" name=\"first\" type=\"Const\"/>"
+                                                 "<layer id=\"1\" name=\"second\" type=\"Const\"/>"
+                                                 "<layer id=\"2\" name=\"other\" type=\"Const\"/>"
+                                                 "</layers><edges>"
+                                                 "<edge from-layer=\"7\" from-port=\"0\" "
+                                                 "to-layer=\"9\" to-port=\"1\"/>"
+                                                 "<edge from-layer=\"1\" from-port=\"0\" "
+                                                 "to-layer=\"9\" to-port=\"1\"/>"
+                                                 "<edge from-layer=\"2\" from-port=\"0\" "
+                                                 "to-layer=\"9\" to-port=\"1\"/>"
+                                                 "</edges></net>",
+                   &suite),
+        EXIT_DONE);
+    assert_non_null(strstr(suite.entries[0].error, "its constant first has"));
+    suite_free(&suite);
+}
+
 static int make_own_folder(void **state)
 {
     (void)state;
@@ -723,11 +814,14 @@ int main(void)
         cmocka_unit_test(outputs_have_all_their_bytes_or_none),
         cmocka_unit_test(the_built_in_suite_is_complete),
         cmocka_unit_test(suites_say_what_is_wrong_with_them),
+        cmocka_unit_test(many_layers_are_found_by_their_ids),
         cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),
         cmocka_unit_test(layers_that_cannot_be_read_say_why),
         cmocka_unit_test(what_is_no_model_is_refused),
         cmocka_unit_test(weights_are_copied_so_many_times_only),
         cmocka_unit_test(bodies_of_loops_have_layers_of_their_own),
+        cmocka_unit_test(many_layers_find_their_filters),
+        cmocka_unit_test(the_first_of_two_counts),
     };
     return cmocka_run_group_tests_name("files", tests, make_own_folder, remove_own_folder);
 }

@@ -26,6 +26,7 @@ static const struct poptOption table[] = {
      "with tensors of random numbers:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)bench_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)report_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)trace_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
@@ -406,27 +407,28 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
                suite->count, mean);
 }
 
-/* Writes the files that options ask for. Takes the reference. Goes on after an error; the first
- * error counts. */
-static enum exit_code write_results(json_t *report)
-{
-    enum exit_code code = report == NULL ? failed_work("the results need memory that is not there")
-                                         : EXIT_DONE;
-    const struct {
-        const char *path;
-        enum exit_code (*write)(const json_t *);
-    } files[] = {{options.csv, report_csv}, {options.plot, plot_draw}};
-    for (size_t i = 0; i < sizeof files / sizeof *files && report != NULL; i++) {
-        const enum exit_code written = files[i].path == NULL ? EXIT_DONE : files[i].write(report);
-        if (code == EXIT_DONE) code = written;
-    }
-    if (report == NULL || options.json == NULL) {
-        json_decref(report);
-        return code;
-    }
-    const enum exit_code written = write_json(report);
-    return code == EXIT_DONE ? written : code;
-}
+/* The columns of --csv. */
+static const char *const columns[] = {"id",
+                                      "layer",
+                                      "problem",
+                                      "type",
+                                      "algorithm",
+                                      "tile",
+                                      "chosen_by",
+                                      "ms_min",
+                                      "ms_median",
+                                      "spread",
+                                      "runs",
+                                      "gflops",
+                                      "gbs",
+                                      "floor_ms",
+                                      "fraction_of_floor",
+                                      "max_error",
+                                      "error_bound",
+                                      "first_call_ms",
+                                      "workspace_bytes",
+                                      "error",
+                                      NULL};
 
 /* Writes the results: the report, the comparison with an old one, the trace. The first error
  * counts; a layer that lost time is the last. */
@@ -434,7 +436,7 @@ static enum exit_code conclude(json_t *report, const json_t *old, enum exit_code
                                const struct summary *s, size_t layers)
 {
     json_t *comparison = compare_with(old, report);
-    const enum exit_code written = write_results(report);
+    const enum exit_code written = reports_write(report, columns);
     if (code == EXIT_DONE) code = written;
     const enum exit_code traced = trace_write();
     if (code == EXIT_DONE) code = traced;
