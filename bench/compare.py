@@ -431,7 +431,7 @@ def main():
     run = begin(arguments)
     workers = [Worker(name, arguments) for name in run["how"]["peers"]]
     suite = list(read_suite(arguments.suite))
-    order = [layer["id"] for layer in suite]
+    order = {layer["id"]: number for number, layer in enumerate(suite)}
     for wanted in arguments.ids.split(",") if arguments.ids else []:
         if wanted not in order:
             parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
@@ -442,12 +442,13 @@ def main():
                 f"compare.py: {arguments.json} cannot be resumed: "
                 f"its {entry['id']}, {entry['layer']}, is not in {arguments.suite}"
             )
-    done = [e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy]
+    done = {e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy}
+    chosen = set(arguments.ids.split(",")) if arguments.ids else order
     layers = [
         e
         for e in suite
         if e["id"] not in done
-        and (not arguments.ids or e["id"] in arguments.ids.split(","))
+        and e["id"] in chosen
         and min(e["in_channels"], e["out_channels"]) >= arguments.least_channels * e["groups"]
     ]
     start = time.monotonic()
@@ -464,7 +465,7 @@ def main():
             else:
                 entry = compare(run, layer, workers, arguments, number % CEILINGS_EVERY == 0)
             run["layers"] = sorted(
-                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order.index(e["id"])
+                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order[e["id"]]
             )
             write_json(run, arguments.json)
             print(
