@@ -71,8 +71,10 @@ typedef struct tconv_plan_options {
      * driver and version of the library, and for everything in the problem that speed depends on.
      */
     tconv_search search;
-    uint32_t search_ms; /* the most that timing takes, besides compiling, packing and the first run
-                           of each algorithm; 0: 500 */
+    /* The most that timing takes, in milliseconds, besides compiling, packing and the first run of
+     * each algorithm; 0: 500. If that is too short for four runs of the fastest algorithm and of
+     * the cost model's choice, these are made all the same. */
+    uint32_t search_ms;
     tconv_search_progress search_progress; /* or NULL */
     void *search_context;                  /* for search_progress */
 } tconv_plan_options;
@@ -182,11 +184,15 @@ typedef struct tconv_choice {
     int32_t candidates; /* how many were timed, now or when the result was stored; 0 with MODEL */
     double model_ms;    /* least time of the cost model's choice; 0 with MODEL */
     double best_ms;     /* least time of the algorithm; 0 with MODEL */
+    /* MEASURE: how far the ratio of these times may be off, as a part of it, by what the runs
+     * differed: 0.05 is 5 %. The algorithm is the cost model's choice unless the ratio exceeds 1 by
+     * more than that. 0: too few runs to tell, or another source. */
+    double noise;
 } tconv_choice;
 
 #define TCONV_CHOICE_INIT                                                                          \
     {                                                                                              \
-        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0                                          \
+        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0, 0                                       \
     }
 
 /* Writes how the plan's algorithm was chosen. Returns TCONV_ERROR_ARGUMENT. Any thread. */
@@ -203,6 +209,11 @@ TCONV_API int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t s
  * with C in useful multiply-adds at the device's best speed. An empty text if none was. Writes and
  * returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
+
+/* Writes why the result of the search that made this plan could not be stored (cache.h): the folder
+ * and the system's reason. An empty text if it was stored, if there is no folder, or if the plan
+ * was not made by a search. Writes and returns as tconv_plan_explain does. */
+TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
 
 /* The factor by which the bound of rounding errors exceeds that of exact math: 1, or more with
  * TCONV_MATH_FAST. docs/semantics.md has the bound. */

@@ -141,7 +141,8 @@ void tconv_program_store(const tconv_device *device, const char *key, cl_program
     unsigned char *binary = whole == NULL ? NULL : binary_of(device, program, &size);
     if (binary != NULL) {
         const struct tconv_record record = {whole, strlen(whole), binary, size};
-        tconv_folder_store(device->cache, device->cache_limit, &record);
+        /* A program that is not kept is compiled again. */
+        tconv_folder_store(device->cache, device->cache_limit, &record, NULL);
     }
     free(binary);
     free(whole);

@@ -32,6 +32,7 @@ struct tconv_plan {
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
+    char *not_stored;                        /* the text of tconv_plan_not_stored, or NULL */
     char *problem; /* the text of the problem for tracing, from malloc; NULL if nothing was traced
                       when the plan was made */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */

@@ -2,6 +2,7 @@
 /* tconv-cl bench: times layers, verifies each in the same run, and compares each with the device's
  * ceilings. */
 #include "base/element_types.h"
+#include "base/spread.h"
 #include "base/view.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
@@ -108,7 +109,7 @@ static bool time_runs(struct trial *trial, const struct timing *timing, struct r
     }
     r->ms_median = 1e3 * median(seconds, r->runs);
     r->ms_min = 1e3 * seconds[0];
-    r->spread = relative_spread(seconds, r->runs);
+    r->spread = tconv_spread(seconds, r->runs);
     return true;
 }
 
