@@ -155,6 +155,9 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
         notice("%s %s: passed over %.*s", entry->id, entry->layer, (int)length, line);
         line += length + (line[length] == '\n');
     }
+    char *not_stored = plan_text(plan, tconv_plan_not_stored);
+    if (not_stored != NULL) notice("%s %s: %s", entry->id, entry->layer, not_stored);
+    free(not_stored);
     if (!options.why) return;
     char *why = plan_text(plan, tconv_plan_explain);
     progress(0, 0, "");
@@ -173,6 +176,16 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     free(why);
 }
 
+static void describe_plan(const struct entry *entry, const tconv_plan *plan, struct result *r)
+{
+    snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(plan));
+    tconv_plan_tile(plan, r->tile, sizeof r->tile);
+    r->workspace_bytes = (double)tconv_plan_workspace_bytes(plan);
+    r->filter_bytes = (double)tconv_plan_filter_bytes(plan);
+    r->error_factor = tconv_plan_error_factor(plan);
+    tell_choice(entry, plan, r);
+}
+
 static void measure(tconv_session *session, const struct entry *entry, const struct timing *timing,
                     struct result *r)
 {
@@ -180,23 +193,17 @@ static void measure(tconv_session *session, const struct entry *entry, const str
     struct trial trial;
     const double begin = now();
     const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
-    /* Before the plan is made again by the algorithm's name: that plan has no choice to tell. */
-    if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
+    /* Before the plan is made again by the algorithm's name: what is told is of the one that is
+     * timed. */
+    if (trial.plan != NULL) describe_plan(entry, trial.plan, r);
     if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
         trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
     r->bytes = trial.error[0] == '\0' ? compulsory_bytes(trial.problem, &trial.geometry) : 0;
-    if (trial.plan != NULL) {
-        snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
-        tconv_plan_tile(trial.plan, r->tile, sizeof r->tile);
-        r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
-        r->filter_bytes = (double)tconv_plan_filter_bytes(trial.plan);
-        r->first_call_ms = 1e3 * trial.first_call_seconds;
-        r->first_call_warm_ms = 1e3 * trial.warm_call_seconds;
-        r->max_error = trial.max_error;
-        r->error_bound = trial.error_bound;
-        r->error_factor = tconv_plan_error_factor(trial.plan);
-    }
+    r->first_call_ms = 1e3 * trial.first_call_seconds;
+    r->first_call_warm_ms = 1e3 * trial.warm_call_seconds;
+    r->max_error = trial.max_error;
+    r->error_bound = trial.error_bound;
     snprintf(r->error, sizeof r->error, "%s", trial.error);
     r->status = trial.status;
     trial_free(&trial);
