@@ -158,8 +158,9 @@ def conv_transpose(
         data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
         math: "exact", or "fast", which allows kernels that round more.
         search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else the
-            model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. None: what the
-            environment variable TCONV_CL_SEARCH says, else "records".
+            model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. If a result
+            cannot be stored, its "plan" event of `trace` has a message that says why. None: what the environment
+            variable TCONV_CL_SEARCH says, else "records".
         workspace_limit: bytes; kernels that need more are not used. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
