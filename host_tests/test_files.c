@@ -757,6 +757,25 @@ static void many_layers_find_their_filters(void **state)
     read_many(20000, true);
 }
 
+/* A name that lies in several of the pieces in which a file is read. */
+static void a_name_may_be_longer_than_a_piece(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1000000 };
+    char *xml = malloc(LENGTH + 200);
+    assert_non_null(xml);
+    const int begin =
+        sprintf(xml, "<net><layers><layer id=\"9\" type=\"ConvolutionBackpropData\" name=\"");
+    for (int i = 0; i < LENGTH; i++) xml[begin + i] = (char)('a' + i % 26);
+    sprintf(xml + begin + LENGTH, "\"/></layers></net>");
+    struct suite suite;
+    assert_int_equal(read_model(xml, &suite), EXIT_DONE);
+    assert_int_equal(strlen(suite.entries[0].layer), LENGTH);
+    assert_memory_equal(suite.entries[0].layer, xml + begin, LENGTH);
+    suite_free(&suite);
+    free(xml);
+}
+
 /* Where a file has two layers of an id, or two edges to an input, the first counts; an edge from no
  * layer does not. */
 static void the_first_of_two_counts(void **state)
@@ -821,6 +840,7 @@ int main(void)
         cmocka_unit_test(weights_are_copied_so_many_times_only),
         cmocka_unit_test(bodies_of_loops_have_layers_of_their_own),
         cmocka_unit_test(many_layers_find_their_filters),
+        cmocka_unit_test(a_name_may_be_longer_than_a_piece),
         cmocka_unit_test(the_first_of_two_counts),
     };
     return cmocka_run_group_tests_name("files", tests, make_own_folder, remove_own_folder);

@@ -315,12 +315,16 @@ static enum exit_code not_a_model(const char *path, const struct reader *r)
                                           : XML_ErrorString(XML_GetErrorCode(r->parser)));
 }
 
+/* Reads the file in pieces that double: before 2.6 expat begins anew with an unfinished name or
+ * value at each piece, so that long ones would take the square of their length. */
 static enum exit_code parse(const char *path, FILE *file, struct reader *r)
 {
-    for (bool last = false; !last;) {
-        void *buffer = XML_GetBuffer(r->parser, 65536);
+    enum { FIRST = 1 << 16, LARGEST = 1 << 26 };
+    int size = FIRST;
+    for (bool last = false; !last; size = size < LARGEST ? 2 * size : size) {
+        void *buffer = XML_GetBuffer(r->parser, size);
         if (buffer == NULL) return failed_work("--model %s cannot be read: no memory", path);
-        const size_t got = fread(buffer, 1, 65536, file);
+        const size_t got = fread(buffer, 1, (size_t)size, file);
         if (ferror(file))
             return failed_work("--model %s cannot be read: %s", path, strerror(errno));
         last = got == 0;
