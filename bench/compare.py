@@ -319,11 +319,14 @@ def compare(run, layer, workers, arguments, ceilings):
 
 
 def write_json(run, path):
-    """The whole file or none of it."""
+    """The whole file or none of it. One that is write-protected is refused, as open(path, "w") would."""
     text = json.dumps(run, indent=1)
-    with open(path + ".part", "w") as file:
+    if os.path.exists(path):
+        open(path, "r+b").close()
+    part = os.path.join(os.path.dirname(path), f"part.{os.getpid()}")  # any name of `path` may be the longest
+    with open(part, "w") as file:
         file.write(text)
-    os.replace(path + ".part", path)
+    os.replace(part, path)
 
 
 def build_of(tool):
@@ -463,7 +466,7 @@ def main():
     run = begin(arguments)
     workers = [Worker(name, arguments) for name in run["how"]["peers"]]
     suite = list(read_suite(arguments.suite))
-    order = [layer["id"] for layer in suite]
+    order = {layer["id"]: number for number, layer in enumerate(suite)}
     for wanted in arguments.ids.split(",") if arguments.ids else []:
         if wanted not in order:
             parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
@@ -474,12 +477,13 @@ def main():
                 f"compare.py: {arguments.json} cannot be resumed: "
                 f"its {entry['id']}, {entry['layer']}, is not in {arguments.suite}"
             )
-    done = [e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy]
+    done = {e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy}
+    chosen = set(arguments.ids.split(",")) if arguments.ids else order
     layers = [
         e
         for e in suite
         if e["id"] not in done
-        and (not arguments.ids or e["id"] in arguments.ids.split(","))
+        and e["id"] in chosen
         and min(e["in_channels"], e["out_channels"]) >= arguments.least_channels * e["groups"]
     ]
     start = time.monotonic()
@@ -496,7 +500,7 @@ def main():
             else:
                 entry = compare(run, layer, workers, arguments, number % CEILINGS_EVERY == 0)
             run["layers"] = sorted(
-                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order.index(e["id"])
+                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order[e["id"]]
             )
             write_json(run, arguments.json)
             print(

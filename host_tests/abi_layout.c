@@ -84,9 +84,9 @@ const struct abi_entry TABLE[] = {
     VALUE(TCONV_TRACE_PLAN), VALUE(TCONV_TRACE_PASSED_OVER), VALUE(TCONV_TRACE_PROGRAM),
     VALUE(TCONV_TRACE_LAUNCH), VALUE(TCONV_TRACE_FALLBACK),
 
-    GROWING(tconv_choice, best_ms),
+    GROWING(tconv_choice, noise),
     MEMBER(tconv_choice, source), MEMBER(tconv_choice, candidates), MEMBER(tconv_choice, model_ms),
-    MEMBER(tconv_choice, best_ms),
+    MEMBER(tconv_choice, best_ms), MEMBER(tconv_choice, noise),
 
     GROWING(tconv_args, residual),
     MEMBER(tconv_args, filter), MEMBER(tconv_args, data), MEMBER(tconv_args, output),

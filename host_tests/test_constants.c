@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters of models that converters and NNCF wrote: computed from constants, or refused. */
 #include "portable.h"
+#include "tool/io/constant.h"
 #include "tool/io/model.h"
 
 #include <setjmp.h>
@@ -186,6 +187,31 @@ static void other_filters_are_refused(void **state)
     }
 }
 
+/* Weights that are cut off after the file was opened: a file that failed, not a wrong request. */
+static void weights_may_be_cut_off_while_they_are_read(void **state)
+{
+    (void)state;
+    struct graph_attribute attributes[] = {
+        {"element_type", "f32"}, {"shape", "4"}, {"offset", "32"}, {"size", "16"}};
+    const struct graph_layer node = {.name = "w", .attributes = attributes, .attribute_count = 4};
+    char path[300];
+    snprintf(path, sizeof path, "%s", write_file("bin", &bin, sizeof bin));
+    struct suite suite = {NULL, 0};
+    struct entry *entry = suite_add(&suite, "0", "up");
+    struct bin opened = {.path = path};
+    struct constant constant;
+    bin_open(&opened);
+    assert_non_null(opened.file);
+    write_file("bin", &bin, 40);
+    assert_false(constant_read(entry, &node, &opened, &constant));
+    assert_non_null(strstr(entry->error, "its constant w cannot be read from "));
+    assert_non_null(strstr(entry->error, "cut off"));
+    assert_true(entry->file_failed);
+    assert_int_equal(model_failure("m", entry), EXIT_WORK_FAILED);
+    fclose(opened.file);
+    suite_free(&suite);
+}
+
 static int make_own_folder(void **state)
 {
     (void)state;
@@ -205,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_are_computed_from_constants),
         cmocka_unit_test(other_filters_are_refused),
+        cmocka_unit_test(weights_may_be_cut_off_while_they_are_read),
     };
     return cmocka_run_group_tests_name("constants", tests, make_own_folder, remove_own_folder);
 }

@@ -72,8 +72,8 @@ typedef struct tconv_trace_event {
      * "memory", "disk" or "compiler". */
     const char *source;
     const char *options; /* [program] the options of its compilation */
-    const char
-        *message; /* [passed over, fallback] why; [program] the error if it did not compile */
+    const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;
+                            [plan] why a search's result is not stored: tconv_plan_not_stored */
     cl_command_queue queue; /* [launch] */
     cl_event event;         /* [launch] retain it to keep it; its times can be read if the queue has
                                CL_QUEUE_PROFILING_ENABLE */

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from ctypes import byref, c_int, c_void_p, cast
+from ctypes import byref, c_int, c_void_p, cast, create_string_buffer
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -197,7 +197,6 @@ class Plan(Resolved):
         super().__init__(request)
         handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
         self.handle = keep(self, "tconv_plan_release", handle)
-        self.algorithm = library.tconv_plan_algorithm(handle).decode()
         self.workspace_bytes = library.tconv_plan_workspace_bytes(handle)
 
 
@@ -268,6 +267,16 @@ class SessionLayer:
             keep(self, "tconv_session_layer_release", self.handle)
         else:  # the session's own; the newest is freed first
             keep(session, "tconv_session_layer_release", self.handle)
+
+    def explain(self, resolved: Resolved) -> str:
+        """Why runs of the request compute with their plan's algorithm: a line for each algorithm."""
+        plan = create("tconv_session_layer_plan", self.handle, byref(resolved.problem), byref(resolved.options))
+        try:
+            text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
+            library.tconv_plan_explain(plan, text, len(text))
+        finally:
+            library.tconv_plan_release(plan)
+        return text.value.decode()
 
     def counts(self) -> c.SessionLayerCounts:
         counts = c.SessionLayerCounts()

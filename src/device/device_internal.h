@@ -125,7 +125,9 @@ cl_program tconv_program_load(const tconv_device *device, const char *key);
  * the same source has those that were compiled since. */
 bool tconv_compiles_late(const tconv_device *device);
 
-/* Writes a program that was just built into the folder. */
-void tconv_program_store(const tconv_device *device, const char *key, cl_program program);
+/* Writes a program into the folder, if there is one for programs. False with a reason, which may be
+ * NULL, if that cannot be done. */
+bool tconv_program_store(const tconv_device *device, const char *key, cl_program program,
+                         struct tconv_os_reason *reason);
 
 #endif

@@ -11,6 +11,7 @@
 #include "plan/search_text.h"
 #include "plan/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,12 +203,27 @@ static tconv_status choose_prepared(tconv_plan *plan, bool *made, tconv_error *e
     return status;
 }
 
+/* Stores the result of a search. The plan is as good without it: it only says why not. */
+static void store(tconv_plan *plan, const char *key)
+{
+    char text[TCONV_SEARCH_TEXT];
+    struct tconv_os_reason reason = {""};
+    tconv_search_text_write(plan, text);
+    if (tconv_device_keep_search_record(plan->device, key, text, &reason)) return;
+    const char *folder = tconv_device_search_folder(plan->device);
+    const size_t size = strlen(folder) + sizeof reason + 60;
+    plan->not_stored = malloc(size);
+    if (plan->not_stored != NULL)
+        snprintf(plan->not_stored, size, "the result cannot be stored in %s: %s", folder,
+                 reason.text);
+}
+
 /* Makes the stored result, or else the result of a new search, as far as `search` allows, or else
  * takes a prepared program. `*made` is false if the cost model must choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
 {
-    char key[TCONV_SEARCH_KEY], text[TCONV_SEARCH_TEXT];
+    char key[TCONV_SEARCH_KEY];
     struct tconv_candidate candidate;
     tconv_choice choice = TCONV_CHOICE_INIT;
     tconv_status status = TCONV_OK;
@@ -227,11 +243,9 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     choice.candidates = m.candidates;
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
+    choice.noise = m.noise;
     status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped && tconv_search_key(plan, key)) {
-        tconv_search_text_write(plan, text);
-        tconv_device_keep_search_record(plan->device, key, text);
-    }
+    if (*made && !m.stopped && tconv_search_key(plan, key)) store(plan, key);
     return status;
 }
 

@@ -378,6 +378,7 @@ void tconv_plan_release(tconv_plan *plan)
     clear_algorithm(plan);
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
     free(plan->timed);
+    free(plan->not_stored);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);

@@ -25,13 +25,14 @@ struct tconv_plan {
     tconv_device_info
         info; /* a copy of the device's properties; plan.c lowers its limits to those of the plan's
                  kernels, and unit.c removes a matrix unit that failed its probe */
-    struct tconv_request request;     /* points to layer, info and epilogue */
-    struct tconv_pattern pattern;     /* what the caller asked for */
-    struct tconv_candidate candidate; /* the candidate that was made */
-    tconv_choice choice;              /* how it was chosen */
+    struct tconv_request request;            /* points to layer, info and epilogue */
+    struct tconv_pattern pattern;            /* what the caller asked for */
+    struct tconv_candidate candidate;        /* the candidate that was made */
+    tconv_choice choice;                     /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
+    char *not_stored;                        /* the text of tconv_plan_not_stored, or NULL */
     tconv_problem problem;                   /* as the caller gave it: for tracing */
     int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */

@@ -54,7 +54,8 @@ void tconv_trace_plan(const tconv_plan *plan, uint64_t begin)
                                     .begin_ns = begin,
                                     .end_ns = tconv_trace_now(),
                                     .plan = plan,
-                                    .source = chooser(plan)});
+                                    .source = chooser(plan),
+                                    .message = plan->not_stored});
 }
 
 void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "tconv_cl/cache.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,7 +108,16 @@ void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT
              plan->candidate.algorithm->name, tile[0] == '\0' ? "" : " ", tile);
 }
 
-/* Splits the text; `name` is the algorithm with its tile. */
+/* True for what a search can have measured, and what can be divided: the choice is never slower
+ * than the cost model's. */
+static bool is_measured(const tconv_choice *choice)
+{
+    return choice->candidates > 0 && choice->best_ms > 0 && choice->best_ms <= choice->model_ms &&
+           isfinite(choice->model_ms) && isfinite(choice->model_ms / choice->best_ms);
+}
+
+/* Splits the text, and refuses one that no search wrote; `name` is the algorithm with its tile. All
+ * who read such a text come through here. */
 static bool split(const char *text, tconv_choice *choice, char name[TCONV_SEARCH_TEXT])
 {
     int candidates = 0;
@@ -120,7 +130,7 @@ static bool split(const char *text, tconv_choice *choice, char name[TCONV_SEARCH
     if (*model_end != '\0' || *best_end != '\0') return false;
     choice->source = TCONV_SEARCH_RECORDS;
     choice->candidates = candidates;
-    return true;
+    return is_measured(choice);
 }
 
 bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice)

@@ -8,6 +8,7 @@
 #include "oracle/oracle.h"
 #include "tool/system/system.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -113,9 +114,12 @@ bool constant_read(struct entry *entry, const struct graph_layer *node, struct b
                         bytes, node->name);
         return false;
     }
+    errno = 0; /* stays 0 if the file has been cut off since it was opened */
     if (fseeko(bin->file, (off_t)offset, SEEK_SET) != 0 ||
         fread(values, 1, (size_t)bytes, bin->file) != (size_t)bytes) {
-        entry_set_error(entry, "its constant %s cannot be read from %s", node->name, bin->path);
+        entry_set_error(entry, "its constant %s cannot be read from %s: %s", node->name, bin->path,
+                        errno != 0 ? strerror(errno) : "it was cut off while it was read");
+        entry->file_failed = true;
         free(values);
         return false;
     }
