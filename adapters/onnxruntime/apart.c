@@ -310,7 +310,8 @@ static tconv_status add_provider(const struct provider *provider, OrtEnv *enviro
                 provider->name);
 }
 
-/* Makes the session, with one thread: the fused node has one of its session's threads, too. */
+/* Makes the session, with one thread: the fused node has one of its session's threads, too. Errors
+ * are returned, so that its log has nothing to say. */
 static tconv_status make_session(struct apart *apart, enum model model, tconv_error *error)
 {
     OrtSessionOptions *options;
@@ -320,7 +321,7 @@ static tconv_status make_session(struct apart *apart, enum model model, tconv_er
         return error->status;
     if (!succeeded(ort.CreateSessionOptions(&options), error)) return error->status;
     tconv_status status = TCONV_OK;
-    if (!succeeded(ort.SetSessionLogSeverityLevel(options, ORT_LOGGING_LEVEL_ERROR), error) ||
+    if (!succeeded(ort.SetSessionLogSeverityLevel(options, ORT_LOGGING_LEVEL_FATAL), error) ||
         !succeeded(ort.SetIntraOpNumThreads(options, 1), error))
         status = error->status;
     if (status == TCONV_OK)

@@ -52,7 +52,7 @@ typedef enum {
     ORT_LOGGING_LEVEL_VERBOSE = 0,
     ORT_LOGGING_LEVEL_INFO = 1,
     ORT_LOGGING_LEVEL_WARNING = 2,
-    ORT_LOGGING_LEVEL_ERROR = 3
+    ORT_LOGGING_LEVEL_FATAL = 4
 } OrtLoggingLevel;
 typedef enum { OrtHardwareDeviceType_CPU = 0 } OrtHardwareDeviceType;
 typedef enum {
@@ -268,7 +268,7 @@ ORT_API_ENTRIES(ORT_CHECK)
 ORT_EP_API_ENTRIES(ORT_EP_CHECK)
 _Static_assert(ORT_EP_FAIL == 11, "");
 _Static_assert(ORT_LOGGING_LEVEL_VERBOSE == 0 && ORT_LOGGING_LEVEL_INFO == 1 &&
-                   ORT_LOGGING_LEVEL_WARNING == 2 && ORT_LOGGING_LEVEL_ERROR == 3,
+                   ORT_LOGGING_LEVEL_WARNING == 2 && ORT_LOGGING_LEVEL_FATAL == 4,
                "");
 _Static_assert(OrtHardwareDeviceType_CPU == 0, "");
 _Static_assert(ORT_OP_ATTR_INT == 1 && ORT_OP_ATTR_INTS == 2, "");

@@ -196,6 +196,30 @@ def test_eight_threads_that_begin_together():
         np.testing.assert_allclose(output, wanted.run(None, feed)[0], rtol=1e-5, atol=1e-5)
 
 
+def test_a_branch():
+    """Its tensors are those of the graph around it."""
+
+    def branch(name, operator):
+        nodes = [
+            node("ConvTranspose", ["x", "w"], [f"{name}_y"], strides=[2, 2]),
+            node("Add", ["r", f"{name}_y"], [f"{name}_sum"]),
+            node(operator, [f"{name}_sum"], [name]),
+        ]
+        kind = helper.make_tensor_value_info
+        claims = [kind(f"{name}_y", TensorProto.FLOAT, ["n", 3, "h", "w"])]
+        outputs = [kind(name, TensorProto.FLOAT, None)]
+        return helper.make_graph(nodes, f"{name}_graph", [], outputs, value_info=claims)
+
+    branches = {"then_branch": branch("then", "Relu"), "else_branch": branch("else", "Tanh")}
+    nodes = [node("Cast", ["C"], ["c"], to=TensorProto.BOOL), node("If", ["c"], ["z"], **branches)]
+    inputs = {"x": ["n", 4, "p", "q"], "r": ["n", 3, "h", "w"], "C": []}
+    model = model_of(nodes, inputs, WEIGHTS)
+    ours = session(model, log_severity_level=3)
+    for choice in (0, 1):
+        for shape in ([2, 3, 11, 13], [1, 3, 11, 13]):
+            same(model, {"x": X, "r": random(shape, 3), "C": np.array(choice)}, ours)
+
+
 def test_sums_that_nobody_computes():
     """The request is wrong, and the session goes on."""
     model = model_of([UP, node("Add", ["y", "r"], ["z"])], {"x": ["n", 4, 5, 6], "r": ["n", 3, 11, 13]}, WEIGHTS)
