@@ -15,7 +15,8 @@ A peer that is not installed is left out unless --peers names it, and a peer tha
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes
 table and pictures from it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what
-tconv-cl runs on; POCL_AFFINITY is 1 unless it is set, else threads of PoCL may share a processor for whole kernels.
+tconv-cl runs on; POCL_AFFINITY is 1, unless it is set or the process may not use the processors that PoCL would take:
+else threads of PoCL may share a processor for whole kernels.
 """
 
 import argparse
@@ -457,7 +458,9 @@ def main():
     )
     compare_report.add_options(parser)
     arguments = parser.parse_args()
-    os.environ.setdefault("POCL_AFFINITY", "1")
+    os.environ["POCL_AFFINITY"] = subprocess.run(
+        ["sh", os.path.join(HERE, "..", "scripts", "pocl_affinity.sh")], capture_output=True, text=True, check=True
+    ).stdout.strip()
     for name in arguments.peers.split(",") if arguments.peers else []:
         if name not in PEERS:
             parser.error(f'--peers names "{name}": it must be one of {", ".join(PEERS)}')
