@@ -306,13 +306,13 @@ static char *report(const struct bench *bench)
     struct tconv_text lines = tconv_text_begin(text, size);
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        char tile[TCONV_TILE_TEXT], cost[24], ms[24];
+        char tile[TCONV_TILE_TEXT];
         tconv_tile_text(&c->candidate, tile, sizeof tile);
         if (c->ms > 0)
             tconv_text_add_line(&lines, "%s%s%s cost %s ms %s", c->candidate.algorithm->name,
                                 tile[0] == '\0' ? "" : " ", tile,
-                                tconv_number_write(c->candidate.cost, cost, sizeof cost),
-                                tconv_number_write(c->ms, ms, sizeof ms));
+                                tconv_number(c->candidate.cost, 6).text,
+                                tconv_number(c->ms, 6).text);
     }
     return text;
 }

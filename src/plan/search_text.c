@@ -76,13 +76,12 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 
 void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT])
 {
-    char tile[TCONV_TILE_TEXT], model[24], best[24];
+    char tile[TCONV_TILE_TEXT];
     tconv_tile_text(&plan->candidate, tile, sizeof tile);
     snprintf(text, TCONV_SEARCH_TEXT, "candidates %d\nmodel_ms %s\nbest_ms %s\nalgorithm %s%s%s\n",
-             plan->choice.candidates,
-             tconv_number_write(plan->choice.model_ms, model, sizeof model),
-             tconv_number_write(plan->choice.best_ms, best, sizeof best),
-             plan->candidate.algorithm->name, tile[0] == '\0' ? "" : " ", tile);
+             plan->choice.candidates, tconv_number(plan->choice.model_ms, 6).text,
+             tconv_number(plan->choice.best_ms, 6).text, plan->candidate.algorithm->name,
+             tile[0] == '\0' ? "" : " ", tile);
 }
 
 /* Splits the text; `name` is the algorithm with its tile. */

@@ -67,9 +67,10 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
             return tconv_refuse(reason, "there is no field \"%.*s\" that can be set",
                                 (int)(name < 40 ? name : 40), text);
         if (end != text + length || !in_range(field, value))
-            return tconv_refuse(reason, "\"%.*s\": %s must be %g to %g (%s)",
-                                (int)(length < 60 ? length : 60), text, field->name, field->least,
-                                most_of(field), field->unit);
+            return tconv_refuse(reason, "\"%.*s\": %s must be %s to %s (%s)",
+                                (int)(length < 60 ? length : 60), text, field->name,
+                                tconv_number(field->least, 6).text,
+                                tconv_number(most_of(field), 6).text, field->unit);
         *(double *)((char *)machine + field->offset) = value;
         text += length;
     }
