@@ -335,6 +335,11 @@ class plan : public owner<tconv_plan, tconv_plan_release>
     {
         return tconv_plan_filter_bytes(get());
     }
+    /* tconv_plan_is_stale. */
+    bool is_stale() const noexcept
+    {
+        return tconv_plan_is_stale(get());
+    }
     /* tconv_plan_record. */
     tconv_status record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
                         const tconv_args &args, uint32_t wait_count, const uint32_t *wait,

@@ -38,7 +38,8 @@ typedef enum tconv_trace_kind {
     TCONV_TRACE_PLAN = 1 << 0,        /* tconv_plan_create made a plan */
     TCONV_TRACE_PASSED_OVER = 1 << 1, /* an algorithm, or its tile, was tried for a plan and not
                                     taken; comes before the plan's event, in the same thread */
-    TCONV_TRACE_PROGRAM = 1 << 2,     /* a program was found or compiled, or did not compile */
+    TCONV_TRACE_PROGRAM = 1 << 2, /* a program was found or compiled, or did not compile: then once
+                                     more, with an event of its own */
     TCONV_TRACE_LAUNCH = 1 << 3,  /* a kernel was enqueued, also by searches and tests of units */
     TCONV_TRACE_FALLBACK = 1 << 4 /* an adapter left a layer to its runtime */
 } tconv_trace_kind;

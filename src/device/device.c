@@ -101,6 +101,7 @@ void tconv_device_release(tconv_device *device)
         return;
     tconv_device_trim_workspaces(device);
     tconv_programs_release(device->programs);
+    tconv_rejections_release(device->rejections);
     tconv_search_records_release(device->records);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {
         next = verdict->next;

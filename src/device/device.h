@@ -60,10 +60,24 @@ bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_v
 /* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
+/* How a plan asks for programs that did not build before, and what it learns: rejection.c. Times
+ * are those of tconv_os_seconds. */
+struct tconv_retry {
+    double begun; /* when the plan began: it builds no program again that failed since */
+    bool insist;  /* build those that wait for a later time, too */
+    bool waits;   /* a program was not built, because it waits for a later time */
+    double again; /* the earliest of these times; 0: there is none */
+};
+
+/* Adds what another plan for the same problem learned. */
+void tconv_retry_join(struct tconv_retry *to, const struct tconv_retry *from);
+
 /* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
- * same options share the program while the device object keeps it. The caller releases it. Any
- * thread. */
+ * same options share the program while the device object keeps it. A program that does not build is
+ * built once more, because the compiler may have been interrupted, or short of memory or disk. The
+ * caller releases it. Any thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
-                                  cl_program *program, tconv_error *error);
+                                  struct tconv_retry *retry, cl_program *program,
+                                  tconv_error *error);
 
 #endif

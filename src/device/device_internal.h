@@ -31,6 +31,17 @@ struct tconv_search_record {
 /* How many search records a device object keeps in memory. */
 enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 
+/* A program that did not build. */
+struct tconv_rejection {
+    struct tconv_rejection *next; /* an older one */
+    int failures;
+    bool blames_source; /* the logs of all failures do */
+    bool for_good;      /* it is not built again */
+    double last, again; /* when it failed last, and when a plan may build it again */
+    tconv_error error;  /* of the last failure */
+    char key[];
+};
+
 /* The verdict of a probe: tconv_device_verdict. */
 struct tconv_verdict {
     struct tconv_verdict *next;
@@ -69,6 +80,7 @@ struct tconv_device {
     double launch_ms;      /* as the environment sets it, or negative: tconv_device_launch_ms */
     pthread_mutex_t lock;
     struct tconv_program *programs;      /* the one used last comes first */
+    struct tconv_rejection *rejections;  /* the newest comes first */
     struct tconv_search_record *records; /* the newest comes first */
     char *machine;      /* fields of the cost model that were stored for the device, or NULL */
     bool machine_known; /* false: the folder has not been read yet */
@@ -85,6 +97,25 @@ bool tconv_device_has_extension(cl_device_id device, const char *name);
 /* Finds the program with this key in the list, retains it and marks it as used. NULL if there is
  * none. */
 cl_program tconv_program_find(tconv_device *device, const char *key);
+
+/* True if the log of a compiler tells an error at a place of the source, as it does only if it
+ * rejects the program for good. */
+bool tconv_log_blames_source(const char *log);
+
+/* True if a program may be built now. If it did not build before and may not be built yet, its
+ * error is given, and `retry` is told. */
+bool tconv_rejection_allows(tconv_device *device, const char *key, struct tconv_retry *retry,
+                            tconv_error *error);
+
+/* Notes that a program did not build, and how long that took. Returns true the first time: it is
+ * to be built once more. */
+bool tconv_rejection_add(tconv_device *device, const char *key, const tconv_error *error,
+                         bool blames_source, double seconds, struct tconv_retry *retry);
+
+/* Forgets a program's failures: it has built. */
+void tconv_rejection_remove(tconv_device *device, const char *key);
+
+void tconv_rejections_release(struct tconv_rejection *first);
 
 /* Keeps a program that was just built. If another thread kept the same program first, `*program`
  * becomes that one. If there are more than TCONV_MOST_PROGRAMS, the least recently used one is

@@ -85,6 +85,14 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
 }
 
+static void forget_passed_over(tconv_plan *plan)
+{
+    for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) {
+        free(plan->passed_over[i]);
+        plan->passed_over[i] = NULL;
+    }
+}
+
 /* Chooses a candidate by the cost model and makes it. An algorithm whose kernels do not build or
  * cannot run on the device is passed over, because a driver's defect in one kernel must not stop
  * other algorithms. An algorithm is not passed over if the caller named it, or if its kernels come
@@ -104,6 +112,12 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         tconv_status status =
             choose_candidate(plan, &plan->pattern, excluded, &candidate, &found, &reason, error);
         if (status != TCONV_OK) return status;
+        if (!found && plan->retry.waits && !plan->retry.insist) {
+            plan->retry.insist = true; /* nothing is left: do not wait */
+            forget_passed_over(plan);
+            excluded = 0;
+            continue;
+        }
         if (!found && excluded != 0) return tconv_fail_with(error, &first);
         if (!found) return fail_refused(name, &reason, error);
         status = tconv_plan_make(plan, &candidate, &own);
@@ -180,7 +194,7 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
     status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped) {
+    if (*made && !m.stopped && !m.incomplete && plan->retry.again == 0) {
         tconv_search_text_write(plan, text);
         tconv_device_keep_search_record(plan->device, key, text);
     }
@@ -201,6 +215,7 @@ tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *optio
     if (!tconv_pattern_read(name, &plan->pattern, &reason))
         return tconv_fail(error, TCONV_ERROR_ALGORITHM, "algorithm is \"%.60s\": %s", name,
                           reason.text);
+    plan->retry.insist = plan->pattern.algorithm != NULL;
     bool made = false;
     if (plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL) {
         const tconv_status status = choose_by_time(plan, options, search, &made, error);

@@ -53,6 +53,7 @@ struct bench {
     cl_command_queue queue;
     cl_mem data, weights, output, workspace, channels, residual;
     uint64_t workspace_bytes;
+    bool incomplete; /* a candidate could not be timed, maybe because of the moment */
 };
 
 static double now_ms(void)
@@ -157,7 +158,7 @@ static void free_bench(struct bench *bench)
 
 /* Runs `times` computations one after another. Returns the mean time of one, or a negative number
  * if one fails. */
-static double run(const struct bench *bench, const struct timed *c, int times)
+static double run(const struct bench *bench, const struct timed *c, int times, tconv_error *error)
 {
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = c->filter;
@@ -174,11 +175,31 @@ static double run(const struct bench *bench, const struct timed *c, int times)
     const double start = now_ms();
     for (int i = 0; i < times && ran; i++)
         ran = tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL,
-                                 i + 1 < times ? NULL : &done, NULL) == TCONV_OK;
-    ran = ran && tconv_wait(done, NULL) == TCONV_OK;
+                                 i + 1 < times ? NULL : &done, error) == TCONV_OK;
+    ran = ran && tconv_wait(done, error) == TCONV_OK;
     const double ms = (now_ms() - start) / times;
     if (done != NULL) clReleaseEvent(done);
     return ran ? ms : -1;
+}
+
+/* Packs the filter of a candidate and runs it once. */
+static tconv_status run_first(tconv_plan *plan, struct bench *bench, struct timed *c,
+                              tconv_error *error)
+{
+    tconv_status status;
+    const uint64_t workspace = tconv_plan_workspace_bytes(c->plan);
+    if (!make_workspace(plan, bench, workspace))
+        return tconv_fail(error,
+                          workspace > plan->info.allocation_limit ? TCONV_ERROR_ALGORITHM
+                                                                  : TCONV_ERROR_DEVICE_MEMORY,
+                          "no workspace of %llu bytes", (unsigned long long)workspace);
+    if ((status = tconv_packed_filter_create(c->plan, NULL, &c->filter, error)) == TCONV_OK &&
+        (status = tconv_packed_filter_enqueue_pack(c->filter, bench->queue,
+                                                   &(tconv_buffer){.memory = bench->weights}, 0,
+                                                   NULL, NULL, error)) == TCONV_OK &&
+        run(bench, c, 1, error) < 0)
+        status = error->status;
+    return status;
 }
 
 /* Compiles a candidate, packs its filter and runs it once. If it cannot be timed it has no plan
@@ -189,6 +210,7 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
     tconv_error own;
     tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
     if (status == TCONV_OK) status = tconv_plan_make(c->plan, &c->candidate, &own);
+    if (c->plan != NULL) tconv_retry_join(&plan->retry, &c->plan->retry);
     if (status != TCONV_OK) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
@@ -196,12 +218,8 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
             return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
         return tconv_fail_with(error, &own);
     }
-    if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
-        tconv_packed_filter_create(c->plan, NULL, &c->filter, NULL) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(c->filter, bench->queue,
-                                         &(tconv_buffer){.memory = bench->weights}, 0, NULL, NULL,
-                                         NULL) != TCONV_OK ||
-        run(bench, c, 1) < 0) {
+    if (run_first(plan, bench, c, &own) != TCONV_OK) {
+        bench->incomplete = bench->incomplete || !tconv_kernel_is_unfit(&own);
         tconv_plan_release(c->plan);
         c->plan = NULL;
     }
@@ -267,7 +285,9 @@ static void time_rounds(struct bench *bench, double most_ms)
         for (int i = 0; i < bench->count; i++) {
             struct timed *c = &bench->candidates[i];
             if (c->plan == NULL || hopeless(bench, c, round, most_ms)) continue;
-            const double ms = run(bench, c, times_of(c));
+            tconv_error own;
+            const double ms = run(bench, c, times_of(c), &own);
+            bench->incomplete = bench->incomplete || ms < 0;
             if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
             if (ms > 0 && c->rounds == round) c->each[c->rounds++] = (float)ms;
             if (now_ms() - start > most_ms) return;
@@ -285,6 +305,7 @@ static bool clearly_faster(const struct timed *c, const struct timed *model)
 static void conclude(const struct bench *bench, struct tconv_measured *m)
 {
     const struct timed *model = model_choice(bench), *best = model;
+    m->incomplete = bench->incomplete;
     if (model == NULL || model->ms == 0) return;
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];

@@ -8,6 +8,7 @@
 #include "base/addressable.h"
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "base/text.h"
@@ -33,7 +34,7 @@ static tconv_status make_program(tconv_plan *plan, const char *options, cl_progr
 {
     tconv_error own;
     const tconv_status status = tconv_device_program(
-        plan->device, plan->candidate.algorithm->source, options, program, &own);
+        plan->device, plan->candidate.algorithm->source, options, &plan->retry, program, &own);
     if (status == TCONV_OK) return TCONV_OK;
     if (strstr(options, TCONV_LARGE_REGISTERS) != NULL && may_refuse_options(&own))
         plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
@@ -325,6 +326,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
+    plan->retry.begun = tconv_os_seconds();
     if (tconv_trace_names_problem(device)) plan->problem = tconv_trace_problem(problem);
     *out = plan;
     return TCONV_OK;
@@ -345,6 +347,8 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->request.workspace_limit = plan->request.workspace_limit;
     copy->request.math = plan->request.math;
     copy->request.machine = plan->request.machine;
+    copy->retry.begun = plan->retry.begun;
+    copy->retry.insist = plan->retry.insist;
     if (plan->problem != NULL) copy->problem = strdup(plan->problem);
     *out = copy;
     return TCONV_OK;
@@ -404,6 +408,11 @@ uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)
 uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
 {
     return plan == NULL ? 0 : plan->kernel_plan.filter_bytes;
+}
+
+bool tconv_plan_is_stale(const tconv_plan *plan)
+{
+    return plan != NULL && plan->retry.again > 0 && tconv_os_seconds() >= plan->retry.again;
 }
 
 double tconv_plan_error_factor(const tconv_plan *plan)

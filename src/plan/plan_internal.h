@@ -6,6 +6,7 @@
 
 #include "algorithm/algorithm.h"
 #include "base/view.h"
+#include "device/device.h"
 #include "tconv_cl/plan.h"
 
 #include <pthread.h>
@@ -31,7 +32,8 @@ struct tconv_plan {
     tconv_choice choice;                     /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
-    char *timed;                             /* the text of tconv_plan_timed, or NULL */
+    struct tconv_retry retry; /* programs that did not build, maybe because of the moment */
+    char *timed;              /* the text of tconv_plan_timed, or NULL */
     char *problem; /* the text of the problem for tracing, from malloc; NULL if nothing was traced
                       when the plan was made */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
