@@ -108,8 +108,8 @@ void fault_alive(long alive[KINDS])
 
 const char *fault_kind_name(int kind)
 {
-    static const char *const names[KINDS] = {"contexts", "queues", "buffers",         "programs",
-                                             "kernels",  "events", "blocks of memory"};
+    static const char *const names[KINDS] = {"devices",  "contexts", "queues", "buffers",
+                                             "programs", "kernels",  "events", "blocks of memory"};
     return names[kind];
 }
 

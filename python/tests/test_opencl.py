@@ -111,6 +111,15 @@ def test_contexts_are_bounded(queue):
     assert tconv_cl.cache_info().devices == 8
 
 
+def test_a_part_of_a_device(queue):
+    """A context of a part, as clCreateSubDevices makes it. PoCL's lists the whole device."""
+    if queue.device.partition_max_sub_devices < 2:
+        pytest.skip("the device has no parts")
+    parts = queue.device.create_sub_devices([pyopencl.device_partition_property.EQUALLY, 1])
+    own = pyopencl.CommandQueue(pyopencl.Context(parts[:1]), parts[0])
+    np.testing.assert_array_equal(tconv_cl.conv_transpose(*to_device(own, DATA, FILTER)).get(), WANTED)
+
+
 def test_a_stale_plan_is_made_anew(queue, monkeypatch):
     """Once, by the first call that finds that it is stale; the filter is packed for the new one."""
     tconv_cl.clear_cache()

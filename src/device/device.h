@@ -13,6 +13,12 @@
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
+/* `*is` is true if a device is the other one, or a part of it. Returns OpenCL's code. */
+cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
+
+/* The compute units of a device that is a part of another; 0: it is a whole one. */
+uint32_t tconv_device_part_units(const tconv_device *device);
+
 /* What the device has beyond OpenCL 1.2. */
 struct tconv_extensions;
 const struct tconv_extensions *tconv_device_extensions(const tconv_device *device);

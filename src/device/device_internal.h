@@ -68,6 +68,7 @@ struct tconv_device {
     atomic_int owners;
     cl_context context;
     cl_device_id id;
+    bool part; /* of another device, as clCreateSubDevices makes it */
     tconv_device_info info;
     struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
@@ -90,6 +91,20 @@ struct tconv_device {
     uint64_t workspace_bytes;           /* the same */
     struct tconv_tracing tracing;
 };
+
+/* Checks that kernels can run on a device in a context: the context lists it, or makes queues for
+ * it. */
+tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
+
+/* True for a device that is a part of another. */
+bool tconv_is_part(cl_device_id device);
+
+/* The device that one is a part of, or a part of a part; itself if it is a whole one. */
+cl_device_id tconv_whole_device(cl_device_id device);
+
+/* The place in a list of a device, or else of the nearest device that it is a part of; `count` if
+ * there is none. */
+size_t tconv_device_place(const cl_device_id *list, size_t count, cl_device_id device);
 
 /* True if a device's list of extensions has this name. describe.c has it. */
 bool tconv_device_has_extension(cl_device_id device, const char *name);

@@ -6,6 +6,7 @@
 #include "device/device_internal.h"
 #include "tconv_cl/cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,12 +114,22 @@ void tconv_device_keep_search_record(tconv_device *device, const char *key, cons
     store_text(device, key, text);
 }
 
+/* The key of the cost model's fields. A part of a device has fields of its own. */
 static const char machine_key[] = "machine";
+
+static void write_machine_key(const tconv_device *device, char key[40])
+{
+    const uint32_t units = tconv_device_part_units(device);
+    snprintf(key, 40, "%s", machine_key);
+    if (units != 0) snprintf(key, 40, "%s of %u units", machine_key, (unsigned)units);
+}
 
 char *tconv_device_machine_record(tconv_device *device)
 {
+    char key[40];
+    write_machine_key(device, key);
     pthread_mutex_lock(&device->lock);
-    if (!device->machine_known) device->machine = load_text(device, machine_key);
+    if (!device->machine_known) device->machine = load_text(device, key);
     device->machine_known = true;
     char *text = device->machine == NULL ? NULL : strdup(device->machine);
     pthread_mutex_unlock(&device->lock);
@@ -134,7 +145,9 @@ bool tconv_device_keep_machine_record(tconv_device *device, const char *text)
     device->machine = own;
     device->machine_known = true;
     pthread_mutex_unlock(&device->lock);
-    store_text(device, machine_key, text);
+    char key[40];
+    write_machine_key(device, key);
+    store_text(device, key, text);
     return true;
 }
 
@@ -170,7 +183,7 @@ static void tell_record(struct listing *l, const char *name, char *key, const ch
             stored.text = text;
         }
     }
-    if (strcmp(stored.key, machine_key) != 0) l->visit(l->context, &stored);
+    if (strncmp(stored.key, machine_key, strlen(machine_key)) != 0) l->visit(l->context, &stored);
 }
 
 static void tell_file(void *context, const char *name, enum tconv_file_state state,

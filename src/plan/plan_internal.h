@@ -138,9 +138,6 @@ uint64_t tconv_place_bytes(const struct tconv_place *place);
 tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, cl_context context,
                                  tconv_error *error);
 
-/* True if a device is the other one, or a part of it. */
-cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
-
 /* Checks an epilogue against the types of a resolved problem. */
 tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
                                   const tconv_epilogue *epilogue, tconv_error *error);

@@ -71,6 +71,8 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
     add_steps(&t, l);
     if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
     add_words(&t, plan);
+    const uint32_t units = tconv_device_part_units(plan->device);
+    if (units != 0) tconv_text_add(&t, " units %u", (unsigned)units);
     return tconv_text_fits(&t);
 }
 
