@@ -245,8 +245,30 @@ static struct outcome session_layers(void)
     return o;
 }
 
+/* Records a layer and runs it, in a workspace of the recording's. */
+static tconv_status record_layer(tconv_device_layer *layer, tconv_error *error)
+{
+    tconv_layer_recording *made = NULL;
+    tconv_args args = TCONV_ARGS_INIT;
+    cl_int code;
+    args.data.memory = data;
+    args.output.memory = output;
+    recording buffer = recorder.create(1, &queue, NULL, &code);
+    assert_non_null(buffer);
+    const tconv_status status =
+        tconv_device_layer_record(layer, buffer, queue, &args, false, 0, NULL, NULL, &made, error);
+    if (status == TCONV_OK) {
+        assert_int_equal(recorder.finalize(buffer), CL_SUCCESS);
+        assert_int_equal(recorder.enqueue(0, NULL, buffer, 0, NULL, NULL), CL_SUCCESS);
+        clFinish(queue); /* which waits even if it says that it failed */
+    }
+    assert_int_equal(recorder.release(buffer), CL_SUCCESS);
+    tconv_layer_recording_release(made);
+    return status;
+}
+
 /* Layers of one device that share a workspace and weights, on the caller's own buffers and queue;
- * an execution that waits for new weights. */
+ * an execution that waits for new weights, and one in a command buffer. */
 static struct outcome device_layers(void)
 {
     struct outcome o = {.status = TCONV_OK};
@@ -278,6 +300,8 @@ static struct outcome device_layers(void)
                                                   i % 2 == 0 ? &done : NULL, &o.error);
     }
     if (done != NULL) clReleaseEvent(done);
+    if (o.status == TCONV_OK && recorder.create != NULL)
+        o.status = record_layer(layers[1], &o.error);
     const uint64_t most =
         layers[0] == NULL ? 0 : tconv_plan_workspace_bytes(tconv_device_layer_plan(layers[0]));
     /* If an event does not answer, its workspace counts as busy. */

@@ -439,11 +439,21 @@ static void run_bench(char *json, char *said)
 
 /* ---- failures of the moment ---- */
 
+/* The options of the last program that was built. */
+static char built_options[3000];
+
+static void hear_options(void *nothing, const tconv_trace_event *event)
+{
+    (void)nothing;
+    snprintf(built_options, sizeof built_options, "%s", event->options);
+}
+
 /* The algorithm that the library takes when nothing fails. */
 static void find_usual(char usual[100])
 {
     const tconv_problem p = problem_of();
     tconv_device *device = new_device();
+    tconv_device_set_trace(device, TCONV_TRACE_PROGRAM, hear_options, NULL, NULL);
     tconv_plan *plan = NULL;
     tconv_error error;
     char text[2000];
@@ -593,6 +603,65 @@ static void session_layers_try_again(void **state)
     tconv_session_release(session);
 }
 
+/* A device layer tries once more when it is made, and then when it gets weights. */
+static void device_layers_try_again(void **state)
+{
+    (void)state;
+    const tconv_problem p = problem_of();
+    char usual[100];
+    float x[2 * 4 * 5] = {1}, w[2 * 3 * 4] = {2}, y[3 * 4 * 12];
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    tconv_error error;
+    cl_int code;
+    find_usual(usual);
+    weights.filter = w;
+    cl_command_queue queue = clCreateCommandQueue(context, device_id, 0, &code);
+    const tconv_buffer data = {clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof x, x, &code), 0,
+                               NULL},
+                       output = {clCreateBuffer(context, 0, sizeof y, NULL, &code), 0, NULL};
+    for (int late = 0; late < 2; late++) { /* the compiler works again before the third try */
+        tconv_device *device = new_device();
+        tconv_device_layer *layer = NULL;
+        if (late == 1)
+            fault_refuse(built_options, CL_BUILD_PROGRAM_FAILURE);
+        else
+            fault_arm_times(fault_call_named("clBuildProgram"), 1, 2, CL_BUILD_PROGRAM_FAILURE);
+        if (tconv_device_layer_create(device, queue, &p, NULL, &weights, &layer, &error) !=
+            TCONV_OK)
+            fail_msg("%s", error.message);
+        if (late == 1) assert_int_equal(fault_refusals(), 3);
+        fault_disarm();
+        fault_refuse(NULL, 0);
+        const tconv_plan *first = tconv_device_layer_plan(layer);
+        assert_true((strcmp(tconv_plan_algorithm(first), usual) == 0) == (late == 0));
+        while (device->rejections != NULL && tconv_os_seconds() < device->rejections->again)
+            tconv_os_yield();
+        assert_true(tconv_plan_is_stale(first) == (late == 1));
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(
+                tconv_device_layer_set_weights(layer, queue, &weights, 0, NULL, NULL, &error),
+                TCONV_OK);
+            const tconv_plan *now = tconv_device_layer_plan(layer);
+            assert_string_equal(tconv_plan_algorithm(now), usual);
+            assert_true((now == first) == (late == 0));
+            assert_int_equal(tconv_plan_geometry(first)->output[1], 12); /* it is still there */
+            memset(y, 0xff, sizeof y);
+            assert_int_equal(tconv_device_layer_enqueue(layer, queue, &data, &output, NULL, 0, NULL,
+                                                        NULL, &error),
+                             TCONV_OK);
+            assert_int_equal(
+                clEnqueueReadBuffer(queue, output.memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL),
+                CL_SUCCESS);
+            assert_true(y[0] == 2 && y[1] == 0);
+        }
+        tconv_device_layer_release(layer);
+        tconv_device_release(device);
+    }
+    clReleaseMemObject(data.memory);
+    clReleaseMemObject(output.memory);
+    clReleaseCommandQueue(queue);
+}
+
 static void bench_tells_what_was_passed_over(void **state)
 {
     (void)state;
@@ -641,6 +710,7 @@ int main(void)
         cmocka_unit_test(later_plans_try_again),
         cmocka_unit_test(searches_of_the_moment_are_not_stored),
         cmocka_unit_test(session_layers_try_again),
+        cmocka_unit_test(device_layers_try_again),
         cmocka_unit_test(bench_tells_what_was_passed_over),
     };
     const int failures =

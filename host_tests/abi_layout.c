@@ -69,7 +69,7 @@ const struct abi_entry TABLE[] = {
     GROWING(tconv_plan_options, search_context),
     TCONV_PLAN_OPTIONS_MEMBERS(OPTION)
 
-    GROWING(tconv_trace_event, local),
+    GROWING(tconv_trace_event, command_buffer),
     MEMBER(tconv_trace_event, kind), MEMBER(tconv_trace_event, piece),
     MEMBER(tconv_trace_event, pieces), MEMBER(tconv_trace_event, begin_ns),
     MEMBER(tconv_trace_event, end_ns), MEMBER(tconv_trace_event, device),
@@ -79,9 +79,10 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_trace_event, options), MEMBER(tconv_trace_event, message),
     MEMBER(tconv_trace_event, queue), MEMBER(tconv_trace_event, event),
     MEMBER(tconv_trace_event, offset), MEMBER(tconv_trace_event, global),
-    MEMBER(tconv_trace_event, local),
+    MEMBER(tconv_trace_event, local), MEMBER(tconv_trace_event, command_buffer),
     VALUE(TCONV_TRACE_PLAN), VALUE(TCONV_TRACE_PASSED_OVER), VALUE(TCONV_TRACE_PROGRAM),
-    VALUE(TCONV_TRACE_LAUNCH), VALUE(TCONV_TRACE_FALLBACK),
+    VALUE(TCONV_TRACE_LAUNCH), VALUE(TCONV_TRACE_FALLBACK), VALUE(TCONV_TRACE_RECORD),
+    VALUE(TCONV_TRACE_REPLAY),
 
     GROWING(tconv_choice, best_ms),
     MEMBER(tconv_choice, source), MEMBER(tconv_choice, candidates), MEMBER(tconv_choice, model_ms),

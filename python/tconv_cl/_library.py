@@ -257,6 +257,7 @@ class TraceEvent(Structure):
         ("offset", c_size_t * 3),
         ("global", c_size_t * 3),
         ("local", c_size_t * 3),
+        ("command_buffer", c_void_p),
     ]
 
 

@@ -2,11 +2,13 @@
 /* Chooses the algorithm of a plan and builds its kernels. The choice follows a stored result, a
  * search, or the cost model. */
 #include "base/error.h"
+#include "base/os.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
 #include "plan/plan_trace.h"
+#include "plan/renew.h"
 #include "plan/search_text.h"
 #include "plan/unit.h"
 
@@ -168,10 +170,10 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     return *made ? TCONV_OK : tconv_fail_with(error, &own);
 }
 
-/* Makes the stored result, or else the result of a new search, as far as `search` allows. `*made`
- * is false if the cost model must choose. */
-static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
-                                   tconv_search search, bool *made, tconv_error *error)
+/* Makes the stored result, or else the result of a new search, as far as plan->search allows.
+ * `*made` is false if the cost model must choose. */
+static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options, bool *made,
+                                   tconv_error *error)
 {
     char key[TCONV_SEARCH_KEY], text[TCONV_SEARCH_TEXT];
     struct tconv_candidate candidate;
@@ -180,10 +182,10 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     bool found = false;
     *made = false;
     if (!tconv_search_key(plan, key)) return TCONV_OK;
-    if (search != TCONV_SEARCH_RENEW)
+    if (plan->search != TCONV_SEARCH_RENEW)
         status = find_recorded(plan, key, &candidate, &found, &choice, error);
     if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
-    if (status != TCONV_OK || *made || search == TCONV_SEARCH_RECORDS) return status;
+    if (status != TCONV_OK || *made || plan->search == TCONV_SEARCH_RECORDS) return status;
 
     struct tconv_measured m;
     status = tconv_plan_settle_units(plan, error);
@@ -201,25 +203,52 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     return status;
 }
 
+/* Chooses an algorithm by plan->pattern and plan->search. */
+static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, tconv_error *error)
+{
+    const bool named = plan->pattern.algorithm != NULL;
+    bool made = false;
+    plan->retry.insist = named;
+    if (!named && plan->search != TCONV_SEARCH_MODEL) {
+        const tconv_status status = choose_by_time(plan, options, &made, error);
+        if (status != TCONV_OK) return status;
+    }
+    return made ? TCONV_OK : make_by_model(plan, options->algorithm, error);
+}
+
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error)
 {
     const char *name = options->algorithm;
-    const tconv_search search = options->search == TCONV_SEARCH_DEFAULT
-                                    ? tconv_device_search(plan->device)
-                                    : options->search;
-    if ((unsigned)search > TCONV_SEARCH_RENEW)
+    plan->search = options->search == TCONV_SEARCH_DEFAULT ? tconv_device_search(plan->device)
+                                                           : options->search;
+    if ((unsigned)plan->search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)search);
+                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)plan->search);
     struct tconv_reason reason;
     if (!tconv_pattern_read(name, &plan->pattern, &reason))
         return tconv_fail(error, TCONV_ERROR_ALGORITHM, "algorithm is \"%.60s\": %s", name,
                           reason.text);
-    plan->retry.insist = plan->pattern.algorithm != NULL;
-    bool made = false;
-    if (plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL) {
-        const tconv_status status = choose_by_time(plan, options, search, &made, error);
-        if (status != TCONV_OK) return status;
+    return choose(plan, options, error);
+}
+
+tconv_status tconv_plan_renew(const tconv_plan *plan, tconv_plan **out, tconv_error *error)
+{
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT; /* nothing is measured */
+    const uint64_t begin = tconv_trace_now();
+    tconv_plan *made;
+    tconv_status status = tconv_plan_begin_again(plan, &made, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_reset_info(made);
+    made->retry = (struct tconv_retry){.begun = tconv_os_seconds()};
+    if (plan->pattern.algorithm != NULL) options.algorithm = plan->pattern.algorithm->name;
+    made->search = plan->search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL : TCONV_SEARCH_RECORDS;
+    status = choose(made, &options, error);
+    if (status != TCONV_OK) {
+        tconv_plan_release(made);
+        return status;
     }
-    return made ? TCONV_OK : make_by_model(plan, name, error);
+    if (tconv_traced(plan->device, TCONV_TRACE_PLAN)) tconv_trace_plan(made, begin);
+    *out = made;
+    return TCONV_OK;
 }

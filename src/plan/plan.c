@@ -296,6 +296,13 @@ static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error
     return TCONV_OK;
 }
 
+void tconv_plan_reset_info(tconv_plan *plan)
+{
+    plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
+    plan->request.machine =
+        tconv_machine_for(plan->device, &plan->info, tconv_acc_bytes(&plan->layer));
+}
+
 tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
                               const tconv_plan_options *options, tconv_plan **out,
                               tconv_error *error)
@@ -322,8 +329,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_layer_init(&plan->layer, problem, &geometry);
     if (plan->layer.batch == 0)
         plan->layer.batch = 1; /* nothing will run, but filters are packed as usual */
-    plan->info = tconv_device_for(tconv_device_properties(device), &plan->layer);
-    plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
+    tconv_plan_reset_info(plan);
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
     plan->retry.begun = tconv_os_seconds();

@@ -28,6 +28,7 @@ struct tconv_plan {
                  kernels, and unit.c removes a matrix unit that failed its probe */
     struct tconv_request request;            /* points to layer, info and epilogue */
     struct tconv_pattern pattern;            /* what the caller asked for */
+    tconv_search search;                     /* how to search; never TCONV_SEARCH_DEFAULT */
     struct tconv_candidate candidate;        /* the candidate that was made */
     tconv_choice choice;                     /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
@@ -79,6 +80,9 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
 /* Chooses an algorithm as the options say, and makes it (choose.c). */
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error);
+
+/* Gives a plan the properties of its device, without the limits of kernels that it had. */
+void tconv_plan_reset_info(tconv_plan *plan);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses
