@@ -539,7 +539,10 @@ static void later_plans_try_again(void **state)
     for (struct tconv_rejection *one = device->rejections; one != NULL; one = one->next)
         one->again = tconv_os_seconds() + 1000;
     plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 0);
+    assert_false(tconv_plan_is_stale(plan));
+    assert_true(plan->retry.again == 0);
     assert_string_equal(choice_of(plan, text), usual);
+    assert_string_equal(text, "");
     tconv_device_release(device);
 }
 

@@ -12,55 +12,78 @@
 
 #include <cmocka.h>
 
+static const char rejected[] = "a.cl:1:2: error: x";
+
 static void logs_blame_the_source(void **state)
 {
     (void)state;
     static const struct {
-        const char *log;
+        const char *first, *second; /* NULL: the same again */
         bool blames;
     } rows[] = {
         /* PoCL 3.1 */
         {"error: /tmp/kcache/tempfile_IwxPdF.cl:1:35: use of undeclared identifier 'x'\nDevice "
          "failed to build the program\n",
+         "error: /tmp/kcache/tempfile_ABCdEf.cl:1:35: use of undeclared identifier 'x'\nDevice "
+         "failed to build the program\n",
          true},
         {"warning: a.clh:13:26: unsupported extension\nerror: gpu/unit/amd_wmma.clh:68:12 "
          "<Spelling=<scratch space>:184:1>: use of undeclared identifier 'x'\n",
-         true},
+         NULL, true},
         {"error: <invalid loc>: unable to rename temporary 'a.tmp' to output file 'a.cl': 'No such "
          "file or directory'\n",
-         false},
+         NULL, false},
         {"error: <built-in>:1:10: '/usr/share/pocl/include/_kernel.h' file not found\nerror: "
          "a.cl:3:9: use of undeclared identifier 'get_global_id'\n",
-         false},
-        {"Error(s) while linking: \nCannot find symbol g in kernel library\n", false},
+         NULL, false},
+        {"Error(s) while linking: \nCannot find symbol g in kernel library\n", NULL, true},
+        {"Device pthread failed to build the program\n", NULL, false}, /* on a full disk */
         /* rusticl */
         {"input.cl:1:35: error: use of undeclared identifier 'x'\nError executing LLVM compilation "
          "action.\n",
-         true},
-        {"(file=input,line=0,column=0,index=0): Unresolved external reference to \"g\".\n", false},
+         NULL, true},
+        {"(file=input,line=0,column=0,index=0): Unresolved external reference to \"g\".\n", NULL,
+         false},
         /* Intel's runtime for CPUs */
         {"Compilation started\n1:1:35: error: use of undeclared identifier 'x'\n    1 | kernel\n",
-         true},
+         NULL, true},
         {"Linking done\nremark: <unknown>:0:0: 15 instructions in function\nJIT session error: "
          "Symbols not found: [ g ]\n",
-         false},
+         NULL, true},
         /* Others */
-        {"ptxas error   : Entry function 'f' uses too much shared data (0x10000 bytes)", false},
-        {"12:30:15 error: out of memory", false},
-        {"LLVM ERROR: out of memory", false},
-        {"<kernel>:12:3: warning: unused variable", false},
-        {"", false},
-        {":", false},
-        {"error:", false},
-        {"error: a.cl:1", false},
-        {"error: a.cl:1:", false},
-        {"error: a.cl:1:2", false},
-        {"error: a.cl:0:2: x", false},
-        {"error: a.cl:1:2: x", true},
-        {"a.cl:1:2:\nerror: x", false},
+        {"ptxas error   : Entry function 'f' uses too much shared data (0x10000 bytes)", NULL,
+         true},
+        {"12:30:15 error: out of memory", NULL, false},
+        {"LLVM ERROR: No space left on device", NULL, false},
+        {"clang: error: unable to execute command: Killed", NULL, false},
+        {"the compiler was terminated by signal 2", NULL, false},
+        {"Interrupted system call", NULL, false},
+        {"something is an error", NULL, true},
+        {"something is an error", "something else is an error", false},
+        {"", NULL, false},
+        {rejected, "", false},
+        {"", rejected, false},
+        {rejected, "out of memory", false},
+        {rejected, "b.cl:7:2: error: y", true},
+        {rejected, "error: b.cl:7:2", false},
+        {rejected, "error: b.cl:7:", false},
+        {rejected, "error: b.cl:7", false},
+        {rejected, "error: b.cl:0:2: y", false},
+        {rejected, "error: b.cl:7:x: y", false},
+        {rejected, "error:", false},
+        {rejected, ":", false},
+        {rejected, "12:30:15 error: y", false},
+        {rejected, "b.cl:7:2:\nerror: y", false},
+        {rejected, "b.cl:7:2: warning: y", false},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (tconv_log_blames_source(rows[i].log) != rows[i].blames) fail_msg("%s", rows[i].log);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *second = rows[i].second == NULL ? rows[i].first : rows[i].second;
+        if (tconv_logs_blame_source(rows[i].first, second) != rows[i].blames)
+            fail_msg("%s, then %s", rows[i].first, second);
+    }
+    assert_false(tconv_logs_blame_source(NULL, NULL));
+    assert_false(tconv_logs_blame_source(rejected, NULL));
+    assert_false(tconv_logs_blame_source(NULL, rejected));
 }
 
 struct device {
@@ -97,9 +120,9 @@ static bool allows(struct device *d, bool insist, struct tconv_retry *retry)
     return allowed;
 }
 
-static bool add(struct device *d, bool blames, double seconds, struct tconv_retry *retry)
+static bool add(struct device *d, const char *log, double seconds, struct tconv_retry *retry)
 {
-    return tconv_rejection_add(&d->device, "key", &d->error, blames, seconds, retry);
+    return tconv_rejection_add(&d->device, "key", &d->error, log, seconds, retry);
 }
 
 static void a_program_that_fails_twice_waits(void **state)
@@ -108,11 +131,11 @@ static void a_program_that_fails_twice_waits(void **state)
     struct tconv_retry retry;
     tconv_error error;
     assert_true(allows(d, false, &retry));
-    assert_true(add(d, false, 3, &retry)); /* once more */
+    assert_true(add(d, "", 3, &retry)); /* once more */
     assert_true(retry.again == 0);
     assert_true(tconv_rejection_allows(&d->device, "key", &retry, &error));
-    assert_false(add(d, false, 3, &retry));
-    assert_true(retry.again > 0 && retry.again <= tconv_os_seconds());
+    assert_false(add(d, "", 3, &retry));
+    assert_true(retry.unsure && retry.again > 0 && retry.again <= tconv_os_seconds());
     /* The plan does without it; the next one tries it. */
     assert_false(tconv_rejection_allows(&d->device, "key", &retry, &error));
     retry.insist = true;
@@ -121,7 +144,7 @@ static void a_program_that_fails_twice_waits(void **state)
     double pause = 30; /* ten times the build */
     for (int failures = 3; failures < 10; failures++) {
         assert_true(allows(d, false, &retry));
-        assert_false(add(d, false, 3, &retry));
+        assert_false(add(d, "", 3, &retry));
         const struct tconv_rejection *r = d->device.rejections;
         assert_int_equal(r->failures, failures);
         assert_true(fabs(r->again - r->last - pause) < 1e-6 && retry.again == r->again);
@@ -132,7 +155,7 @@ static void a_program_that_fails_twice_waits(void **state)
         d->device.rejections->again = r->last;
     }
     assert_true(allows(d, false, &retry));
-    assert_false(add(d, false, 3, &retry)); /* the last */
+    assert_false(add(d, "", 3, &retry)); /* the last */
     assert_true(retry.again == 0);
     d->device.rejections->last -= 1e9;
     assert_false(allows(d, false, &retry));
@@ -149,18 +172,18 @@ static void a_wrong_source_is_not_built_again(void **state)
     struct device *d = *state;
     struct tconv_retry retry;
     assert_true(allows(d, false, &retry));
-    assert_true(add(d, true, 3, &retry));
-    assert_false(add(d, true, 3, &retry));
+    assert_true(add(d, rejected, 3, &retry));
+    assert_false(add(d, rejected, 3, &retry));
     assert_true(retry.again == 0);
     for (int insist = 0; insist < 2; insist++) {
         assert_false(allows(d, insist == 1, &retry));
-        assert_true(retry.again == 0 && !retry.waits);
+        assert_true(retry.again == 0 && !retry.waits && !retry.unsure);
     }
     /* Not if the log of one try says something else. */
     for (int first = 0; first < 2; first++) {
         tconv_rejection_remove(&d->device, "key");
-        assert_true(add(d, first == 1, 3, &retry));
-        assert_false(add(d, first == 0, 3, &retry));
+        assert_true(add(d, first == 1 ? rejected : NULL, 3, &retry));
+        assert_false(add(d, first == 0 ? rejected : NULL, 3, &retry));
         assert_true(allows(d, false, &retry));
     }
 }
@@ -169,7 +192,7 @@ static void short_builds_have_pauses_too(void **state)
 {
     struct device *d = *state;
     struct tconv_retry retry = {.insist = false};
-    for (int failures = 1; failures <= 3; failures++) add(d, false, 0, &retry);
+    for (int failures = 1; failures <= 3; failures++) add(d, "", 0, &retry);
     assert_true(fabs(d->device.rejections->again - d->device.rejections->last - 0.1) < 1e-6);
 }
 
@@ -180,7 +203,7 @@ static void the_list_is_short(void **state)
     char key[20];
     for (int i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "%d", i);
-        tconv_rejection_add(&d->device, key, &d->error, false, 1, &retry);
+        tconv_rejection_add(&d->device, key, &d->error, rejected, 1, &retry);
     }
     int count = 0;
     for (const struct tconv_rejection *r = d->device.rejections; r != NULL; r = r->next) count++;

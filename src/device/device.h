@@ -72,7 +72,8 @@ struct tconv_retry {
     double begun; /* when the plan began: it builds no program again that failed since */
     bool insist;  /* build those that wait for a later time, too */
     bool waits;   /* a program was not built, because it waits for a later time */
-    double again; /* the earliest of these times; 0: there is none */
+    bool unsure;  /* a program did not build that may build later */
+    double again; /* the earliest time for that; 0: there is none */
 };
 
 /* Adds what another plan for the same problem learned. */

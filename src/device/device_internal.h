@@ -35,8 +35,8 @@ enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 struct tconv_rejection {
     struct tconv_rejection *next; /* an older one */
     int failures;
-    bool blames_source; /* the logs of all failures do */
     bool for_good;      /* it is not built again */
+    char *log;          /* of the last failure, or NULL */
     double last, again; /* when it failed last, and when a plan may build it again */
     tconv_error error;  /* of the last failure */
     char key[];
@@ -113,19 +113,20 @@ bool tconv_device_has_extension(cl_device_id device, const char *name);
  * none. */
 cl_program tconv_program_find(tconv_device *device, const char *key);
 
-/* True if the log of a compiler tells an error at a place of the source, as it does only if it
- * rejects the program for good. */
-bool tconv_log_blames_source(const char *log);
+/* True if the logs of two builds say that the compiler rejects the program for good: they tell the
+ * same error, or errors at places of the source, and nothing of what the moment lacked. Either may
+ * be NULL. */
+bool tconv_logs_blame_source(const char *first, const char *second);
 
 /* True if a program may be built now. If it did not build before and may not be built yet, its
  * error is given, and `retry` is told. */
 bool tconv_rejection_allows(tconv_device *device, const char *key, struct tconv_retry *retry,
                             tconv_error *error);
 
-/* Notes that a program did not build, and how long that took. Returns true the first time: it is
- * to be built once more. */
+/* Notes that a program did not build, its log, and how long that took. Returns true the first time:
+ * it is to be built once more. */
 bool tconv_rejection_add(tconv_device *device, const char *key, const tconv_error *error,
-                         bool blames_source, double seconds, struct tconv_retry *retry);
+                         const char *log, double seconds, struct tconv_retry *retry);
 
 /* Forgets a program's failures: it has built. */
 void tconv_rejection_remove(tconv_device *device, const char *key);

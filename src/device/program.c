@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `*blamed` says whether the log has an error of the source. */
+/* `*whole` is the log, from malloc, or NULL. */
 static tconv_status build_failure(const tconv_device *device, cl_program program,
                                   const char *source, const char *options, cl_int code,
-                                  bool *blamed, tconv_error *error)
+                                  char **whole, tconv_error *error)
 {
     size_t size = 0;
     char *log = NULL;
@@ -29,7 +29,7 @@ static tconv_status build_failure(const tconv_device *device, cl_program program
             CL_SUCCESS)
             log[0] = '\0';
     }
-    *blamed = log != NULL && tconv_log_blames_source(log);
+    *whole = log == NULL ? NULL : strdup(log);
     for (char *at = log; at != NULL && *at != '\0'; at++) /* a message is one line */
         if (*at == '\n' || *at == '\r' || *at == '\t') *at = ' ';
     const tconv_status status = tconv_fail_opencl(
@@ -40,7 +40,7 @@ static tconv_status build_failure(const tconv_device *device, cl_program program
 }
 
 static tconv_status build(const tconv_device *device, const char *name, const char *options,
-                          cl_program *out, bool *blamed, tconv_error *error)
+                          cl_program *out, char **log, tconv_error *error)
 {
     struct tconv_kernel_source source;
     const char *texts[1 + TCONV_MOST_PIECES] = {"#define ASSEMBLY 0\n"};
@@ -59,7 +59,7 @@ static tconv_status build(const tconv_device *device, const char *name, const ch
                 tconv_fail_opencl(error, code, "clCreateProgramWithSource", "building %s", name);
         } else if ((code = clBuildProgram(program, 1, &device->id, options, NULL, NULL)) !=
                    CL_SUCCESS) {
-            status = build_failure(device, program, name, options, code, blamed, error);
+            status = build_failure(device, program, name, options, code, log, error);
             clReleaseProgram(program);
         } else {
             *out = program;
@@ -90,16 +90,17 @@ static tconv_status compile(tconv_device *device, const char *key, const char *n
     tconv_error own;
     if (!tconv_rejection_allows(device, key, retry, &own)) return tconv_fail_with(error, &own);
     *source = "compiler";
-    bool blamed = false;
+    char *log = NULL;
     const double begin = tconv_os_seconds();
-    const tconv_status status = build(device, name, options, program, &blamed, &own);
+    const tconv_status status = build(device, name, options, program, &log, &own);
     if (status == TCONV_OK) {
         tconv_rejection_remove(device, key);
         tconv_program_store(device, key, *program);
         return TCONV_OK;
     }
     if (may_pass(device, &own))
-        *again = tconv_rejection_add(device, key, &own, blamed, tconv_os_seconds() - begin, retry);
+        *again = tconv_rejection_add(device, key, &own, log, tconv_os_seconds() - begin, retry);
+    free(log);
     return tconv_fail_with(error, &own);
 }
 

@@ -115,7 +115,8 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
             choose_candidate(plan, &plan->pattern, excluded, &candidate, &found, &reason, error);
         if (status != TCONV_OK) return status;
         if (!found && plan->retry.waits && !plan->retry.insist) {
-            plan->retry.insist = true; /* nothing is left: do not wait */
+            /* Nothing is left: do not wait. */
+            plan->retry = (struct tconv_retry){.begun = plan->retry.begun, .insist = true};
             forget_passed_over(plan);
             excluded = 0;
             continue;
@@ -196,7 +197,7 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
     status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped && !m.incomplete && plan->retry.again == 0) {
+    if (*made && !m.stopped && !m.incomplete && !plan->retry.unsure) {
         tconv_search_text_write(plan, text);
         tconv_device_keep_search_record(plan->device, key, text);
     }

@@ -71,6 +71,6 @@ tconv_status tconv_probe_keep(atomic_int *verdict, tconv_status status, const tc
 {
     if (status != TCONV_OK && !tconv_kernel_is_unfit(own)) return tconv_fail_with(error, own);
     *right = status == TCONV_OK && *right;
-    if (status == TCONV_OK || retry->again == 0) atomic_store(verdict, *right ? 1 : -1);
+    if (status == TCONV_OK || !retry->unsure) atomic_store(verdict, *right ? 1 : -1);
     return TCONV_OK;
 }
