@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE=1
 sed -i 's/^} tconv_problem;/    tconv_list toys; \/* default 0 *\/\n&/
     s/^            {0, {0}}, {0, {0}}, {0, {0}}  *\\$/            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}} \\/' include/tconv_cl/problem.h
 # Its row
-sed -i 's/^    P(LIST, output_padding,/    P(LIST, toys, "toys", 0, 0) \\\n&/' src/base/members.h
+sed -i 's/^    P(LIST, output_padding,/    P(LIST, toys, "toys", false, 0, 0) \\\n&/' src/base/members.h
 # Its option
 sed -i 's/^    O(LAYER, TEXT, output_padding,/    O(LAYER, TEXT, toys, "toys", 0, "LIST", "default 0") \\\n&/' src/tool/option_list.h
 # Python

@@ -5,17 +5,22 @@
  * these. A member without a row does not compile.
  *
  * The rows of the problem stand in the order of its text. Expressions in a row call the structure
- * `p`, or `e`.
+ * `p`, or `e`. `absent` is the value that stands for the default; every other one must be legal.
  *
- *   P(SHAPE, member, "option")                    extents of a tensor
- *   P(LIST, member, "option", absent, least)      a number for each spatial axis: its value if the
- *                                                 list is absent, its least legal value
- *   P(STEPS, member, "option", least)             element steps of a tensor, and the least legal
- *                                                 one
- *   P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
- *                                                 tconv_KIND_from_name; the text has it `when`
- *   P(NUMBER, member, "option", when)             an integer
- *   P(IMPLIED, member, NULL)                      follows from other options
+ *   P(SHAPE, member, "option", reads)              extents of a tensor
+ *   P(LIST, member, "option", reads, absent, least)
+ *                                                  a number for each spatial axis, its value if the
+ *                                                  list is absent, its least legal value
+ *   P(STEPS, member, "option", reads, least)       element steps of a tensor, the least legal one
+ *   P(NAME, member, "option", reads, when, kind)   an enumerator with tconv_KIND_name and
+ *                                                  tconv_KIND_from_name; the text has it `when`
+ *   P(NUMBER, member, "option", reads, when, absent, least, most)
+ *                                                  an integer, with its legal values
+ *   P(IMPLIED, member, NULL, reads)                follows from other options
+ *
+ * `reads` is true if the member changes which of the filter's elements stands for which weight.
+ * Weights are packed again for a problem that differs in such a member: the packed layout tells
+ * how weights lie after packing, not how they lay before.
  *
  *   E(NUMBER, member, set, word)                  an integer, enumerator or flag; the key of a
  *                                                 stored search has the word where `set`
@@ -36,37 +41,38 @@
 /* clang-format off */
 
 #define TCONV_PROBLEM_SHAPES(P)                                                                    \
-    P(SHAPE, data, "data-shape")                                                                   \
-    P(SHAPE, filter, "filter-shape")
+    P(SHAPE, data, "data-shape", false)                                                            \
+    P(SHAPE, filter, "filter-shape", true)
 
 #define TCONV_PROBLEM_LISTS(P)                                                                     \
-    P(LIST, strides, "strides", 1, 1)                                                              \
-    P(LIST, dilations, "dilations", 1, 1)                                                          \
-    P(LIST, pads_begin, "pads-begin", 0, 0)                                                        \
-    P(LIST, pads_end, "pads-end", 0, 0)                                                            \
-    P(LIST, output_padding, "output-padding", 0, 0)                                                \
-    P(LIST, output_shape, "output-shape", 1, 1)
+    P(LIST, strides, "strides", false, 1, 1)                                                       \
+    P(LIST, dilations, "dilations", false, 1, 1)                                                   \
+    P(LIST, pads_begin, "pads-begin", false, 0, 0)                                                 \
+    P(LIST, pads_end, "pads-end", false, 0, 0)                                                     \
+    P(LIST, output_padding, "output-padding", false, 0, 0)                                         \
+    P(LIST, output_shape, "output-shape", false, 1, 1)
 
 #define TCONV_PROBLEM_STEPS(P)                                                                     \
-    P(STEPS, data_steps, "data-steps", 1)                                                          \
-    P(STEPS, output_steps, "output-steps", 1)                                                      \
-    P(STEPS, residual_steps, "residual-steps", 0)
+    P(STEPS, data_steps, "data-steps", false, 1)                                                   \
+    P(STEPS, output_steps, "output-steps", false, 1)                                               \
+    P(STEPS, residual_steps, "residual-steps", false, 0)
 
 #define TCONV_PROBLEM_NUMBERS(P)                                                                   \
-    P(NAME, auto_pad, "auto-pad", p->auto_pad != TCONV_EXPLICIT, auto_pad)                         \
-    P(NAME, rules, "rules", p->rules != TCONV_RULES_SPEC, rules)                                   \
-    P(NAME, data_type, "type", p->data_type != TCONV_F32, type)                                    \
-    P(NAME, filter_type, "filter-type", p->filter_type != p->data_type, type)                      \
-    P(NAME, output_type, "output-type", p->output_type != TCONV_TYPE_DEFAULT, type)                \
-    P(NUMBER, groups, "groups", p->operation == TCONV_ONEAPI_CONV_BACKPROP)                        \
-    P(NAME, data_format, "data-format", p->operation == TCONV_ONEAPI_CONV_BACKPROP, data_format)   \
-    P(NAME, filter_format, "filter-format", p->operation == TCONV_ONEAPI_CONV_BACKPROP,            \
+    P(NAME, auto_pad, "auto-pad", false, p->auto_pad != TCONV_EXPLICIT, auto_pad)                  \
+    P(NAME, rules, "rules", false, p->rules != TCONV_RULES_SPEC, rules)                            \
+    P(NAME, data_type, "type", false, p->data_type != TCONV_F32, type)                             \
+    P(NAME, filter_type, "filter-type", true, p->filter_type != p->data_type, type)                \
+    P(NAME, output_type, "output-type", false, p->output_type != TCONV_TYPE_DEFAULT, type)         \
+    P(NUMBER, groups, "groups", true, p->operation == TCONV_ONEAPI_CONV_BACKPROP, 0, 1, INT64_MAX) \
+    P(NAME, data_format, "data-format", false, p->operation == TCONV_ONEAPI_CONV_BACKPROP,         \
+      data_format)                                                                                 \
+    P(NAME, filter_format, "filter-format", true, p->operation == TCONV_ONEAPI_CONV_BACKPROP,      \
       filter_format)
 
 #define TCONV_PROBLEM_MEMBERS(P)                                                                   \
     TCONV_PROBLEM_SHAPES(P) TCONV_PROBLEM_LISTS(P) TCONV_PROBLEM_STEPS(P)                          \
     TCONV_PROBLEM_NUMBERS(P)                                                                       \
-    P(IMPLIED, operation, NULL)
+    P(IMPLIED, operation, NULL, true)
 
 #define TCONV_EPILOGUE_MEMBERS(E)                                                                  \
     E(NUMBER, bias, e->bias, "bias")                                                               \

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/members.h"
+#include "base/range.h"
 #include "base/view.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 static const char *const names[] = {"the data", "the output", "the residual"};
 #define MEMBER(kind, member, ...) #member,
 static const char *const members[] = {TCONV_PROBLEM_STEPS(MEMBER)};
-#define LEAST(kind, member, option, least) least,
+#define LEAST(kind, member, option, reads, least) least,
 static const int64_t least_steps[] = {TCONV_PROBLEM_STEPS(LEAST)};
 
 static tconv_status check_values(const tconv_steps *steps, int rank, enum tconv_spaced tensor,
@@ -24,12 +25,11 @@ static tconv_status check_values(const tconv_steps *steps, int rank, enum tconv_
                           "%s has %d values: it must have one for each of the %d axes of %s, or "
                           "none",
                           members[tensor], steps->count, rank, names[tensor]);
-    for (int a = 0; a < steps->count; a++)
-        if (steps->value[a] < least_steps[tensor])
-            return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                              "%s is %" PRId64 " at axis %d: it must be at least %" PRId64,
-                              members[tensor], steps->value[a], a, least_steps[tensor]);
-    return TCONV_OK;
+    tconv_status status = TCONV_OK;
+    for (int a = 0; a < steps->count && status == TCONV_OK; a++)
+        status = tconv_range_check(members[tensor], "axis", a, steps->value[a], least_steps[tensor],
+                                   INT64_MAX, error);
+    return status;
 }
 
 /* Sets `order` to the axes with more than one element, those with small steps first. Returns how

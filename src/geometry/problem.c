@@ -5,6 +5,7 @@
 #include "base/element_types.h"
 #include "base/error.h"
 #include "base/members.h"
+#include "base/range.h"
 #include "base/steps.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
@@ -39,11 +40,13 @@ static tconv_status check_enumerator(const char *member, int value, const char *
 #define KIND_data_format "a format"
 #define KIND_filter_format "a format"
 #define CHECK(kind, ...) CHECK_##kind(__VA_ARGS__)
-#define CHECK_NAME(member, option, when, kind)                                                     \
+#define CHECK_NAME(member, option, reads, when, kind)                                              \
     if (status == TCONV_OK)                                                                        \
         status = check_enumerator(#member, (int)p->member, tconv_##kind##_name(p->member),         \
                                   KIND_##kind, error);
-#define CHECK_NUMBER(member, option, when) /* read_channels */
+#define CHECK_NUMBER(member, option, reads, when, absent, least, most)                             \
+    if (status == TCONV_OK && p->member != (absent))                                               \
+        status = tconv_range_check(#member, NULL, 0, p->member, least, most, error);
 
 /* The output types that types_fit takes with data and a filter that go together. */
 static const char *output_types(tconv_type data, tconv_type filter)
@@ -209,9 +212,6 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
                               : "input channels of all groups, output channels of a group, kernel",
                           hint);
     }
-    if (p->groups < 0)
-        return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                          "groups is %" PRId64 ": it must be at least 1", p->groups);
     g->groups = p->groups == 0 ? 1 : p->groups;
     if (channels % g->groups != 0)
         return tconv_fail(error, TCONV_ERROR_SHAPE,
@@ -233,18 +233,16 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
             error, TCONV_ERROR_ATTRIBUTE,
             "%s has %d values: it must have one for each of the %d spatial axes, or none", argument,
             list->count, axes);
-    for (int a = 0; a < axes; a++) {
+    tconv_status status = TCONV_OK;
+    for (int a = 0; a < axes && status == TCONV_OK; a++) {
         values[a] = list->count == 0 ? absent : list->value[a];
-        if (values[a] < least)
-            return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                              "%s is %" PRId64 " at spatial axis %d: it must be at least %" PRId64,
-                              argument, values[a], a, least);
+        status = tconv_range_check(argument, "spatial axis", a, values[a], least, INT64_MAX, error);
     }
-    return TCONV_OK;
+    return status;
 }
 
 #define NUMBERS(kind, member, ...) int64_t member[TCONV_MAX_AXES];
-#define READ(kind, member, option, absent, least)                                                  \
+#define READ(kind, member, option, reads, absent, least)                                           \
     if (status == TCONV_OK)                                                                        \
         status = read_list(#member, &p->member, g->axes, absent, least, of.member, error);
 

@@ -22,19 +22,19 @@ static void put_values(struct tconv_text *text, const char *option, const int64_
 
 /* What the text has of a member, by the kind of its row. */
 #define PUT(kind, ...) PUT_##kind(__VA_ARGS__)
-#define PUT_SHAPE(member, option)                                                                  \
+#define PUT_SHAPE(member, option, reads)                                                           \
     put_values(&text, option, p->member.dim, p->member.rank, TCONV_MAX_RANK);
-#define PUT_LIST(member, option, absent, least)                                                    \
+#define PUT_LIST(member, option, reads, absent, least)                                             \
     if (p->member.count != 0)                                                                      \
         put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES);
-#define PUT_STEPS(member, option, least)                                                           \
+#define PUT_STEPS(member, option, reads, least)                                                    \
     if (p->member.count != 0)                                                                      \
         put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES + 2);
-#define PUT_NAME(member, option, when, kind)                                                       \
+#define PUT_NAME(member, option, reads, when, kind)                                                \
     if (when) tconv_text_add(&text, " --%s %s", option, tconv_##kind##_name(p->member));
-#define PUT_NUMBER(member, option, when)                                                           \
+#define PUT_NUMBER(member, option, reads, when, absent, least, most)                               \
     if (when) tconv_text_add(&text, " --%s %" PRId64, option, p->member);
-#define PUT_IMPLIED(member, option)
+#define PUT_IMPLIED(member, option, reads)
 
 /* Replaces formats that were not given. */
 static void set_formats(tconv_problem *problem, tconv_data_format data, tconv_filter_format filter)

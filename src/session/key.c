@@ -62,9 +62,22 @@ static int64_t reserved_number(const void *reserved, size_t bytes)
 #define ADD_EPILOGUE(member) add_epilogue(key, &of->member);
 #define ADD_SEARCH(member)
 
+#define ADD_IF(kind, member, option, reads, ...)                                                   \
+    if (reads) {                                                                                   \
+        ADD_##kind(member)                                                                         \
+    }
+#define ADD_IF_READING(kind, member, ...) ADD_IF(kind, member, __VA_ARGS__, 0)
+
 static bool add_problem(struct tconv_key *key, const tconv_problem *of)
 {
     TCONV_PROBLEM_MEMBERS(ADD)
+    return true;
+}
+
+bool tconv_key_make_reading(const tconv_problem *of, struct tconv_key *key)
+{
+    key->count = 0;
+    TCONV_PROBLEM_MEMBERS(ADD_IF_READING)
     return true;
 }
 

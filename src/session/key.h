@@ -35,6 +35,11 @@ struct tconv_key {
 bool tconv_key_make(const tconv_problem *problem, const tconv_plan_options *options,
                     struct tconv_key *key);
 
+/* The members of the problem that say which of the filter's elements stands for which weight: the
+ * column `reads` of base/members.h. Two problems with equal ones and the same packed layout read a
+ * filter alike. False as above. */
+bool tconv_key_make_reading(const tconv_problem *problem, struct tconv_key *key);
+
 bool tconv_key_equal(const struct tconv_key *a, const struct tconv_key *b);
 
 #endif

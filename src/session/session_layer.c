@@ -30,9 +30,8 @@ struct kept_plan {
 
 struct kept_filter {
     tconv_packed_filter *filter;
-    tconv_operation operation; /* this and the format tell in which order the weights were read */
-    tconv_filter_format format;
-    XXH128_hash_t hash; /* the weights' identity, if the layer watches them */
+    struct tconv_key reading; /* of the problem that it was packed for */
+    XXH128_hash_t hash;       /* the weights' identity, if the layer watches them */
     int users;
 };
 
@@ -249,21 +248,21 @@ static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
     }
 }
 
-/* True if the plan reads the filter, and it was packed from weights in the problem's order. */
+/* True if the plan reads the filter, and it was packed from weights that were read alike. */
 static bool is_wanted(const struct kept_filter *filter, const tconv_plan *plan,
-                      const tconv_problem *problem)
+                      const struct tconv_key *reading)
 {
-    return filter->operation == problem->operation && filter->format == problem->filter_format &&
+    return tconv_key_equal(&filter->reading, reading) &&
            tconv_packed_filter_fits(filter->filter, plan);
 }
 
 /* Under the lock: the place of the wanted filter, or else of the first free one. */
 static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan,
-                        const tconv_problem *problem)
+                        const struct tconv_key *reading)
 {
     int place = 0;
     while (place < MOST_FILTERS && layer->filter[place] != NULL &&
-           !is_wanted(layer->filter[place], plan, problem))
+           !is_wanted(layer->filter[place], plan, reading))
         place++;
     return place;
 }
@@ -271,12 +270,12 @@ static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan
 /* The kept filter for the plan, which counts as used until drop_filter; NULL if there is none. Also
  * tells how often the layer has been refreshed. */
 static struct kept_filter *find_filter(tconv_session_layer *layer, const tconv_plan *plan,
-                                       const tconv_problem *problem, XXH128_hash_t hash,
+                                       const struct tconv_key *reading, XXH128_hash_t hash,
                                        uint64_t *refreshes)
 {
     pthread_mutex_lock(&layer->mutex);
     if (layer->watch) drop_other_filters(layer, hash);
-    const int place = filter_place(layer, plan, problem);
+    const int place = filter_place(layer, plan, reading);
     struct kept_filter *found = place < MOST_FILTERS ? layer->filter[place] : NULL;
     if (found != NULL) found->users++;
     *refreshes = layer->refreshes;
@@ -286,11 +285,11 @@ static struct kept_filter *find_filter(tconv_session_layer *layer, const tconv_p
 
 /* Keeps a new filter, unless the layer was refreshed meanwhile. */
 static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
-                        const tconv_problem *problem, struct kept_filter *made, uint64_t refreshes)
+                        struct kept_filter *made, uint64_t refreshes)
 {
     pthread_mutex_lock(&layer->mutex);
     if (layer->refreshes == refreshes) {
-        int place = filter_place(layer, plan, problem);
+        int place = filter_place(layer, plan, &made->reading);
         if (place < MOST_FILTERS && layer->filter[place] != NULL)
             drop_filter(layer->filter[place]); /* a callback packed it meanwhile */
         else if (place == MOST_FILTERS)
@@ -305,8 +304,8 @@ static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
 /* Packs a filter for the plan, which counts as used, and keeps it. */
 static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
                                 struct tconv_lane *lane, const struct tconv_session_call *call,
-                                XXH128_hash_t hash, uint64_t refreshes, struct kept_filter **out,
-                                tconv_error *error)
+                                const struct tconv_key *reading, XXH128_hash_t hash,
+                                uint64_t refreshes, struct kept_filter **out, tconv_error *error)
 {
     struct kept_filter *made = calloc(1, sizeof *made);
     if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a filter");
@@ -318,13 +317,11 @@ static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
         return status;
     }
     atomic_fetch_add(&layer->filters_packed, 1);
-    made->operation = call->problem.operation;
-    made->format = call->problem.filter_format;
+    made->reading = *reading;
     made->hash = hash;
     made->users = 1;
     if (!layer->watch || XXH128_isEqual(hash, identity(plan, &call->arrays)))
-        keep_filter(layer, plan, &call->problem, made,
-                    refreshes); /* not if the weights changed meanwhile */
+        keep_filter(layer, plan, made, refreshes); /* not if the weights changed meanwhile */
     *out = made;
     return TCONV_OK;
 }
@@ -338,13 +335,15 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
     tconv_status status = TCONV_OK;
     XXH128_hash_t hash = {0, 0};
     uint64_t refreshes;
+    struct tconv_key reading;
+    tconv_key_make_reading(&call->problem, &reading); /* the plan has accepted its lists */
     if (layer->watch) hash = identity(plan, &call->arrays);
-    struct kept_filter *found = find_filter(layer, plan, &call->problem, hash, &refreshes);
+    struct kept_filter *found = find_filter(layer, plan, &reading, hash, &refreshes);
     if (found == NULL) {
         const bool begun = begin_making(layer);
-        found = find_filter(layer, plan, &call->problem, hash, &refreshes);
+        found = find_filter(layer, plan, &reading, hash, &refreshes);
         if (found == NULL)
-            status = make_filter(layer, plan, lane, call, hash, refreshes, &found, error);
+            status = make_filter(layer, plan, lane, call, &reading, hash, refreshes, &found, error);
         end_making(layer, begun);
     }
     if (status == TCONV_OK) *out = found;

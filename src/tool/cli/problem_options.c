@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a problem from the options: shapes, attributes and types. */
 #include "base/members.h"
+#include "base/range.h"
 #include "tool/tool.h"
 
 #include <inttypes.h>
@@ -41,31 +42,36 @@ static bool unknown_name(const char *option, const char *text, const struct name
 /* Reading the option of a member, by the kind of its row. Enumerators are small numbers. */
 enum { MOST_ENUMERATORS = 64 };
 #define READ(kind, ...) READ_##kind(__VA_ARGS__)
-#define READ_NAME(member, option, when, kind)                                                      \
+#define READ_NAME(member, option, reads, when, kind)                                               \
     if (options.member != NULL && !tconv_##kind##_from_name(options.member, &p->member)) {         \
         struct names names = {"", NULL};                                                           \
         for (int i = 0; i < MOST_ENUMERATORS; i++)                                                 \
             add_name(&names, tconv_##kind##_name((tconv_##kind)i));                                \
         return unknown_name("--" option, options.member, &names);                                  \
     }
-#define READ_NUMBER(member, option, when)                                                          \
-    if (options.member != NULL && !read_count("--" option, options.member, &p->member))            \
+#define READ_NUMBER(member, option, reads, when, absent, least, most)                              \
+    if (options.member != NULL &&                                                                  \
+        !read_number("--" option, options.member, least, most, &p->member))                        \
         return false;
-#define READ_LIST(member, option, absent, least)                                                   \
+#define READ_LIST(member, option, reads, absent, least)                                            \
     if (!read_attribute("--" option, options.member, axes, &p->member)) return EXIT_REQUEST_WRONG;
 
 /* As many numbers as the tensor has axes; the library checks how many they are. */
-#define READ_STEPS(member, option, least)                                                          \
+#define READ_STEPS(member, option, reads, least)                                                   \
     if (options.member != NULL && !read_numbers("--" option, options.member, p->member.value,      \
                                                 TCONV_MAX_AXES + 2, &p->member.count))             \
         return EXIT_REQUEST_WRONG;
 
-static bool read_count(const char *option, const char *text, int64_t *number)
+static bool read_number(const char *option, const char *text, int64_t least, int64_t most,
+                        int64_t *number)
 {
     int count;
+    char range[TCONV_RANGE_TEXT];
     if (!read_numbers(option, text, number, 1, &count)) return false;
-    if (*number < 1) wrong_request("%s is %" PRId64 ": it must be at least 1", option, *number);
-    return *number >= 1;
+    if (*number >= least && *number <= most) return true;
+    tconv_range_text(least, most, range);
+    wrong_request("%s is %" PRId64 ": it must be %s", option, *number, range);
+    return false;
 }
 
 bool read_scalars(tconv_problem *p)
