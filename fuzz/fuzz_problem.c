@@ -26,7 +26,7 @@
 
 #include "base/members.h"
 #include "geometry/count.h"
-#include "geometry/layer.h"
+#include "geometry/loops.h"
 #include "geometry/taps.h"
 #include "geometry/window.h"
 #include "plan/plan_internal.h"
@@ -265,20 +265,20 @@ static void check_text(const tconv_problem *p)
 
 /* As tconv_plan_create asks. */
 static void check_setting(const tconv_problem *p, const tconv_geometry *g,
-                          const struct tconv_layer *resolved, const struct setting *setting)
+                          const struct tconv_loops *resolved, const struct setting *setting)
 {
     if (tconv_check_epilogue(p, g, &setting->epilogue, NULL) != TCONV_OK ||
         (p->data_type == TCONV_F64 && !setting->device.double_arithmetic))
         return;
-    struct tconv_layer layer = *resolved;
-    if (layer.batch == 0) layer.batch = 1;
-    const tconv_device_info device = tconv_device_for(&setting->device, &layer);
-    const struct tconv_request request = {&layer,
+    struct tconv_loops loops = *resolved;
+    if (loops.batch == 0) loops.batch = 1;
+    const tconv_device_info device = tconv_device_for(&setting->device, &loops);
+    const struct tconv_request request = {&loops,
                                           &device,
                                           &setting->epilogue,
                                           setting->workspace_limit,
                                           setting->math,
-                                          tconv_machine_of(&device, tconv_acc_bytes(&layer))};
+                                          tconv_machine_of(&device, tconv_acc_bytes(&loops))};
     fuzz_check_kernel_plans(&request, setting->algorithm);
 }
 
@@ -318,10 +318,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!countable) fuzz_fail("a wrong problem is accepted");
     compare_geometry(&p, &e, &g);
     check_window(&p, &g);
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &p, &g);
-    for (int a = 0; a < layer.axes; a++) check_taps(&layer.axis[a]);
-    check_setting(&p, &g, &layer, &setting);
-    tconv_layer_fold(&layer);
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &p, &g);
+    for (int a = 0; a < loops.axes; a++) check_taps(&loops.axis[a]);
+    check_setting(&p, &g, &loops, &setting);
+    tconv_loops_fold(&loops);
     return 0;
 }

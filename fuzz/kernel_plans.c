@@ -20,14 +20,14 @@ static uint64_t times(uint64_t a, uint64_t b)
 static uint64_t least_filter_bytes(const struct tconv_request *request,
                                    const struct tconv_algorithm *algorithm)
 {
-    const struct tconv_layer *layer = request->layer;
-    uint64_t weights = times((uint64_t)layer->groups, (uint64_t)layer->in_channels);
-    weights = times(weights, (uint64_t)layer->out_channels);
-    for (int a = 0; a < layer->axes; a++) weights = times(weights, (uint64_t)layer->axis[a].kernel);
+    const struct tconv_loops *loops = request->loops;
+    uint64_t weights = times((uint64_t)loops->groups, (uint64_t)loops->in_channels);
+    weights = times(weights, (uint64_t)loops->out_channels);
+    for (int a = 0; a < loops->axes; a++) weights = times(weights, (uint64_t)loops->axis[a].kernel);
     const bool in_words = algorithm->packing == TCONV_PACK_QUADS ||
                           algorithm->packing == TCONV_PACK_WORDS ||
                           algorithm->packing == TCONV_PACK_CHANNEL_WORDS;
-    return times(weights, in_words ? tconv_type_size(layer->filter_type)
+    return times(weights, in_words ? tconv_type_size(loops->filter_type)
                                    : tconv_packed_bytes(request, algorithm->packing));
 }
 

@@ -43,11 +43,11 @@ static void add_rejection(struct rejections *all, int algorithm, const char *tex
 static bool print_cell(const struct entry *entry, const struct choices *choices, const char *name,
                        struct rejections *rejections)
 {
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     struct tconv_candidate best = {0}, next = {0};
-    if (!suite_layer(entry, choices->type, choices->format, &layer)) return false;
-    const tconv_device_info device = tconv_device_for(described_device(name), &layer);
-    const struct tconv_request request = request_for(&layer, &device, &bias_only, TCONV_MATH_EXACT);
+    if (!suite_layer(entry, choices->type, choices->format, &loops)) return false;
+    const tconv_device_info device = tconv_device_for(described_device(name), &loops);
+    const struct tconv_request request = request_for(&loops, &device, &bias_only, TCONV_MATH_EXACT);
     for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
         const struct tconv_algorithm *algorithm = tconv_algorithm_at(a);
         struct tconv_candidates found;

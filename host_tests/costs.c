@@ -20,7 +20,7 @@
 /* A candidate to ask for. */
 struct line {
     char id[16], type[16], format[16], algorithm[TCONV_TILE_TEXT + 40];
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     struct tconv_pattern pattern;
 };
 
@@ -43,14 +43,14 @@ static void print_choices(const struct suite *suite, const tconv_device_info *de
         for (int v = 0; v < 16; v++) {
             const tconv_type type = types[v / 4];
             const tconv_math math = v % 2 == 1 ? TCONV_MATH_FAST : TCONV_MATH_EXACT;
-            struct tconv_layer layer;
+            struct tconv_loops loops;
             struct tconv_candidate best;
             struct tconv_reason reason;
             struct tconv_pattern any;
             char tile[TCONV_TILE_TEXT];
-            if (!suite_layer(&suite->entries[i], type, formats[v / 2 % 2], &layer)) continue;
-            const tconv_device_info own = tconv_device_for(device, &layer);
-            const struct tconv_request request = request_for(&layer, &own, &epilogue, math);
+            if (!suite_layer(&suite->entries[i], type, formats[v / 2 % 2], &loops)) continue;
+            const tconv_device_info own = tconv_device_for(device, &loops);
+            const struct tconv_request request = request_for(&loops, &own, &epilogue, math);
             if (!tconv_pattern_read("auto", &any, &reason) ||
                 !tconv_choose(&request, &any, 0, &best, &reason))
                 continue;
@@ -73,7 +73,7 @@ static bool read_line(const struct suite *suite, const char *text, struct line *
             if (strcmp(suite->entries[i].id, line->id) == 0 &&
                 suite_layer(&suite->entries[i], type,
                             strcmp(line->format, "NXC") == 0 ? TCONV_NXC : TCONV_NCX,
-                            &line->layer) &&
+                            &line->loops) &&
                 tconv_pattern_read(line->algorithm, &line->pattern, &reason))
                 return true;
     fprintf(stderr, "costs: %s: %s\n", text, reason.text);
@@ -86,9 +86,9 @@ static double milliseconds(const struct line *line, const tconv_device_info *dev
                            const char *fields)
 {
     const tconv_epilogue epilogue = {.bias = true, .alpha = 1};
-    const tconv_device_info own = tconv_device_for(device, &line->layer);
+    const tconv_device_info own = tconv_device_for(device, &line->loops);
     struct tconv_request request = request_for(
-        &line->layer, &own, &epilogue,
+        &line->loops, &own, &epilogue,
         strstr(line->algorithm, "winograd") != NULL ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
     struct tconv_candidate best;
     struct tconv_reason reason;

@@ -133,12 +133,12 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
         fprintf(stderr, "%s: %s\n", entry->id, entry->error != NULL ? entry->error : error.message);
         return false;
     }
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &problem, &geometry);
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &problem, &geometry);
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.bias = true;
     epilogue.activation = activation;
-    const struct tconv_request request = request_for(&layer, device, &epilogue, math);
+    const struct tconv_request request = request_for(&loops, device, &epilogue, math);
     struct tconv_reason reason;
     const struct tconv_algorithm *taken = chosen(&request, NULL, &reason);
     for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {

@@ -100,12 +100,12 @@ static bool print_layer(const char *device, const struct entry *entry,
         fprintf(stderr, "%s: %s\n", entry->id, entry->error != NULL ? entry->error : error.message);
         return false;
     }
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &problem, &geometry);
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &problem, &geometry);
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.bias = true;
-    const tconv_device_info info = tconv_device_for(described_device(device), &layer);
-    const struct tconv_request request = request_for(&layer, &info, &epilogue, listing->math);
+    const tconv_device_info info = tconv_device_for(described_device(device), &loops);
+    const struct tconv_request request = request_for(&loops, &info, &epilogue, listing->math);
     struct tconv_reason reason;
     struct tconv_pattern pattern;
     struct tconv_candidate best;

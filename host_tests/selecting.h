@@ -10,15 +10,15 @@
 #include <string.h>
 
 /* A request without a limit of the workspace. */
-static inline struct tconv_request request_for(const struct tconv_layer *layer,
+static inline struct tconv_request request_for(const struct tconv_loops *loops,
                                                const tconv_device_info *device,
                                                const tconv_epilogue *epilogue, tconv_math math)
 {
-    return (struct tconv_request){.layer = layer,
+    return (struct tconv_request){.loops = loops,
                                   .device = device,
                                   .epilogue = epilogue,
                                   .math = math,
-                                  .machine = tconv_machine_of(device, tconv_acc_bytes(layer))};
+                                  .machine = tconv_machine_of(device, tconv_acc_bytes(loops))};
 }
 
 /* Whether an algorithm takes a request, and its best candidate's cost. */

@@ -3,19 +3,19 @@
 #ifndef HOST_TESTS_SUITE_LAYER_H
 #define HOST_TESTS_SUITE_LAYER_H
 
-#include "geometry/layer.h"
+#include "geometry/loops.h"
 #include "tool/io/suite.h"
 
 /* False if the entry is not a layer that can be resolved. */
 static inline bool suite_layer(const struct entry *entry, tconv_type type, tconv_data_format format,
-                               struct tconv_layer *layer)
+                               struct tconv_loops *loops)
 {
     tconv_problem problem = entry->problem;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     problem.data_type = problem.filter_type = type;
     if (format == TCONV_NXC) suite_channels_last(&problem);
     if (entry->error != NULL || tconv_resolve(&problem, &geometry, NULL) != TCONV_OK) return false;
-    tconv_layer_init(layer, &problem, &geometry);
+    tconv_loops_init(loops, &problem, &geometry);
     return true;
 }
 

@@ -126,13 +126,13 @@ static struct balance balance_of(const struct order *o, int64_t groups, int64_t 
 static bool layer_balance(const struct entry *entry, tconv_type type, tconv_data_format format,
                           int units, struct balance *balance)
 {
-    struct tconv_layer layer;
-    assert_true(suite_layer(entry, type, format, &layer));
+    struct tconv_loops loops;
+    assert_true(suite_layer(entry, type, format, &loops));
     tconv_device_info card = *described_device("NVIDIA mma");
     card.compute_units = (uint32_t)units;
-    const tconv_device_info device = tconv_device_for(&card, &layer);
+    const tconv_device_info device = tconv_device_for(&card, &loops);
     const tconv_epilogue epilogue = {.bias = true, .alpha = 1};
-    const struct tconv_request request = request_for(&layer, &device, &epilogue, TCONV_MATH_EXACT);
+    const struct tconv_request request = request_for(&loops, &device, &epilogue, TCONV_MATH_EXACT);
     struct tconv_pattern any;
     struct tconv_candidate best;
     struct tconv_reason reason;

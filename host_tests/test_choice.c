@@ -22,13 +22,13 @@ static void count_choices(tconv_problem p, tconv_type type, const tconv_device_i
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     assert_int_equal(tconv_resolve(&p, &geometry, &error), TCONV_OK);
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &p, &geometry);
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &p, &geometry);
     const tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
-    const tconv_device_info own = tconv_device_for(device, &layer);
+    const tconv_device_info own = tconv_device_for(device, &loops);
     for (int fast = 0; fast < 2; fast++) {
         const struct tconv_request request =
-            request_for(&layer, &own, &epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
+            request_for(&loops, &own, &epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
         struct tconv_reason reason;
         const struct tconv_algorithm *algorithm = chosen(&request, "auto", &reason);
         for (int a = 0; tconv_algorithm_at(a) != NULL; a++)

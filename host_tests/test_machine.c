@@ -194,7 +194,7 @@ static void cores_of_intel_are_as_data_sheets_say(void **state)
 }
 
 /* A layer of the oneAPI form with strides of 2, of one, two or three axes. */
-static struct tconv_layer small_layer(int axes, tconv_type type, tconv_data_format format)
+static struct tconv_loops small_loops(int axes, tconv_type type, tconv_data_format format)
 {
     const bool last = format == TCONV_NXC;
     tconv_problem p = TCONV_PROBLEM_INIT;
@@ -214,9 +214,9 @@ static struct tconv_layer small_layer(int axes, tconv_type type, tconv_data_form
     }
     tconv_geometry g = TCONV_GEOMETRY_INIT;
     assert_int_equal(tconv_resolve(&p, &g, NULL), TCONV_OK);
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &p, &g);
-    return layer;
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &p, &g);
+    return loops;
 }
 
 /* Algorithms refuse a request or give a cost. */
@@ -233,13 +233,13 @@ static void check_costs(const struct tconv_request *request)
 static void fields_may_have_their_least_value(void **state)
 {
     (void)state;
-    const struct tconv_layer layers[] = {small_layer(2, TCONV_F32, TCONV_NXC),
-                                         small_layer(2, TCONV_F16, TCONV_NCX)};
+    const struct tconv_loops all_loops[] = {small_loops(2, TCONV_F32, TCONV_NXC),
+                                            small_loops(2, TCONV_F16, TCONV_NCX)};
     const tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (int which = 0; which < 2; which++) {
             struct tconv_request request =
-                request_for(&layers[which], &d->info, &epilogue, TCONV_MATH_FAST);
+                request_for(&all_loops[which], &d->info, &epilogue, TCONV_MATH_FAST);
             const struct tconv_machine usual = request.machine;
             const struct tconv_machine_field *f;
             for (int i = 0; (f = tconv_machine_field_at(i)) != NULL; i++) {

@@ -87,10 +87,10 @@ static long check_candidate(const struct tconv_request *request,
 static long check_layer(int d, const struct entry *entry, tconv_type type, tconv_data_format format)
 {
     const char *id = entry->id;
-    struct tconv_layer layer;
-    assert_true(suite_layer(entry, type, format, &layer));
-    const tconv_device_info device = tconv_device_for(described_device(devices[d].name), &layer);
-    const struct tconv_request request = request_for(&layer, &device, &bias_only, TCONV_MATH_FAST);
+    struct tconv_loops loops;
+    assert_true(suite_layer(entry, type, format, &loops));
+    const tconv_device_info device = tconv_device_for(described_device(devices[d].name), &loops);
+    const struct tconv_request request = request_for(&loops, &device, &bias_only, TCONV_MATH_FAST);
     struct tconv_pattern any;
     struct tconv_candidate best;
     struct tconv_candidates candidates;
@@ -159,11 +159,11 @@ static void channels_are_loaded_in_vectors(void **state)
             const long elements = half && devices[d].sums > 16 ? 8 : 4;
             size_t wide = 0;
             for (size_t i = 0; i < suite.count; i++) {
-                struct tconv_layer layer;
+                struct tconv_loops loops;
                 assert_true(suite_layer(&suite.entries[i], half ? TCONV_F16 : TCONV_F32, TCONV_NXC,
-                                        &layer));
+                                        &loops));
                 const struct tconv_request request = request_for(
-                    &layer, described_device(devices[d].name), &bias_only, TCONV_MATH_EXACT);
+                    &loops, described_device(devices[d].name), &bias_only, TCONV_MATH_EXACT);
                 struct tconv_kernel_plan kernel_plan = {0};
                 if (write_best(&tconv_direct_group, &request, &kernel_plan, NULL) != TCONV_OK)
                     continue;

@@ -17,13 +17,13 @@
 static const tconv_epilogue no_epilogue = TCONV_EPILOGUE_INIT;
 static const tconv_epilogue bias_only = {.bias = true, .alpha = 1};
 
-static struct tconv_layer layer_of(const tconv_problem *p)
+static struct tconv_loops loops_of(const tconv_problem *p)
 {
     tconv_geometry g = TCONV_GEOMETRY_INIT;
     assert_int_equal(tconv_resolve(p, &g, NULL), TCONV_OK);
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, p, &g);
-    return layer;
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, p, &g);
+    return loops;
 }
 
 static tconv_problem plane(int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s)
@@ -79,8 +79,8 @@ static bool write_kernel_plan(const struct tconv_algorithm *algorithm, const tco
                               const tconv_device_info *device, tconv_math math,
                               struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_layer layer = layer_of(p);
-    const struct tconv_request request = request_for(&layer, device, &no_epilogue, math);
+    const struct tconv_loops loops = loops_of(p);
+    const struct tconv_request request = request_for(&loops, device, &no_epilogue, math);
     struct tconv_reason reason;
     double cost;
     memset(kernel_plan, 0, sizeof *kernel_plan);
@@ -96,9 +96,9 @@ static void check_kernel_plan(const char *device, const struct tconv_request *re
     struct tconv_kernel_plan kernel_plan = {0};
     assert_int_equal(tconv_kernel_plan_write(request, candidate, &kernel_plan, NULL), TCONV_OK);
     /* Nothing is faster than the useful work but with fast arithmetic. */
-    if (kernel_plan.error_factor <= 1 && candidate->cost < (double)request->layer->macs)
+    if (kernel_plan.error_factor <= 1 && candidate->cost < (double)request->loops->macs)
         fail_msg("%s on %s: a cost of %g multiply-adds, but the layer has %g", about.algorithm,
-                 device, candidate->cost, (double)request->layer->macs);
+                 device, candidate->cost, (double)request->loops->macs);
     assert_true(kernel_plan.run_count >= 1 && kernel_plan.pack_count >= 1 &&
                 kernel_plan.filter_bytes > 0);
     assert_true(strlen(kernel_plan.layout) > 0);
@@ -108,7 +108,7 @@ static void check_kernel_plan(const char *device, const struct tconv_request *re
         issued += kernel_plan.run[i].macs;
     }
     assert_true(kernel_plan.error_factor > 1 || issued == 0 ||
-                issued >= (double)request->layer->macs);
+                issued >= (double)request->loops->macs);
     for (int i = 0; i < kernel_plan.pack_count; i++)
         check_launch(&about, &kernel_plan.pack[i], request->device);
     tconv_kernel_plan_clear(&kernel_plan);
@@ -151,9 +151,9 @@ static void kernel_plans_fit_their_device(void **state)
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
             for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
-                const struct tconv_layer layer = layer_of(&problems[p]);
+                const struct tconv_loops loops = loops_of(&problems[p]);
                 const struct tconv_request request =
-                    request_for(&layer, &d->info, &no_epilogue, TCONV_MATH_FAST);
+                    request_for(&loops, &d->info, &no_epilogue, TCONV_MATH_FAST);
                 struct tconv_reason reason = {""};
                 struct tconv_candidates candidates;
                 if (!tconv_enumerate(tconv_algorithm_at(a), &request, NULL, &candidates, &reason))
@@ -171,9 +171,9 @@ static void tiles_are_asked_for(void **state)
 {
     (void)state;
     const tconv_problem p = plane(64, 128, 32, 4, 2);
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512");
-    const struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+    const struct tconv_request request = request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_pattern pattern;
     struct tconv_candidate best;
     struct tconv_reason reason;
@@ -207,12 +207,12 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
 {
     (void)state;
     const tconv_problem p = plane(64, 128, 32, 4, 2);
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     struct tconv_reason reason;
     const tconv_device_info cpu = *described_device("CPU AVX-512"),
                             gpu = *described_device("NVIDIA");
-    const struct tconv_request on_cpu = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT),
-                               on_gpu = request_for(&layer, &gpu, &no_epilogue, TCONV_MATH_EXACT);
+    const struct tconv_request on_cpu = request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT),
+                               on_gpu = request_for(&loops, &gpu, &no_epilogue, TCONV_MATH_EXACT);
     assert_non_null(strstr(chosen(&on_cpu, NULL, &reason)->name, "_vector"));
     assert_non_null(strstr(chosen(&on_gpu, "auto", &reason)->name, "_group"));
 }
@@ -223,11 +223,11 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
     const tconv_device_info cpu = *described_device("CPU AVX-512");
     tconv_problem large = plane(512, 128, 32, 4, 2), small = plane(3, 5, 7, 4, 2);
     large.pads_begin = large.pads_end = (tconv_list){2, {1, 1}};
-    const struct tconv_layer layers[] = {layer_of(&large), layer_of(&small)};
+    const struct tconv_loops all_loops[] = {loops_of(&large), loops_of(&small)};
     for (int i = 0; i < 2; i++)
         for (int fast = 0; fast < 2; fast++) {
             const struct tconv_request request = request_for(
-                &layers[i], &cpu, &no_epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
+                &all_loops[i], &cpu, &no_epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
             struct tconv_reason reason;
             const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
             assert_non_null(algorithm);
@@ -249,9 +249,9 @@ static void the_reference_takes_what_is_left(void **state)
     p.data_format = TCONV_NXC;
     p.data = (tconv_shape){4, {1, 9, 9, 2}};
     p.filter = (tconv_shape){4, {2, 2, 300, 300}};
-    struct tconv_layer layer = layer_of(&p);
+    struct tconv_loops loops = loops_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512"), gpu = *described_device("AMD");
-    struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+    struct tconv_request request = request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_reason reason;
     assert_string_equal(chosen(&request, "auto", &reason)->name, "reference");
     assert_null(chosen(&request, "channels_vector", &reason));
@@ -263,12 +263,12 @@ static void the_reference_takes_what_is_left(void **state)
     p.data_format = TCONV_NCX;
     p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
     p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
-    layer = layer_of(&p);
+    loops = loops_of(&p);
     assert_null(chosen(&request, "packed_vector", &reason));
     assert_non_null(strstr(reason.text, "4 spatial axes"));
     assert_non_null(chosen(&request, "col2im_vector", &reason));
     assert_string_not_equal(chosen(&request, "auto", &reason)->name, "reference");
-    request = request_for(&layer, &gpu, &no_epilogue, TCONV_MATH_EXACT);
+    request = request_for(&loops, &gpu, &no_epilogue, TCONV_MATH_EXACT);
     assert_non_null(chosen(&request, "gather_group", &reason));
     assert_string_not_equal(chosen(&request, "auto", &reason)->name, "reference");
 }
@@ -328,9 +328,9 @@ static void no_ordering_is_left_to_the_reference(void **state)
             const struct channels *c = &channels[i / 2 / MOST_AXES / TYPES % CHANNELS];
             const struct window *w = &windows[i / 2 / MOST_AXES / TYPES / CHANNELS];
             const tconv_problem p = problem_of(axes, extents[axes - 1], last, c, w, type);
-            const struct tconv_layer layer = layer_of(&p);
+            const struct tconv_loops loops = loops_of(&p);
             const struct tconv_request request =
-                request_for(&layer, &d->info, &no_epilogue, TCONV_MATH_EXACT);
+                request_for(&loops, &d->info, &no_epilogue, TCONV_MATH_EXACT);
             struct tconv_reason reason;
             if (strcmp(chosen(&request, "auto", &reason)->name, "reference") == 0)
                 fail_msg("%s, %d axes, %s, %s, %lld groups of %lld to %lld, kernel %lld, stride "
@@ -357,9 +357,9 @@ static void large_strides_are_sparse(void **state)
         p.data = (tconv_shape){4, {1, 3, rows[i].x[0], rows[i].x[1]}};
         p.filter = (tconv_shape){4, {3, 2, rows[i].k[0], rows[i].k[1]}};
         p.strides = (tconv_list){2, {rows[i].s[0], rows[i].s[1]}};
-        const struct tconv_layer layer = layer_of(&p);
+        const struct tconv_loops loops = loops_of(&p);
         const struct tconv_request request =
-            request_for(&layer, described_device("CPU AVX2"), &no_epilogue, TCONV_MATH_EXACT);
+            request_for(&loops, described_device("CPU AVX2"), &no_epilogue, TCONV_MATH_EXACT);
         struct tconv_reason reason;
         assert_string_equal(chosen(&request, "auto", &reason)->name, "sparse_vector");
     }
@@ -383,9 +383,9 @@ static void long_loops_are_refused_where_they_end(void **state)
         } cases[] = {
             {&few, &cpu, true}, {&few, &gpu, true}, {&many, &cpu, false}, {&many, &gpu, true}};
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            const struct tconv_layer layer = layer_of(cases[i].problem);
+            const struct tconv_loops loops = loops_of(cases[i].problem);
             const struct tconv_request request =
-                request_for(&layer, cases[i].device, &no_epilogue, TCONV_MATH_FAST);
+                request_for(&loops, cases[i].device, &no_epilogue, TCONV_MATH_FAST);
             struct tconv_reason reason;
             double cost;
             assert_true(accepts(algorithms[a], &request, &cost, &reason) == cases[i].taken);
@@ -413,9 +413,9 @@ static void copied_axes_join_the_batch(void **state)
         p.data = cases[i].format == TCONV_NXC ? (tconv_shape){6, {cases[i].batch, 4, 3, 3, 3, 2}}
                                               : (tconv_shape){6, {cases[i].batch, 2, 4, 3, 3, 3}};
         p.filter = (tconv_shape){6, {2, 2, 1, 2, 2, 2}};
-        const struct tconv_layer layer = layer_of(&p);
+        const struct tconv_loops loops = loops_of(&p);
         const struct tconv_request request =
-            request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+            request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT);
         struct tconv_reason reason;
         double cost;
         assert_true(accepts(&tconv_packed, &request, &cost, &reason) == cases[i].fast);
@@ -426,9 +426,9 @@ static void a_limit_of_workspace_is_kept(void **state)
 {
     (void)state;
     const tconv_problem p = plane(64, 128, 30, 4, 2);
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512");
-    struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+    struct tconv_request request = request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_reason reason;
     struct tconv_kernel_plan kernel_plan = {0};
     double cost;
@@ -449,12 +449,12 @@ static void a_workspace_fits_the_device(void **state)
 {
     (void)state;
     const tconv_problem p = plane(256, 128, 64, 4, 2);
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     for (const struct described_device *d = described_devices; d->name != NULL; d++) {
         tconv_device_info device = d->info;
         device.allocation_limit = UINT64_C(16) << 20;
         const struct tconv_request request =
-            request_for(&layer, &device, &no_epilogue, TCONV_MATH_EXACT);
+            request_for(&loops, &device, &no_epilogue, TCONV_MATH_EXACT);
         const struct tconv_algorithm *algorithm;
         for (int i = 0; (algorithm = tconv_algorithm_at(i)) != NULL; i++) {
             struct tconv_candidates candidates;
@@ -479,12 +479,12 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     b.data.dim[0] = 5; /* another batch, other pads: the same packed filter */
     b.pads_begin = b.pads_end = (tconv_list){2, {1, 1}};
     b.output_padding = (tconv_list){2, {2, 2}};
-    const struct tconv_layer layers[] = {layer_of(&a), layer_of(&b)};
+    const struct tconv_loops all_loops[] = {loops_of(&a), loops_of(&b)};
     struct tconv_kernel_plan kernel_plans[2];
     memset(kernel_plans, 0, sizeof kernel_plans);
     for (int i = 0; i < 2; i++) {
         const struct tconv_request request =
-            request_for(&layers[i], &cpu, &no_epilogue, TCONV_MATH_EXACT);
+            request_for(&all_loops[i], &cpu, &no_epilogue, TCONV_MATH_EXACT);
         assert_int_equal(write_best(&tconv_gather_group, &request, &kernel_plans[i], NULL),
                          TCONV_OK);
         tconv_kernel_plan_clear(&kernel_plans[i]);
@@ -601,7 +601,7 @@ static void kernel_plans_have_limits(void **state)
 {
     (void)state;
     const tconv_problem p = plane(3, 5, 7, 4, 2);
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     const int64_t kernel[] = {4, 4};
     enum tconv_arg args[TCONV_MAX_ARGS + 1] = {TCONV_ARG_DATA};
     char name[400];
@@ -629,9 +629,9 @@ static void kernel_plans_have_limits(void **state)
     tconv_launch_args(launch, args, TCONV_MAX_ARGS + 1);
     assert_false(tconv_kernel_plan_fits(&arguments));
 
-    tconv_kernel_plan_layout(&layout, "algorithm", &layer, kernel, 2);
+    tconv_kernel_plan_layout(&layout, "algorithm", &loops, kernel, 2);
     assert_true(tconv_kernel_plan_fits(&layout));
-    tconv_kernel_plan_layout(&layout, name, &layer, kernel, 2);
+    tconv_kernel_plan_layout(&layout, name, &loops, kernel, 2);
     assert_false(tconv_kernel_plan_fits(&layout));
     assert_true(strlen(layout.layout) < sizeof layout.layout);
 }
@@ -641,12 +641,12 @@ static void narrow_subgroups_are_asked_for(void **state)
 {
     (void)state;
     const tconv_problem p = plane(64, 128, 32, 4, 2);
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     for (uint32_t least = 0; least <= 16; least += 8) {
         tconv_device_info gpu = *described_device("NVIDIA");
         gpu.subgroup_least = least;
         const struct tconv_request request =
-            request_for(&layer, &gpu, &bias_only, TCONV_MATH_EXACT);
+            request_for(&loops, &gpu, &bias_only, TCONV_MATH_EXACT);
         struct tconv_kernel_plan kernel_plan = {0};
         assert_int_equal(write_best(&tconv_gather_group, &request, &kernel_plan, NULL), TCONV_OK);
         const struct tconv_launch *run = &kernel_plan.run[kernel_plan.run_count - 1];
@@ -676,9 +676,9 @@ static void matrix_tiles_suit_their_compilers(void **state)
         assert_int_equal(option_of(&kernel_plan.run[0], "LANES"), gpu->subgroup_least);
         tconv_kernel_plan_clear(&kernel_plan);
     }
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     const struct tconv_request request =
-        request_for(&layer, described_device("AMD wmma"), &bias_only, TCONV_MATH_EXACT);
+        request_for(&loops, described_device("AMD wmma"), &bias_only, TCONV_MATH_EXACT);
     struct tconv_reason reason;
     assert_non_null(chosen(&request, "matrix_group mt=128 nt=64", &reason));
     assert_null(chosen(&request, "matrix_group mt=64 nt=64 slices=1 copy=0", &reason));
@@ -697,12 +697,12 @@ static void matrix_units_want_channels(void **state)
         for (int64_t in = 1; in <= types[t].least; in++) {
             tconv_problem p = plane(in, 16, 9, 5, 1);
             p.data_type = p.filter_type = types[t].type;
-            const struct tconv_layer layer = layer_of(&p);
+            const struct tconv_loops loops = loops_of(&p);
             struct tconv_reason reason;
             double cost;
-            const struct tconv_request unit = request_for(&layer, described_device("NVIDIA mma"),
+            const struct tconv_request unit = request_for(&loops, described_device("NVIDIA mma"),
                                                           &no_epilogue, TCONV_MATH_FAST),
-                                       plain = request_for(&layer, described_device("NVIDIA"),
+                                       plain = request_for(&loops, described_device("NVIDIA"),
                                                            &no_epilogue, TCONV_MATH_FAST);
             assert_true(accepts(&tconv_matrix_group, &plain, &cost, &reason));
             const bool taken = accepts(&tconv_matrix_group, &unit, &cost, &reason);
@@ -728,9 +728,9 @@ static void units_are_tested_where_they_are_used(void **state)
                 device.matrix_unit = (tconv_matrix_unit)unit;
                 tconv_problem p = plane(64, 128, 32, 4, 2);
                 p.data_type = p.filter_type = types[t];
-                const struct tconv_layer layer = layer_of(&p);
+                const struct tconv_loops loops = loops_of(&p);
                 const struct tconv_request request =
-                    request_for(&layer, &device, &bias_only, TCONV_MATH_FAST);
+                    request_for(&loops, &device, &bias_only, TCONV_MATH_FAST);
                 for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
                     struct tconv_kernel_plan kernel_plan = {0};
                     tconv_error error;
@@ -776,14 +776,14 @@ static void units_of_gpus_have_rows_and_devices(void **state)
     enum { LAST = 64 };
     tconv_problem p = plane(64, 128, 32, 4, 2);
     p.data_type = p.filter_type = TCONV_F16;
-    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_loops loops = loops_of(&p);
     for (int unit = 0; unit <= LAST; unit++) {
         if (!is_of_gpu((tconv_matrix_unit)unit)) continue;
         const struct described_device *d = described_devices;
         while (d->name != NULL && (int)d->info.matrix_unit != unit) d++;
         if (d->name == NULL) fail_msg("described.c has no device with matrix unit %d", unit);
         const struct tconv_request request =
-            request_for(&layer, &d->info, &bias_only, TCONV_MATH_EXACT);
+            request_for(&loops, &d->info, &bias_only, TCONV_MATH_EXACT);
         const struct tconv_unit *row = tconv_unit_for(&request);
         if (row == NULL || (int)row->device != unit)
             fail_msg("units.c has no row of matrix unit %d", unit);
@@ -864,9 +864,9 @@ static void hostile_extents_are_refused_quickly(void **state)
         p.dilations = (tconv_list){2, {rows[i].dilation[0], rows[i].dilation[1]}};
         p.output_shape = (tconv_list){2, {8, 8}};
         p.rules = TCONV_RULES_OPENVINO;
-        const struct tconv_layer layer = layer_of(&p);
+        const struct tconv_loops loops = loops_of(&p);
         const struct tconv_request request =
-            request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+            request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT);
         struct tconv_reason reason;
         const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
         if (algorithm == NULL) { /* none can pack a filter that a process cannot address */

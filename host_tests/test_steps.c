@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element steps: what they reach, which are refused, and how layers follow from them. */
 #include "base/view.h"
-#include "geometry/layer.h"
+#include "geometry/loops.h"
 #include "geometry/window.h"
 
 #include <setjmp.h>
@@ -132,17 +132,17 @@ static void legal_steps_are_taken(void **state)
     const tconv_geometry g = resolved(&p);
     assert_int_equal(g.data_bytes, 4 * (2 + 3 + 4 + 1));
     assert_int_equal(g.output_bytes, 4 * 480);
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &p, &g);
-    assert_true(layer.spaced);
-    assert_int_equal(layer.output_channel_step, 1);
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &p, &g);
+    assert_true(loops.spaced);
+    assert_int_equal(loops.output_channel_step, 1);
     p = upsampling();
     p.data_steps = (tconv_steps){4, {60, 20, 5, 1}}; /* as a dense tensor has them */
     p.output_steps = (tconv_steps){4, {480, 80, 10, 1}};
     const tconv_geometry dense = resolved(&p);
-    tconv_layer_init(&layer, &p, &dense);
-    assert_false(layer.spaced);
-    assert_int_equal(layer.residual_axes, 0);
+    tconv_loops_init(&loops, &p, &dense);
+    assert_false(loops.spaced);
+    assert_int_equal(loops.residual_axes, 0);
 }
 
 static void a_text_has_steps(void **state)
@@ -164,7 +164,7 @@ static void only_even_axes_are_merged(void **state)
     tconv_problem p = TCONV_PROBLEM_INIT;
     p.data = (tconv_shape){5, {2, 3, 4, 5, 6}};
     p.filter = (tconv_shape){5, {3, 2, 1, 1, 1}};
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     const struct {
         int64_t z, y; /* steps of the data */
         int axes;
@@ -172,21 +172,21 @@ static void only_even_axes_are_merged(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         p.data_steps = (tconv_steps){5, {5000, 1000, cases[i].z, cases[i].y, 1}};
         const tconv_geometry g = resolved(&p);
-        tconv_layer_init(&layer, &p, &g);
-        tconv_layer_fold(&layer);
-        assert_int_equal(layer.axes, cases[i].axes);
+        tconv_loops_init(&loops, &p, &g);
+        tconv_loops_fold(&loops);
+        assert_int_equal(loops.axes, cases[i].axes);
     }
 }
 
 /* As residual_at of cl/common/epilogue.clh. */
-static int64_t residual_at(const struct tconv_layer *layer, int64_t at)
+static int64_t residual_at(const struct tconv_loops *loops, int64_t at)
 {
     int64_t index = 0;
-    for (int i = 0; i < layer->residual_axes; i++) {
-        index += at / layer->residual_step[i][0] * layer->residual_step[i][1];
-        at %= layer->residual_step[i][0];
+    for (int i = 0; i < loops->residual_axes; i++) {
+        index += at / loops->residual_step[i][0] * loops->residual_step[i][1];
+        at %= loops->residual_step[i][0];
     }
-    return layer->residual_axes == 0 ? at : index;
+    return loops->residual_axes == 0 ? at : index;
 }
 
 static int random_below(unsigned *seed, int limit)
@@ -229,10 +229,10 @@ static void residuals_follow_from_the_outputs_place(void **state)
         g = resolved(&p);
         const struct tconv_view output = tconv_view_of(&p, &g, TCONV_SPACED_OUTPUT),
                                 residual = tconv_view_of(&p, &g, TCONV_SPACED_RESIDUAL);
-        struct tconv_layer layer;
-        tconv_layer_init(&layer, &p, &g);
+        struct tconv_loops loops;
+        tconv_loops_init(&loops, &p, &g);
         for (int64_t e = 0; e < tconv_view_elements(&output); e++)
-            assert_int_equal(residual_at(&layer, tconv_view_place(&output, e)),
+            assert_int_equal(residual_at(&loops, tconv_view_place(&output, e)),
                              tconv_view_place(&residual, e));
     }
 }
@@ -274,22 +274,22 @@ static void products_of_large_steps_do_not_overflow(void **state)
     (void)state;
     const int64_t far = INT64_C(1) << 62;
     tconv_problem p = TCONV_PROBLEM_INIT;
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     p.data_type = p.filter_type = TCONV_I8;
     p.data = (tconv_shape){4, {1, 2, 2, 2}};
     p.filter = (tconv_shape){4, {2, 2, 1, 1}};
     p.output_steps = (tconv_steps){4, {1, 1, 2, far}};
     tconv_geometry g = resolved(&p);
-    tconv_layer_init(&layer, &p, &g);
-    tconv_layer_fold(&layer);
-    assert_int_equal(layer.axes, 2);
+    tconv_loops_init(&loops, &p, &g);
+    tconv_loops_fold(&loops);
+    assert_int_equal(loops.axes, 2);
 
     p.output_steps.count = 0;
     p.residual_steps = (tconv_steps){4, {1, 1, 1, far}};
     g = resolved(&p);
-    tconv_layer_init(&layer, &p, &g);
-    assert_int_equal(layer.residual_axes, 3);
-    assert_int_equal(layer.residual_step[2][1], far);
+    tconv_loops_init(&loops, &p, &g);
+    assert_int_equal(loops.residual_axes, 3);
+    assert_int_equal(loops.residual_step[2][1], far);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phases and the folding of axes, against the definition o + pad = i*s + k*d. */
-#include "geometry/layer.h"
+#include "geometry/loops.h"
 #include "geometry/taps.h"
 
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void reach_is_what_the_definition_says(void **state)
                     }
 }
 
-static struct tconv_layer layer_of(int rank, const int64_t *data, const int64_t *filter,
+static struct tconv_loops loops_of(int rank, const int64_t *data, const int64_t *filter,
                                    const int64_t *strides)
 {
     tconv_problem p = TCONV_PROBLEM_INIT;
@@ -60,37 +60,37 @@ static struct tconv_layer layer_of(int rank, const int64_t *data, const int64_t 
     memcpy(p.strides.value, strides, (size_t)(rank - 2) * sizeof *strides);
     tconv_geometry g = TCONV_GEOMETRY_INIT;
     assert_int_equal(tconv_resolve(&p, &g, NULL), TCONV_OK);
-    struct tconv_layer layer;
-    tconv_layer_init(&layer, &p, &g);
-    return layer;
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &p, &g);
+    return loops;
 }
 
 static void axes_are_folded(void **state)
 {
     (void)state;
     /* An axis with nothing to do goes. */
-    struct tconv_layer l =
-        layer_of(5, (int64_t[]){1, 3, 1, 7, 1}, (int64_t[]){3, 2, 1, 4, 1}, (int64_t[]){1, 2, 5});
-    tconv_layer_fold(&l);
+    struct tconv_loops l =
+        loops_of(5, (int64_t[]){1, 3, 1, 7, 1}, (int64_t[]){3, 2, 1, 4, 1}, (int64_t[]){1, 2, 5});
+    tconv_loops_fold(&l);
     assert_int_equal(l.axes, 1);
     assert_int_equal(l.axis[0].input, 7);
     assert_int_equal(l.axis[0].data_step, 1);
     /* Neighbours that are only copied along become one. */
-    l = layer_of(6, (int64_t[]){1, 3, 5, 6, 7, 8}, (int64_t[]){3, 2, 2, 1, 1, 1},
+    l = loops_of(6, (int64_t[]){1, 3, 5, 6, 7, 8}, (int64_t[]){3, 2, 2, 1, 1, 1},
                  (int64_t[]){2, 1, 1, 1});
-    tconv_layer_fold(&l);
+    tconv_loops_fold(&l);
     assert_int_equal(l.axes, 2);
     assert_int_equal(l.axis[1].input, 6 * 7 * 8);
     assert_int_equal(l.axis[1].output, 6 * 7 * 8);
     assert_int_equal(l.axis[1].data_step, 1);
     assert_int_equal(l.axis[0].data_step, 6 * 7 * 8);
     /* A single point stays an axis. */
-    l = layer_of(4, (int64_t[]){2, 3, 1, 1}, (int64_t[]){3, 2, 1, 1}, (int64_t[]){1, 1});
-    tconv_layer_fold(&l);
+    l = loops_of(4, (int64_t[]){2, 3, 1, 1}, (int64_t[]){3, 2, 1, 1}, (int64_t[]){1, 1});
+    tconv_loops_fold(&l);
     assert_int_equal(l.axes, 1);
     /* What works is left alone. */
-    l = layer_of(4, (int64_t[]){2, 3, 4, 5}, (int64_t[]){3, 2, 1, 3}, (int64_t[]){1, 1});
-    tconv_layer_fold(&l);
+    l = loops_of(4, (int64_t[]){2, 3, 4, 5}, (int64_t[]){3, 2, 1, 3}, (int64_t[]){1, 1});
+    tconv_loops_fold(&l);
     assert_int_equal(l.axes, 2);
 }
 

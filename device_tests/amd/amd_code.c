@@ -29,7 +29,7 @@ struct planned {
     tconv_problem problem;
     tconv_geometry geometry;
     tconv_epilogue epilogue;
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     tconv_device_info device;
     struct tconv_request request;
     struct tconv_candidate candidate;
@@ -95,9 +95,9 @@ static enum outcome make_request(const struct amd_case *one, const struct suite 
         snprintf(why, size, "it has %" PRIu64 " multiply-adds", p->geometry.macs);
         return LEFT_OUT;
     }
-    tconv_layer_init(&p->layer, &p->problem, &p->geometry);
-    p->device = tconv_device_for(device_for(one), &p->layer);
-    p->request = request_for(&p->layer, &p->device, &p->epilogue, one->math);
+    tconv_loops_init(&p->loops, &p->problem, &p->geometry);
+    p->device = tconv_device_for(device_for(one), &p->loops);
+    p->request = request_for(&p->loops, &p->device, &p->epilogue, one->math);
     return PLANNED;
 }
 
@@ -292,14 +292,14 @@ static bool fill_garbage(struct tensors *t, enum tconv_arg arg, uint64_t size)
 
 static bool make_tensors(const struct planned *p, struct tensors *t)
 {
-    const tconv_type output = p->layer.output_type, number = tconv_scale_type(p->layer.data_type);
+    const tconv_type output = p->loops.output_type, number = tconv_scale_type(p->loops.data_type);
     const tconv_type bias = tconv_bias_type(&p->epilogue, output);
-    const int64_t channels = p->layer.groups * p->layer.out_channels;
+    const int64_t channels = p->loops.groups * p->loops.out_channels;
     const int64_t outputs = elements_of(&p->geometry.output_shape);
     uint64_t state = 1;
     *t = (struct tensors){{NULL}, NULL, {0}, {0}};
-    if (!fill(t, TCONV_ARG_DATA, p->layer.data_type, elements_of(&p->problem.data), 1, &state) ||
-        !fill(t, TCONV_ARG_WEIGHTS, p->layer.filter_type, elements_of(&p->problem.filter), 1,
+    if (!fill(t, TCONV_ARG_DATA, p->loops.data_type, elements_of(&p->problem.data), 1, &state) ||
+        !fill(t, TCONV_ARG_WEIGHTS, p->loops.filter_type, elements_of(&p->problem.filter), 1,
               &state) ||
         !fill(t, TCONV_ARG_BIAS, bias, channels, 1, &state) ||
         !fill(t, TCONV_ARG_SCALE, number, channels, 1, &state) ||
@@ -437,7 +437,7 @@ static bool compare(const struct planned *p, const struct tensors *t, struct res
         .residual = t->bytes[TCONV_ARG_RESIDUAL],
         .before = t->before,
     };
-    const tconv_type type = p->layer.output_type;
+    const tconv_type type = p->loops.output_type;
     const void *output = t->bytes[TCONV_ARG_OUTPUT];
     int64_t wrong = 0;
     result->outputs = elements_of(&p->geometry.output_shape);

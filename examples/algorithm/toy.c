@@ -8,62 +8,62 @@
 
 enum { ITEMS = 64 }; /* of a work-group */
 
-/* The layer with as few axes as possible: false with a reason where these are more than one. */
-static bool prepare(const struct tconv_request *request, struct tconv_layer *layer,
+/* The loops with as few axes as possible: false with a reason where these are more than one. */
+static bool prepare(const struct tconv_request *request, struct tconv_loops *loops,
                     struct tconv_reason *reason)
 {
-    *layer = *request->layer;
-    tconv_layer_fold(layer);
-    if (layer->axes != 1) return tconv_refuse(reason, "%d spatial axes; it takes one", layer->axes);
-    const double weights = (double)layer->groups * (double)layer->in_channels *
-                           (double)layer->out_channels * (double)layer->axis[0].kernel;
+    *loops = *request->loops;
+    tconv_loops_fold(loops);
+    if (loops->axes != 1) return tconv_refuse(reason, "%d spatial axes; it takes one", loops->axes);
+    const double weights = (double)loops->groups * (double)loops->in_channels *
+                           (double)loops->out_channels * (double)loops->axis[0].kernel;
     return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    struct tconv_layer layer;
-    if (!prepare(request, &layer, reason)) return false;
+    struct tconv_loops loops;
+    if (!prepare(request, &loops, reason)) return false;
     /* A loop of plain products, as the reference has it. */
-    const double loops = (double)layer.axis[0].kernel * (1 + (double)layer.in_channels);
-    if (tconv_folded_group_too_long(loops, request->device))
+    const double rounds = (double)loops.axis[0].kernel * (1 + (double)loops.in_channels);
+    if (tconv_folded_group_too_long(rounds, request->device))
         return tconv_refuse(
             reason, "each output needs %.0f loop iterations; this device may abort such kernels",
-            loops);
-    const double outputs = (double)layer.batch * (double)layer.groups * (double)layer.out_channels *
-                           (double)layer.axis[0].output;
+            rounds);
+    const double outputs = (double)loops.batch * (double)loops.groups * (double)loops.out_channels *
+                           (double)loops.axis[0].output;
     tconv_candidates_add(candidates, (const int64_t[]){ITEMS},
-                         request->machine.reference_tap * outputs * loops);
+                         request->machine.reference_tap * outputs * rounds);
     return true;
 }
 
-static bool write_table(const struct tconv_layer *layer, struct tconv_kernel_plan *kernel_plan)
+static bool write_table(const struct tconv_loops *loops, struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_axis *axis = &layer->axis[0];
-    const int64_t channels = layer->groups * layer->out_channels;
+    const struct tconv_axis *axis = &loops->axis[0];
+    const int64_t channels = loops->groups * loops->out_channels;
     if (!tconv_kernel_plan_table(kernel_plan, TOY_LONGS)) return false;
     int64_t *t = kernel_plan->table;
-    t[TOY_OUTPUTS] = layer->batch * channels * axis->output;
-    t[TOY_WEIGHTS] = channels * layer->in_channels * axis->kernel;
-    t[TOY_GROUPS] = layer->groups;
-    t[TOY_IN_CHANNELS] = layer->in_channels;
-    t[TOY_OUT_CHANNELS] = layer->out_channels;
+    t[TOY_OUTPUTS] = loops->batch * channels * axis->output;
+    t[TOY_WEIGHTS] = channels * loops->in_channels * axis->kernel;
+    t[TOY_GROUPS] = loops->groups;
+    t[TOY_IN_CHANNELS] = loops->in_channels;
+    t[TOY_OUT_CHANNELS] = loops->out_channels;
     t[TOY_INPUT] = axis->input;
     t[TOY_KERNEL] = axis->kernel;
     t[TOY_STRIDE] = axis->stride;
     t[TOY_DILATION] = axis->dilation;
     t[TOY_PAD] = axis->pad;
     t[TOY_OUTPUT] = axis->output;
-    t[TOY_DATA_BATCH_STEP] = layer->data_batch_step;
-    t[TOY_DATA_CHANNEL_STEP] = layer->data_channel_step;
+    t[TOY_DATA_BATCH_STEP] = loops->data_batch_step;
+    t[TOY_DATA_CHANNEL_STEP] = loops->data_channel_step;
     t[TOY_DATA_STEP] = axis->data_step;
-    t[TOY_OUTPUT_BATCH_STEP] = layer->output_batch_step;
-    t[TOY_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
+    t[TOY_OUTPUT_BATCH_STEP] = loops->output_batch_step;
+    t[TOY_OUTPUT_CHANNEL_STEP] = loops->output_channel_step;
     t[TOY_OUTPUT_STEP] = axis->output_step;
-    t[TOY_SOURCE_GROUP_STEP] = layer->filter_group_step;
-    t[TOY_SOURCE_IN_STEP] = layer->filter_in_step;
-    t[TOY_SOURCE_OUT_STEP] = layer->filter_out_step;
+    t[TOY_SOURCE_GROUP_STEP] = loops->filter_group_step;
+    t[TOY_SOURCE_IN_STEP] = loops->filter_in_step;
+    t[TOY_SOURCE_OUT_STEP] = loops->filter_out_step;
     t[TOY_SOURCE_STEP] = axis->filter_step;
     return true;
 }
@@ -72,11 +72,11 @@ static tconv_status write(const struct tconv_request *request,
                           const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     struct tconv_reason reason;
-    prepare(request, &layer, &reason);
-    if (!write_table(&layer, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    tconv_kernel_plan_layout(kernel_plan, "toy", &layer, &layer.axis[0].kernel, 1);
+    prepare(request, &loops, &reason);
+    if (!write_table(&loops, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    tconv_kernel_plan_layout(kernel_plan, "toy", &loops, &loops.axis[0].kernel, 1);
     kernel_plan->filter_bytes = (uint64_t)kernel_plan->table[TOY_WEIGHTS] *
                                 tconv_packed_bytes(request, TCONV_PACK_RAW);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_toy_pack");

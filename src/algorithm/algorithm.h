@@ -8,7 +8,7 @@
 
 #include "algorithm/cost/machine.h"
 #include "base/format.h"
-#include "geometry/layer.h"
+#include "geometry/loops.h"
 #include "tconv_cl/device_info.h"
 #include "tconv_cl/epilogue.h"
 
@@ -74,7 +74,7 @@ struct tconv_kernel_plan {
 
 /* The request to an algorithm: which layer, on which device, with which epilogue. */
 struct tconv_request {
-    const struct tconv_layer *layer;
+    const struct tconv_loops *loops;
     /* Its vector_width counts lanes of the accumulator's type: tconv_device_for. */
     const tconv_device_info *device;
     const tconv_epilogue *epilogue;
@@ -217,7 +217,7 @@ bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count
 
 /* Names the layout: the algorithm's own text, then groups, channels and the kernel's extents. */
 void tconv_kernel_plan_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
-                              const struct tconv_layer *layer, const int64_t *kernel, int axes);
+                              const struct tconv_loops *loops, const int64_t *kernel, int axes);
 
 /* Adds the packed weight to the layout's name: its packing, its bytes, and the zero point that was
  * subtracted. */
@@ -260,12 +260,12 @@ void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t coun
 /* Element types (elements.c). */
 
 /* Bytes of the accumulator: f32, f64, or an unsigned integer of 32 or 64 bits. */
-size_t tconv_acc_bytes(const struct tconv_layer *layer);
-bool tconv_adds_integers(const struct tconv_layer *layer);
+size_t tconv_acc_bytes(const struct tconv_loops *loops);
+bool tconv_adds_integers(const struct tconv_loops *loops);
 
 /* The device as algorithms see it for a layer: vector_width counts lanes of the accumulator. */
 tconv_device_info tconv_device_for(const tconv_device_info *device,
-                                   const struct tconv_layer *layer);
+                                   const struct tconv_loops *loops);
 
 /* Bytes of an element of a packed filter, or of any argument. The offsets of arguments count
  * elements. */

@@ -114,10 +114,10 @@ static bool is_made_for(const struct tconv_algorithm *algorithm, const tconv_dev
            (algorithm->made_for == TCONV_FOR_VECTORS) == vectors;
 }
 
-static bool is_empty(const struct tconv_layer *layer)
+static bool is_empty(const struct tconv_loops *loops)
 {
-    for (int a = 0; a < layer->axes; a++)
-        if (layer->axis[a].input == 0) return true;
+    for (int a = 0; a < loops->axes; a++)
+        if (loops->axis[a].input == 0) return true;
     return false;
 }
 
@@ -126,7 +126,7 @@ bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv
                      struct tconv_reason *reason)
 {
     *candidates = (struct tconv_candidates){.algorithm = algorithm};
-    if (is_empty(request->layer) && !algorithm->takes_empty)
+    if (is_empty(request->loops) && !algorithm->takes_empty)
         return tconv_refuse(reason, "the data has a spatial extent of 0");
     if (algorithm->stages_locally && tconv_emulates_local_memory(request->device))
         return tconv_refuse(reason, "the device has no local memory apart from global memory");

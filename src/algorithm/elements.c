@@ -10,34 +10,34 @@
 #include <string.h>
 
 /* The accumulator's type. */
-static tconv_type acc_type(const struct tconv_layer *layer)
+static tconv_type acc_type(const struct tconv_loops *loops)
 {
-    const bool wide = tconv_type_size(layer->data_type) == 8;
-    if (tconv_type_is_floating(layer->data_type)) return wide ? TCONV_F64 : TCONV_F32;
+    const bool wide = tconv_type_size(loops->data_type) == 8;
+    if (tconv_type_is_floating(loops->data_type)) return wide ? TCONV_F64 : TCONV_F32;
     return wide ? TCONV_U64 : TCONV_U32;
 }
 
-size_t tconv_acc_bytes(const struct tconv_layer *layer)
+size_t tconv_acc_bytes(const struct tconv_loops *loops)
 {
-    return tconv_type_size(acc_type(layer));
+    return tconv_type_size(acc_type(loops));
 }
 
-bool tconv_adds_integers(const struct tconv_layer *layer)
+bool tconv_adds_integers(const struct tconv_loops *loops)
 {
-    return !tconv_type_is_floating(layer->data_type);
+    return !tconv_type_is_floating(loops->data_type);
 }
 
-tconv_device_info tconv_device_for(const tconv_device_info *device, const struct tconv_layer *layer)
+tconv_device_info tconv_device_for(const tconv_device_info *device, const struct tconv_loops *loops)
 {
     tconv_device_info own = *device;
-    if (tconv_acc_bytes(layer) == 8 && own.vector_width > 1) own.vector_width /= 2;
+    if (tconv_acc_bytes(loops) == 8 && own.vector_width > 1) own.vector_width /= 2;
     return own;
 }
 
 /* What the numbers of the epilogue are: f32, f64, or the accumulator. */
 static tconv_type result_type(const struct tconv_request *request)
 {
-    return request->epilogue->requantize ? TCONV_F32 : acc_type(request->layer);
+    return request->epilogue->requantize ? TCONV_F32 : acc_type(request->loops);
 }
 
 /* True if zero points are subtracted before multiplying. */
@@ -58,7 +58,7 @@ static tconv_type packed_type(const struct tconv_request *request, enum tconv_pa
     if (packing == TCONV_PACK_QUADS || packing == TCONV_PACK_WORDS ||
         packing == TCONV_PACK_CHANNEL_WORDS)
         return TCONV_U32;
-    return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
+    return is_raw(request, packing) ? request->loops->filter_type : acc_type(request->loops);
 }
 
 enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
@@ -69,7 +69,7 @@ enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
     case TCONV_PACK_RAW:
     case TCONV_PACK_QUADS: break;
     case TCONV_PACK_CHANNEL_WORDS:
-        return tconv_dots(request->device, request->layer->data_type) == 0 ? TCONV_USES_NO_UNIT
+        return tconv_dots(request->device, request->loops->data_type) == 0 ? TCONV_USES_NO_UNIT
                                                                            : TCONV_USES_WORDS;
     case TCONV_PACK_WORDS:
         return tconv_uses_matrix_unit(request) ? TCONV_USES_MATRIX : TCONV_USES_NO_UNIT;
@@ -79,7 +79,7 @@ enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
 
 int tconv_word_channels(const struct tconv_request *request)
 {
-    const tconv_type type = request->layer->filter_type;
+    const tconv_type type = request->loops->filter_type;
     const bool quads = tconv_type_is_byte(type) &&
                        (tconv_dots(request->device, type) != 0 ||
                         request->device->matrix_unit == TCONV_MATRIX_PLAIN_QUADS);
@@ -105,19 +105,19 @@ size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packin
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     switch (arg) {
     case TCONV_ARG_DATA:
-    case TCONV_ARG_WORKSPACE: return tconv_type_size(layer->data_type);
-    case TCONV_ARG_WEIGHTS: return tconv_type_size(layer->filter_type);
+    case TCONV_ARG_WORKSPACE: return tconv_type_size(loops->data_type);
+    case TCONV_ARG_WEIGHTS: return tconv_type_size(loops->filter_type);
     case TCONV_ARG_FILTER: return tconv_packed_bytes(request, packing);
     case TCONV_ARG_FLAGS: return sizeof(uint32_t);
     case TCONV_ARG_BIAS:
-        return tconv_type_size(tconv_bias_type(request->epilogue, request->layer->output_type));
+        return tconv_type_size(tconv_bias_type(request->epilogue, request->loops->output_type));
     case TCONV_ARG_SCALE:
     case TCONV_ARG_SLOPE: return tconv_type_size(result_type(request));
     case TCONV_ARG_RESIDUAL:
-    case TCONV_ARG_OUTPUT: return tconv_type_size(layer->output_type);
+    case TCONV_ARG_OUTPUT: return tconv_type_size(loops->output_type);
     case TCONV_ARG_NOTHING:
     case TCONV_ARG_TABLE:
     case TCONV_ARG_LOCAL: break;
@@ -145,15 +145,15 @@ static const char *c_name(tconv_type type)
 int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
                        size_t size)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     const tconv_epilogue *e = request->epilogue;
-    const tconv_type acc = acc_type(layer);
+    const tconv_type acc = acc_type(loops);
     /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
-    const bool halves = layer->data_type == TCONV_F16 && request->device->half_arithmetic &&
+    const bool halves = loops->data_type == TCONV_F16 && request->device->half_arithmetic &&
                         request->device->kind == TCONV_DEVICE_GPU;
     /* Matrix units multiply words; their sums for a zero point are plain, as all is where tests run
      * without a unit. */
-    const bool words = packing == TCONV_PACK_WORDS && tconv_type_is_byte(layer->data_type);
+    const bool words = packing == TCONV_PACK_WORDS && tconv_type_is_byte(loops->data_type);
     const int dot = packing != TCONV_PACK_QUADS            ? words
                     : request->device->integer_dot_product ? 2
                                                            : 1;
@@ -164,13 +164,13 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
         "-DRESIDUAL=%d -DACTIVATION_%s=1 -DREQUANTIZED=%d -DDOT=%d%s",
         dot == 2 ? "CL3.0" : "CL1.2", /* the extension's functions come with OpenCL C 3.0 */
-        tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
-        tconv_type_name(packed_type(request, packing)), tconv_type_name(layer->output_type),
+        tconv_type_name(loops->data_type), tconv_type_name(loops->filter_type),
+        tconv_type_name(packed_type(request, packing)), tconv_type_name(loops->output_type),
         e->requantize ? "_saturated" : "",
-        tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
+        tconv_type_name(tconv_bias_type(request->epilogue, request->loops->output_type)),
         c_name(acc), c_name(result_type(request)), has_zeros(e), is_raw(request, packing),
         request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
-        e->beta != 0, e->residual ? 1 + layer->residual_axes : 0,
+        e->beta != 0, e->residual ? 1 + loops->residual_axes : 0,
         tconv_activation_name(e->activation), e->requantize, dot, halves ? " -DHALF=1" : "");
 }
 
@@ -200,6 +200,6 @@ void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
     table[EPILOGUE_DATA_ZERO] = e->data_zero_point;
     table[EPILOGUE_FILTER_ZERO] = e->filter_zero_point;
     table[EPILOGUE_OUTPUT_ZERO] = e->output_zero_point;
-    memcpy(table + EPILOGUE_RESIDUAL_STEPS, request->layer->residual_step,
-           sizeof request->layer->residual_step);
+    memcpy(table + EPILOGUE_RESIDUAL_STEPS, request->loops->residual_step,
+           sizeof request->loops->residual_step);
 }

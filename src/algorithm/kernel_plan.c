@@ -55,12 +55,12 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan)
 }
 
 void tconv_kernel_plan_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
-                              const struct tconv_layer *layer, const int64_t *kernel, int axes)
+                              const struct tconv_loops *loops, const int64_t *kernel, int axes)
 {
     struct tconv_text layout = tconv_text_begin(kernel_plan->layout, sizeof kernel_plan->layout);
     tconv_text_add(&layout, "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", algorithm,
-                   tconv_type_name(layer->filter_type), tconv_type_name(layer->data_type),
-                   layer->groups, layer->in_channels, layer->out_channels);
+                   tconv_type_name(loops->filter_type), tconv_type_name(loops->data_type),
+                   loops->groups, loops->in_channels, loops->out_channels);
     for (int a = 0; a < axes; a++)
         tconv_text_add(&layout, "%s%" PRId64, a == 0 ? "" : "x", kernel[a]);
     if (!tconv_text_fits(&layout)) kernel_plan->overflow = true;

@@ -12,7 +12,7 @@
 #ifndef TCONV_GEOMETRY_TAPS_H
 #define TCONV_GEOMETRY_TAPS_H
 
-#include "geometry/layer.h"
+#include "geometry/loops.h"
 
 struct tconv_phase {
     int64_t taps;  /* how many; 0: only zeros (and the bias) */

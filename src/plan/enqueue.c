@@ -276,7 +276,7 @@ static tconv_status check_argument(const tconv_plan *plan, const struct argument
                                    tconv_error *error)
 {
     const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, a->arg);
-    const uint64_t channels = (uint64_t)(plan->layer.groups * plan->layer.out_channels);
+    const uint64_t channels = (uint64_t)(plan->loops.groups * plan->loops.out_channels);
     const uint64_t bytes = a->bytes != 0 ? a->bytes : channels * unit;
     if (!tconv_arg_used(&plan->epilogue, a->arg)) {
         if (a->buffer->memory == NULL && a->buffer->pointer == NULL) return TCONV_OK;
@@ -307,12 +307,12 @@ static bool lies_between(const tconv_plan *plan, const struct argument *output,
 {
     if (a->steps == NULL || (!plan->has_steps[a->spaced] && !plan->has_steps[TCONV_SPACED_OUTPUT]))
         return false;
-    const tconv_type type = a->spaced == TCONV_SPACED_DATA ? plan->layer.data_type
-                                                           : plan->layer.output_type;
+    const tconv_type type = a->spaced == TCONV_SPACED_DATA ? plan->loops.data_type
+                                                           : plan->loops.output_type;
     const struct tconv_placed own = {&plan->view[a->spaced], a->place->begin,
                                      tconv_type_size(type)},
                               written = {&plan->view[TCONV_SPACED_OUTPUT], output->place->begin,
-                                         tconv_type_size(plan->layer.output_type)};
+                                         tconv_type_size(plan->loops.output_type)};
     return tconv_placed_apart(&written, &own);
 }
 

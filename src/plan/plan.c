@@ -289,7 +289,7 @@ static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error
     tconv_device_retain(device);
     plan->device = device;
     plan->choice = (tconv_choice)TCONV_CHOICE_INIT;
-    plan->request.layer = &plan->layer;
+    plan->request.loops = &plan->loops;
     plan->request.device = &plan->info;
     plan->request.epilogue = &plan->epilogue;
     *out = plan;
@@ -298,9 +298,9 @@ static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error
 
 void tconv_plan_reset_info(tconv_plan *plan)
 {
-    plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
+    plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->loops);
     plan->request.machine =
-        tconv_machine_for(plan->device, &plan->info, tconv_acc_bytes(&plan->layer));
+        tconv_machine_for(plan->device, &plan->info, tconv_acc_bytes(&plan->loops));
 }
 
 tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
@@ -326,9 +326,9 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
         plan->view[i] = tconv_view_of(problem, &geometry, (enum tconv_spaced)i);
         plan->has_steps[i] = tconv_given_steps(problem, (enum tconv_spaced)i)->count != 0;
     }
-    tconv_layer_init(&plan->layer, problem, &geometry);
-    if (plan->layer.batch == 0)
-        plan->layer.batch = 1; /* nothing will run, but filters are packed as usual */
+    tconv_loops_init(&plan->loops, problem, &geometry);
+    if (plan->loops.batch == 0)
+        plan->loops.batch = 1; /* nothing will run, but filters are packed as usual */
     tconv_plan_reset_info(plan);
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
@@ -347,7 +347,7 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     if (status != TCONV_OK) return status;
     copy->epilogue = plan->epilogue;
     copy->geometry = plan->geometry;
-    copy->layer = plan->layer;
+    copy->loops = plan->loops;
     memcpy(copy->view, plan->view, sizeof plan->view);
     memcpy(copy->has_steps, plan->has_steps, sizeof plan->has_steps);
     copy->info = plan->info;

@@ -21,7 +21,7 @@ struct tconv_plan {
     tconv_geometry geometry;
     struct tconv_view view[TCONV_SPACED_TENSORS]; /* how these tensors lie in memory */
     bool has_steps[TCONV_SPACED_TENSORS];         /* the problem says so */
-    struct tconv_layer layer;
+    struct tconv_loops loops;
     tconv_epilogue epilogue;
     tconv_device_info
         info; /* a copy of the device's properties; plan.c lowers its limits to those of the plan's

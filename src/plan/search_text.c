@@ -34,7 +34,7 @@ static void add_words(struct tconv_text *t, const tconv_plan *plan)
 
 /* Adds the channels' steps, which tell the formats apart; those of all axes unless data and output
  * are dense. */
-static void add_steps(struct tconv_text *t, const struct tconv_layer *l)
+static void add_steps(struct tconv_text *t, const struct tconv_loops *l)
 {
     tconv_text_add(t, " steps %lld %lld", (long long)l->data_channel_step,
                    (long long)l->output_channel_step);
@@ -46,7 +46,7 @@ static void add_steps(struct tconv_text *t, const struct tconv_layer *l)
                        (long long)l->axis[a].output_step);
 }
 
-static void add_residual_steps(struct tconv_text *t, const struct tconv_layer *l)
+static void add_residual_steps(struct tconv_text *t, const struct tconv_loops *l)
 {
     tconv_text_add(t, " residual_steps");
     for (int i = 0; i < l->residual_axes; i++)
@@ -54,7 +54,7 @@ static void add_residual_steps(struct tconv_text *t, const struct tconv_layer *l
                        (long long)l->residual_step[i][1]);
 }
 
-static void add_types(struct tconv_text *t, const struct tconv_layer *l)
+static void add_types(struct tconv_text *t, const struct tconv_loops *l)
 {
     tconv_text_add(t, "%s", tconv_type_name(l->data_type));
     if (l->filter_type != l->data_type || l->output_type != l->data_type)
@@ -64,7 +64,7 @@ static void add_types(struct tconv_text *t, const struct tconv_layer *l)
 
 bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 {
-    const struct tconv_layer *l = &plan->layer;
+    const struct tconv_loops *l = &plan->loops;
     struct tconv_text t = tconv_text_begin(key, TCONV_SEARCH_KEY);
     add_types(&t, l);
     tconv_text_add(&t, " n%lld g%lld i%lld o%lld", (long long)l->batch, (long long)l->groups,
@@ -85,7 +85,7 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 
 bool tconv_prepared_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 {
-    const struct tconv_layer *l = &plan->layer;
+    const struct tconv_loops *l = &plan->loops;
     struct tconv_text t = tconv_text_begin(key, TCONV_SEARCH_KEY);
     tconv_text_add(&t, TCONV_PREPARED_PREFIX);
     add_types(&t, l);

@@ -10,7 +10,7 @@
 tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                   bool *right, tconv_error *error)
 {
-    const tconv_type data = plan->layer.data_type;
+    const tconv_type data = plan->loops.data_type;
     char text[TCONV_TILE_TEXT + 40], tile[TCONV_TILE_TEXT];
     *right = true;
     switch (tconv_unit_use(candidate->algorithm, &plan->request)) {
@@ -22,7 +22,7 @@ tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate
     }
     tconv_tile_text(candidate, tile, sizeof tile);
     snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
-    return tconv_probe_matrix(plan->device, data, plan->layer.filter_type, text, &plan->retry,
+    return tconv_probe_matrix(plan->device, data, plan->loops.filter_type, text, &plan->retry,
                               right, error);
 }
 

@@ -15,7 +15,7 @@ enum { WIDEST_TILE = 32 }; /* two vectors of 16 */
 
 /* The parameters of a kernel, and what follows from them. */
 struct col2im {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     int vw, nx, mw, mc, group;
     int64_t phase_taps; /* the most that any phase has */
     int64_t width;      /* inputs of a column in local memory */
@@ -57,7 +57,7 @@ static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
     if (g->part_phases < 1) return false;
     g->parts = tconv_ceil_div(x->stride, g->part_phases);
     g->columns = tconv_ceil_div(g->part_phases * g->phase_taps * g->mc, g->mw) * g->mw;
-    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mc);
+    g->blocks = tconv_ceil_div(g->folded.loops.out_channels, g->mc);
     return g->columns <= most_columns;
 }
 
@@ -71,8 +71,8 @@ static int64_t widest_reach(const struct tconv_axis *x)
 static double cost_of(const struct col2im *g, bool vector)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_folded_layer *r = &g->folded;
-    const struct tconv_layer *layer = &r->layer;
+    const struct tconv_folded *r = &g->folded;
+    const struct tconv_loops *loops = &r->loops;
     const double tile = (double)g->vw * g->nx;
     const double inputs = (double)g->tiles *
                           (double)tconv_ceil_div(tconv_min(g->inputs, r->x.input), g->vw * g->nx) *
@@ -80,12 +80,12 @@ static double cost_of(const struct col2im *g, bool vector)
     const double columns =
         (double)g->parts *
         (double)tconv_ceil_div((r->x.kernel + g->parts - 1) / g->parts * g->mc, g->mw) * g->mw;
-    const double images = (double)layer->batch * (double)layer->groups;
+    const double images = (double)loops->batch * (double)loops->groups;
     const double adds = images * (double)g->blocks * tconv_folded_slices(r) *
-                        tconv_folded_pairs(&r->y) * inputs * columns * (double)layer->in_channels;
+                        tconv_folded_pairs(&r->y) * inputs * columns * (double)loops->in_channels;
     const double lanes = vector && g->vw < m->lanes ? m->lanes / g->vw : 1;
     const double loads = 1 + m->col2im_load * (g->mw + g->nx) / (g->mw * g->nx);
-    const double outputs = images * (double)layer->out_channels * (double)r->output_rows *
+    const double outputs = images * (double)loops->out_channels * (double)r->output_rows *
                            (double)r->x.output;
     const double tap = vector ? m->col2im_tap : m->col2im_group_tap;
     const double store = vector ? m->col2im_store : m->col2im_group_store;
@@ -117,7 +117,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
         for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
             for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
                 g->mc = channels[c];
-                if ((g->mc > 1 && g->mc > g->folded.layer.out_channels) || widths[w] <= reach ||
+                if ((g->mc > 1 && g->mc > g->folded.loops.out_channels) || widths[w] <= reach ||
                     !divide(g, vector, widths[w], room))
                     continue;
                 /* For each output of a channel: columns computed, halo included, and their zeros
@@ -125,10 +125,10 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
                 const double halo = (double)widths[w] / (double)(widths[w] - reach);
                 const double filled = (double)(g->parts * g->columns) / (double)(x->kernel * g->mc);
                 const double padded = (double)(g->blocks * g->mc) /
-                                      (double)g->folded.layer.out_channels;
+                                      (double)g->folded.loops.out_channels;
                 const double adds = filled * padded * halo *
                                     (1 + load * (g->mw + nx) / (g->mw * nx));
-                const double work = (double)g->folded.layer.in_channels *
+                const double work = (double)g->folded.loops.in_channels *
                                     (double)(g->folded.z.kernel * g->folded.y.kernel);
                 const double cost = work * adds +
                                     2.0 * (double)margins(vector) / widths[w] * filled * padded;
@@ -145,7 +145,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
 /* Picks the vectors: as wide as the row of inputs allows. They may depend on everything. */
 static void choose_vectors(struct col2im *g, bool vector)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     g->vw = vector ? tconv_folded_widest(r) : 1;
     while (g->vw > r->x.input) g->vw /= 2;
     g->nx = vector && 2 * g->vw <= r->x.input &&
@@ -157,7 +157,7 @@ static void choose_vectors(struct col2im *g, bool vector)
 /* Derives numbers from the packing and the vectors. */
 static void derive(struct col2im *g)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const int64_t reach = r->high - r->low;
     g->positions = tconv_min(g->width - reach, r->positions);
     g->inputs = g->positions + reach;
@@ -170,7 +170,7 @@ static double iterations(const struct col2im *g)
     const double rows = (double)(g->folded.z.kernel * g->folded.y.kernel);
     const int64_t jobs = g->columns / g->mw * tconv_ceil_div(g->inputs, (int64_t)g->vw * g->nx);
     return (double)(tconv_ceil_div(g->columns, g->group) * g->row) +
-           (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->folded.layer.in_channels +
+           (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->folded.loops.in_channels +
            (double)(g->part_phases * tconv_ceil_div(g->mc * g->positions, g->group) *
                     (g->phase_taps + 1));
 }
@@ -192,13 +192,13 @@ static bool check_sizes(const struct col2im *g, const struct tconv_request *requ
 {
     /* Each part with taps may have a strip that is not full. */
     const double columns = (double)g->folded.x.kernel * (g->mc + g->mw - 1);
-    const double blocks = (double)g->folded.layer.groups * (double)g->blocks;
+    const double blocks = (double)g->folded.loops.groups * (double)g->blocks;
     const double kernel_rows = (double)g->folded.z.kernel * (double)g->folded.y.kernel;
     return tconv_folded_table_fits(
                &g->folded, COL2IM_LONGS - FOLDED_LONGS + (double)g->parts * PART_LONGS + columns,
                reason) &&
            tconv_filter_addressable(blocks * kernel_rows * columns *
-                                        (double)g->folded.layer.in_channels,
+                                        (double)g->folded.loops.in_channels,
                                     tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason);
 }
 
@@ -246,7 +246,7 @@ static void use_tile(struct col2im *g, bool vector, const int64_t *tile,
 /* Multiply-adds that are issued for the columns of `strips`, the strips of all parts. */
 static double issued(const struct col2im *g, int64_t strips)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const int64_t vector = (int64_t)g->vw * g->nx;
     double inputs = 0; /* of all tiles of a row: whole vectors, up to the end of the data */
     for (int64_t tile = 0; tile < g->tiles; tile++) {
@@ -254,9 +254,9 @@ static double issued(const struct col2im *g, int64_t strips)
         const int64_t from = tconv_max(low, 0), to = tconv_min(low + g->inputs, r->x.input);
         if (from < to) inputs += (double)(tconv_ceil_div(to - from, vector) * vector);
     }
-    return (double)r->layer.batch * (double)r->layer.groups * (double)g->blocks *
+    return (double)r->loops.batch * (double)r->loops.groups * (double)g->blocks *
            tconv_folded_slices(r) * tconv_folded_pairs(&r->y) * inputs * (double)(strips * g->mw) *
-           (double)r->layer.in_channels;
+           (double)r->loops.in_channels;
 }
 
 /* Writes parts and columns, and returns the number of strips. If both are NULL it only counts. */
@@ -337,11 +337,11 @@ static tconv_status write(const struct tconv_request *request,
     const bool vector = is_vector(candidate->algorithm);
     prepare(request, vector, &g, &reason);
     use_tile(&g, vector, candidate->tile, request->device);
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
 
     const int64_t kernel_rows = g.folded.z.kernel * g.folded.y.kernel,
-                  all_blocks = layer->groups * g.blocks;
+                  all_blocks = loops->groups * g.blocks;
     const int64_t strips = kernel_plan->table[COL2IM_STRIPS];
     char name[80];
     snprintf(name, sizeof name, "col2im mw%d mc%d part%lld s%lld d%lld", g.mw, g.mc,
@@ -349,12 +349,12 @@ static tconv_status write(const struct tconv_request *request,
              (long long)g.folded.x.dilation);
     tconv_folded_layout(kernel_plan, name, &g.folded);
     kernel_plan->filter_bytes =
-        (uint64_t)(all_blocks * kernel_rows * strips * layer->in_channels * g.mw) *
+        (uint64_t)(all_blocks * kernel_rows * strips * loops->in_channels * g.mw) *
         tconv_packed_bytes(request, TCONV_PACK_SUMMED);
 
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_col2im_pack");
     write_options(pack, &g);
-    tconv_launch_items(pack, 0, layer->in_channels, 32, request->device);
+    tconv_launch_items(pack, 0, loops->in_channels, 32, request->device);
     tconv_launch_items(pack, 1, kernel_rows * strips, 1, request->device);
     tconv_launch_items(pack, 2, all_blocks, 1, request->device);
     tconv_launch_args(pack,
@@ -364,7 +364,7 @@ static tconv_status write(const struct tconv_request *request,
     write_options(run, &g);
     tconv_launch_items(run, 0, g.tiles * g.parts * g.group, (size_t)g.group, request->device);
     tconv_launch_items(run, 1, g.folded.output_rows, 1, request->device);
-    tconv_launch_items(run, 2, g.folded.layer.batch * all_blocks, 1, request->device);
+    tconv_launch_items(run, 2, g.folded.loops.batch * all_blocks, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},

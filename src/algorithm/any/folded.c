@@ -33,14 +33,14 @@ static bool multiply(int64_t *elements, int64_t factor)
 }
 
 /* True if all tensors are within the limit. Batch and channels were checked before. */
-static bool countable(const struct tconv_layer *layer)
+static bool countable(const struct tconv_loops *loops)
 {
-    int64_t data = layer->batch * layer->groups * layer->in_channels;
-    int64_t output = layer->batch * layer->groups * layer->out_channels;
-    int64_t filter = layer->groups * layer->in_channels;
-    bool fit = multiply(&filter, layer->out_channels);
-    for (int a = 0; a < layer->axes && fit; a++) {
-        const struct tconv_axis *axis = &layer->axis[a];
+    int64_t data = loops->batch * loops->groups * loops->in_channels;
+    int64_t output = loops->batch * loops->groups * loops->out_channels;
+    int64_t filter = loops->groups * loops->in_channels;
+    bool fit = multiply(&filter, loops->out_channels);
+    for (int a = 0; a < loops->axes && fit; a++) {
+        const struct tconv_axis *axis = &loops->axis[a];
         fit = multiply(&data, axis->input) && multiply(&output, axis->output) &&
               multiply(&filter, axis->kernel);
     }
@@ -49,39 +49,39 @@ static bool countable(const struct tconv_layer *layer)
 
 /* True if a tensor's elements are near enough to each other: `image` elements along the spatial
  * axes. */
-static bool near(double image, const struct tconv_layer *layer, int64_t channels,
+static bool near(double image, const struct tconv_loops *loops, int64_t channels,
                  int64_t channel_step, int64_t batch_step)
 {
-    const double all = image + (double)layer->groups * (double)channels * (double)channel_step +
-                       (double)layer->batch * (double)batch_step;
+    const double all = image + (double)loops->groups * (double)channels * (double)channel_step +
+                       (double)loops->batch * (double)batch_step;
     return image < INDEX_LIMIT && all < (double)ELEMENT_LIMIT;
 }
 
 /* False if a kernel's 32-bit indices within an image, or its 64-bit indices past the end of a
  * tensor, might overflow. Dense tensors are checked by their extents. */
-static bool reaches(const struct tconv_layer *layer)
+static bool reaches(const struct tconv_loops *loops)
 {
     double data = 0, output = 0;
-    for (int a = 0; a < layer->axes; a++) {
-        data += (double)layer->axis[a].input * (double)layer->axis[a].data_step;
-        output += (double)layer->axis[a].output * (double)layer->axis[a].output_step;
+    for (int a = 0; a < loops->axes; a++) {
+        data += (double)loops->axis[a].input * (double)loops->axis[a].data_step;
+        output += (double)loops->axis[a].output * (double)loops->axis[a].output_step;
     }
-    return !layer->spaced || (near(data, layer, layer->in_channels, layer->data_channel_step,
-                                   layer->data_batch_step) &&
-                              near(output, layer, layer->out_channels, layer->output_channel_step,
-                                   layer->output_batch_step));
+    return !loops->spaced || (near(data, loops, loops->in_channels, loops->data_channel_step,
+                                   loops->data_batch_step) &&
+                              near(output, loops, loops->out_channels, loops->output_channel_step,
+                                   loops->output_batch_step));
 }
 
-int tconv_folded_outer_axes(const struct tconv_folded_layer *folded)
+int tconv_folded_outer_axes(const struct tconv_folded *folded)
 {
-    return folded->layer.axes > 2 ? folded->layer.axes - 2 : 0;
+    return folded->loops.axes > 2 ? folded->loops.axes - 2 : 0;
 }
 
 /* Makes one axis of all axes but the last two. False if their points are too many or do not lie at
  * even distances. */
-static bool stack(struct tconv_folded_layer *folded)
+static bool stack(struct tconv_folded *folded)
 {
-    const struct tconv_axis *axis = folded->layer.axis;
+    const struct tconv_axis *axis = folded->loops.axis;
     const int last = tconv_folded_outer_axes(folded) - 1;
     struct tconv_axis *z = &folded->z;
     *z = (struct tconv_axis){
@@ -107,34 +107,34 @@ static bool stack(struct tconv_folded_layer *folded)
     return true;
 }
 
-static bool fold(const struct tconv_request *request, struct tconv_folded_layer *folded,
-                 int most_axes, struct tconv_reason *reason)
+static bool fold(const struct tconv_request *request, struct tconv_folded *folded, int most_axes,
+                 struct tconv_reason *reason)
 {
     const struct tconv_axis point = {
         .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
-    struct tconv_layer *layer = &folded->layer;
-    *layer = *request->layer;
+    struct tconv_loops *loops = &folded->loops;
+    *loops = *request->loops;
     folded->machine = &request->machine;
-    folded->acc_bytes = tconv_acc_bytes(layer);
-    tconv_layer_fold(layer);
-    if (layer->axes > most_axes)
+    folded->acc_bytes = tconv_acc_bytes(loops);
+    tconv_loops_fold(loops);
+    if (loops->axes > most_axes)
         return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into %d",
-                            layer->axes, most_axes);
-    folded->x = layer->axis[layer->axes - 1];
-    folded->y = layer->axes > 1 ? layer->axis[layer->axes - 2] : point;
-    folded->z = layer->axes > 2 ? layer->axis[layer->axes - 3] : point;
-    if (layer->axes > 3 && !stack(folded))
+                            loops->axes, most_axes);
+    folded->x = loops->axis[loops->axes - 1];
+    folded->y = loops->axes > 1 ? loops->axis[loops->axes - 2] : point;
+    folded->z = loops->axes > 2 ? loops->axis[loops->axes - 3] : point;
+    if (loops->axes > 3 && !stack(folded))
         return tconv_refuse(reason, "its outer axes cannot be counted as one");
     if (!fits(&folded->x) || !fits(&folded->y) || !fits(&folded->z))
         return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
     int64_t images;
-    if (!tconv_mul(layer->batch, layer->groups, &images) ||
-        !tconv_mul(images, layer->out_channels, &images) || images >= INDEX_LIMIT ||
-        layer->in_channels * layer->groups >= INDEX_LIMIT || layer->batch >= INDEX_LIMIT / 2 ||
-        layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
+    if (!tconv_mul(loops->batch, loops->groups, &images) ||
+        !tconv_mul(images, loops->out_channels, &images) || images >= INDEX_LIMIT ||
+        loops->in_channels * loops->groups >= INDEX_LIMIT || loops->batch >= INDEX_LIMIT / 2 ||
+        loops->batch * loops->groups * loops->in_channels >= INDEX_LIMIT)
         return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
-    if (!countable(layer)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
-    if (!reaches(layer))
+    if (!countable(loops)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
+    if (!reaches(loops))
         return tconv_refuse(reason, "its steps lead further than its 32-bit indices count");
     if (!spans(&folded->x) || !spans(&folded->y) || !spans(&folded->z))
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
@@ -147,13 +147,13 @@ static bool fold(const struct tconv_request *request, struct tconv_folded_layer 
     return true;
 }
 
-bool tconv_fold(const struct tconv_request *request, struct tconv_folded_layer *folded,
+bool tconv_fold(const struct tconv_request *request, struct tconv_folded *folded,
                 struct tconv_reason *reason)
 {
     return fold(request, folded, 3, reason);
 }
 
-bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded_layer *folded,
+bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded *folded,
                      struct tconv_reason *reason)
 {
     if (!tconv_fold_any_format(request, folded, reason)) return false;
@@ -163,7 +163,7 @@ bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded_la
     return true;
 }
 
-bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_folded_layer *folded,
+bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_folded *folded,
                            struct tconv_reason *reason)
 {
     if (!fold(request, folded, TCONV_MAX_AXES, reason)) return false;
@@ -185,19 +185,19 @@ double tconv_folded_pairs(const struct tconv_axis *axis)
     return fit ? (double)pairs : 0;
 }
 
-double tconv_folded_slices(const struct tconv_folded_layer *folded)
+double tconv_folded_slices(const struct tconv_folded *folded)
 {
     double pairs = 1;
     for (int a = 0; a < tconv_folded_outer_axes(folded); a++)
-        pairs *= tconv_folded_pairs(&folded->layer.axis[a]);
+        pairs *= tconv_folded_pairs(&folded->loops.axis[a]);
     return pairs;
 }
 
-int64_t tconv_folded_taps_z(const struct tconv_folded_layer *folded)
+int64_t tconv_folded_taps_z(const struct tconv_folded *folded)
 {
     int64_t taps = 1;
     for (int a = 0; a < tconv_folded_outer_axes(folded); a++)
-        taps *= tconv_most_taps(&folded->layer.axis[a]);
+        taps *= tconv_most_taps(&folded->loops.axis[a]);
     return taps;
 }
 
@@ -217,30 +217,30 @@ bool tconv_folded_group_too_long(double iterations, const tconv_device_info *dev
     return tconv_folded_ends_loops(device) && tconv_folded_too_long(iterations, device);
 }
 
-double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)
+double tconv_folded_exact_loops(const struct tconv_folded *folded)
 {
-    if (!tconv_type_is_floating(folded->layer.data_type)) return 0;
+    if (!tconv_type_is_floating(folded->loops.data_type)) return 0;
     const double taps = (double)(folded->z.kernel * folded->y.kernel * folded->x.kernel);
     const double phases = (double)(folded->z.stride * folded->y.stride * folded->x.stride);
-    return taps * (1 + (double)folded->layer.in_channels / phases);
+    return taps * (1 + (double)folded->loops.in_channels / phases);
 }
 
 /* A dense batch item has as many elements as its step. */
-double tconv_folded_data_bytes(const struct tconv_folded_layer *folded)
+double tconv_folded_data_bytes(const struct tconv_folded *folded)
 {
-    const struct tconv_layer *layer = &folded->layer;
-    double elements = (double)layer->data_batch_step;
-    if (layer->spaced) elements = (double)layer->groups * (double)layer->in_channels;
-    for (int a = 0; layer->spaced && a < layer->axes; a++) elements *= (double)layer->axis[a].input;
-    return (double)layer->batch * elements * (double)tconv_type_size(layer->data_type);
+    const struct tconv_loops *loops = &folded->loops;
+    double elements = (double)loops->data_batch_step;
+    if (loops->spaced) elements = (double)loops->groups * (double)loops->in_channels;
+    for (int a = 0; loops->spaced && a < loops->axes; a++) elements *= (double)loops->axis[a].input;
+    return (double)loops->batch * elements * (double)tconv_type_size(loops->data_type);
 }
 
-double tconv_folded_output_bytes(const struct tconv_folded_layer *folded)
+double tconv_folded_output_bytes(const struct tconv_folded *folded)
 {
-    const struct tconv_layer *layer = &folded->layer;
-    double elements = (double)layer->output_batch_step;
-    if (layer->spaced) elements = (double)layer->groups * (double)layer->out_channels;
-    for (int a = 0; layer->spaced && a < layer->axes; a++)
-        elements *= (double)layer->axis[a].output;
-    return (double)layer->batch * elements * (double)tconv_type_size(layer->output_type);
+    const struct tconv_loops *loops = &folded->loops;
+    double elements = (double)loops->output_batch_step;
+    if (loops->spaced) elements = (double)loops->groups * (double)loops->out_channels;
+    for (int a = 0; loops->spaced && a < loops->axes; a++)
+        elements *= (double)loops->axis[a].output;
+    return (double)loops->batch * elements * (double)tconv_type_size(loops->output_type);
 }

@@ -9,37 +9,37 @@
 #include <string.h>
 
 void tconv_folded_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
-                         const struct tconv_folded_layer *folded)
+                         const struct tconv_folded *folded)
 {
     const int64_t kernel[] = {folded->z.kernel, folded->y.kernel, folded->x.kernel};
-    tconv_kernel_plan_layout(kernel_plan, algorithm, &folded->layer, kernel, 3);
+    tconv_kernel_plan_layout(kernel_plan, algorithm, &folded->loops, kernel, 3);
 }
 
 /* Input channels, or words of them, of each tap and output channel in a filter packed in the order
  * of its taps. */
-static int64_t packed_channels(const struct tconv_folded_layer *folded,
+static int64_t packed_channels(const struct tconv_folded *folded,
                                const struct tconv_request *request, enum tconv_packing packing)
 {
-    const struct tconv_layer *layer = &folded->layer;
+    const struct tconv_loops *loops = &folded->loops;
     if (packing == TCONV_PACK_CHANNEL_WORDS) {
         const int word = tconv_word_channels(request); /* with 4, sums of weights follow */
-        return tconv_ceil_div(layer->in_channels, word) + (word == 4);
+        return tconv_ceil_div(loops->in_channels, word) + (word == 4);
     }
-    return layer->in_channels;
+    return loops->in_channels;
 }
 
-bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, int64_t blocks,
+bool tconv_folded_filter_fits(const struct tconv_folded *folded, int mw, int64_t blocks,
                               const struct tconv_request *request, enum tconv_packing packing,
                               struct tconv_reason *reason)
 {
     const size_t bytes = tconv_packed_bytes(request, packing);
-    const int64_t all_blocks = folded->layer.groups * blocks;
+    const int64_t all_blocks = folded->loops.groups * blocks;
     const double taps = (double)folded->z.kernel * (double)folded->y.kernel *
                         (double)folded->x.kernel;
     const double weights = (double)all_blocks * mw * taps *
                            (double)packed_channels(folded, request, packing);
     /* Iterations of a tap: lanes x (channels + adding up the words). */
-    const double loops = 1 + mw * ((double)folded->layer.in_channels +
+    const double loops = 1 + mw * ((double)folded->loops.in_channels +
                                    2.0 * (double)packed_channels(folded, request, packing));
     if (tconv_folded_too_long(taps * loops, request->device))
         return tconv_refuse(reason, "a work-item would pack too many weights");
@@ -64,13 +64,12 @@ static void pack_with(struct tconv_launch *pack, const struct tconv_launch *run,
     pack->local_bytes = run->local_bytes;
 }
 
-void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan,
-                       const struct tconv_folded_layer *folded, const char *kind, int mw,
-                       int64_t blocks, const struct tconv_launch *run,
+void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan, const struct tconv_folded *folded,
+                       const char *kind, int mw, int64_t blocks, const struct tconv_launch *run,
                        const struct tconv_request *request, enum tconv_packing packing)
 {
     const int64_t taps = folded->z.kernel * folded->y.kernel * folded->x.kernel;
-    const int64_t all_blocks = folded->layer.groups * blocks;
+    const int64_t all_blocks = folded->loops.groups * blocks;
     const size_t bytes = tconv_packed_bytes(request, packing);
     const int64_t in = packed_channels(folded, request, packing);
     char name[80];
@@ -82,7 +81,7 @@ void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan,
     pack_with(tconv_kernel_plan_pack(kernel_plan, run->kernel), run, all_blocks, request->device);
 }
 
-void tconv_folded_taps_options(const struct tconv_folded_layer *folded, struct tconv_launch *run)
+void tconv_folded_taps_options(const struct tconv_folded *folded, struct tconv_launch *run)
 {
     const struct tconv_axis *x = &folded->x;
     tconv_launch_option(run, "KX", x->kernel);
@@ -102,7 +101,7 @@ void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_by
     run->local_bytes = (size_t)local_bytes;
 }
 
-int64_t tconv_folded_tap_index(const struct tconv_folded_layer *folded, const int64_t k[3])
+int64_t tconv_folded_tap_index(const struct tconv_folded *folded, const int64_t k[3])
 {
     return (k[0] * folded->y.kernel + k[1]) * folded->x.kernel + k[2];
 }

@@ -33,15 +33,15 @@ static void write_reach(const struct tconv_axis *axis, const struct tconv_phase 
     }
 }
 
-double tconv_folded_slices_longs(const struct tconv_folded_layer *folded)
+double tconv_folded_slices_longs(const struct tconv_folded *folded)
 {
     return SLICE_LONGS * (double)folded->z.output + SLICE_TAP_LONGS * tconv_folded_slices(folded);
 }
 
-bool tconv_folded_write_slices(const struct tconv_folded_layer *folded, size_t at, int64_t *t)
+bool tconv_folded_write_slices(const struct tconv_folded *folded, size_t at, int64_t *t)
 {
     const int axes = tconv_folded_outer_axes(folded);
-    const struct tconv_axis *axis = folded->layer.axis;
+    const struct tconv_axis *axis = folded->loops.axis;
     struct tconv_phase *phases[TCONV_MAX_AXES] = {NULL};
     bool memory = true;
     for (int a = 0; a < axes; a++) {
@@ -76,7 +76,7 @@ bool tconv_folded_write_slices(const struct tconv_folded_layer *folded, size_t a
     return memory;
 }
 
-static void write_phases(const struct tconv_folded_layer *folded, const struct tconv_phase *phases,
+static void write_phases(const struct tconv_folded *folded, const struct tconv_phase *phases,
                          int64_t *list)
 {
     int64_t start = 0;
@@ -91,7 +91,7 @@ static void write_phases(const struct tconv_folded_layer *folded, const struct t
     }
 }
 
-bool tconv_folded_table_fits(const struct tconv_folded_layer *folded, double own,
+bool tconv_folded_table_fits(const struct tconv_folded *folded, double own,
                              struct tconv_reason *reason)
 {
     return tconv_table_fits(FOLDED_LONGS + own + tconv_folded_slices_longs(folded) +
@@ -106,30 +106,30 @@ static size_t slices_at(size_t own)
     return FOLDED_LONGS + own;
 }
 
-static size_t reach_y_at(const struct tconv_folded_layer *folded, size_t own)
+static size_t reach_y_at(const struct tconv_folded *folded, size_t own)
 {
     return slices_at(own) + (size_t)tconv_folded_slices_longs(folded);
 }
 
-static size_t phases_at(const struct tconv_folded_layer *folded, size_t own)
+static size_t phases_at(const struct tconv_folded *folded, size_t own)
 {
     return reach_y_at(folded, own) + (size_t)folded->y.output * REACH_LONGS;
 }
 
-size_t tconv_folded_table_size(const struct tconv_folded_layer *folded, size_t own)
+size_t tconv_folded_table_size(const struct tconv_folded *folded, size_t own)
 {
     return phases_at(folded, own) + (size_t)folded->x.stride * PHASE_LONGS;
 }
 
-void tconv_folded_write_numbers(const struct tconv_folded_layer *folded, int64_t blocks,
-                                int64_t tiles, int64_t *t)
+void tconv_folded_write_numbers(const struct tconv_folded *folded, int64_t blocks, int64_t tiles,
+                                int64_t *t)
 {
-    const struct tconv_layer *layer = &folded->layer;
+    const struct tconv_loops *loops = &folded->loops;
     const struct tconv_axis *z = &folded->z, *y = &folded->y, *x = &folded->x;
-    t[FOLDED_BATCHES] = layer->batch;
-    t[FOLDED_GROUPS] = layer->groups;
-    t[FOLDED_IN_CHANNELS] = layer->in_channels;
-    t[FOLDED_OUT_CHANNELS] = layer->out_channels;
+    t[FOLDED_BATCHES] = loops->batch;
+    t[FOLDED_GROUPS] = loops->groups;
+    t[FOLDED_IN_CHANNELS] = loops->in_channels;
+    t[FOLDED_OUT_CHANNELS] = loops->out_channels;
     t[FOLDED_BLOCKS] = blocks;
     t[FOLDED_KERNEL_X] = x->kernel;
     t[FOLDED_STRIDE_X] = x->stride;
@@ -156,26 +156,26 @@ void tconv_folded_write_numbers(const struct tconv_folded_layer *folded, int64_t
     t[FOLDED_OUTPUT_Z] = z->output;
     t[FOLDED_OUTPUT_Y] = y->output;
     t[FOLDED_OUTPUT_ROWS] = folded->output_rows;
-    t[FOLDED_DATA_BATCH_STEP] = layer->data_batch_step;
-    t[FOLDED_DATA_CHANNEL_STEP] = layer->data_channel_step;
+    t[FOLDED_DATA_BATCH_STEP] = loops->data_batch_step;
+    t[FOLDED_DATA_CHANNEL_STEP] = loops->data_channel_step;
     t[FOLDED_DATA_Z_STEP] = z->data_step;
     t[FOLDED_DATA_Y_STEP] = y->data_step;
     t[FOLDED_DATA_X_STEP] = x->data_step;
-    t[FOLDED_OUTPUT_BATCH_STEP] = layer->output_batch_step;
-    t[FOLDED_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
+    t[FOLDED_OUTPUT_BATCH_STEP] = loops->output_batch_step;
+    t[FOLDED_OUTPUT_CHANNEL_STEP] = loops->output_channel_step;
     t[FOLDED_OUTPUT_Z_STEP] = z->output_step;
     t[FOLDED_OUTPUT_Y_STEP] = y->output_step;
     t[FOLDED_OUTPUT_X_STEP] = x->output_step;
-    t[FOLDED_SOURCE_GROUP_STEP] = layer->filter_group_step;
-    t[FOLDED_SOURCE_IN_STEP] = layer->filter_in_step;
-    t[FOLDED_SOURCE_OUT_STEP] = layer->filter_out_step;
+    t[FOLDED_SOURCE_GROUP_STEP] = loops->filter_group_step;
+    t[FOLDED_SOURCE_IN_STEP] = loops->filter_in_step;
+    t[FOLDED_SOURCE_OUT_STEP] = loops->filter_out_step;
     t[FOLDED_SOURCE_Z_STEP] = z->filter_step;
     t[FOLDED_SOURCE_Y_STEP] = y->filter_step;
     t[FOLDED_SOURCE_X_STEP] = x->filter_step;
 }
 
-bool tconv_folded_write_table(const struct tconv_folded_layer *folded, int64_t blocks,
-                              int64_t tiles, size_t own, int64_t *t)
+bool tconv_folded_write_table(const struct tconv_folded *folded, int64_t blocks, int64_t tiles,
+                              size_t own, int64_t *t)
 {
     const struct tconv_axis *y = &folded->y, *x = &folded->x;
     const int64_t widest = tconv_max(x->stride, y->stride);
@@ -193,7 +193,7 @@ bool tconv_folded_write_table(const struct tconv_folded_layer *folded, int64_t b
     return tconv_folded_write_slices(folded, slices_at(own), t);
 }
 
-bool tconv_folded_write_phases(const struct tconv_folded_layer *folded, tconv_write_entry *entry,
+bool tconv_folded_write_phases(const struct tconv_folded *folded, tconv_write_entry *entry,
                                const void *self, int entry_longs, int64_t *kinds, int64_t *list)
 {
     const struct tconv_axis *const axes[] = {&folded->z, &folded->y, &folded->x};

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-double tconv_cpu_launch_cost(const struct tconv_folded_layer *folded, double cost, double largest)
+double tconv_cpu_launch_cost(const struct tconv_folded *folded, double cost, double largest)
 {
     /* A thread wakes after some 10 us and reaches full speed later, but never so late that it takes
      * no part in the work. */
@@ -23,18 +23,18 @@ double tconv_cpu_launch_cost(const struct tconv_folded_layer *folded, double cos
     return (first < other ? first : other) * item * (double)units;
 }
 
-int tconv_folded_widest(const struct tconv_folded_layer *folded)
+int tconv_folded_widest(const struct tconv_folded *folded)
 {
     const double lanes = folded->machine->lanes;
     return lanes <= 1 ? 4 : lanes < 16 ? (int)lanes : 16;
 }
 
-int tconv_folded_accumulators(const struct tconv_folded_layer *folded)
+int tconv_folded_accumulators(const struct tconv_folded *folded)
 {
     return (int)folded->machine->sums;
 }
 
-void tconv_folded_lanes(const struct tconv_folded_layer *folded, int64_t channels, const int *order,
+void tconv_folded_lanes(const struct tconv_folded *folded, int64_t channels, const int *order,
                         int count, int *vw, int *mw)
 {
     *vw = tconv_folded_widest(folded);
@@ -66,19 +66,19 @@ int64_t tconv_folded_chunk(int64_t channels, int64_t chunks)
     return tconv_ceil_div(tconv_ceil_div(channels, chunks), STEP) * STEP;
 }
 
-double tconv_folded_issue(const struct tconv_folded_layer *folded, double instructions)
+double tconv_folded_issue(const struct tconv_folded *folded, double instructions)
 {
     const struct tconv_machine *m = folded->machine;
     return m->registers < 32 ? instructions / m->issue : 0;
 }
 
-double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx, int mw)
+double tconv_folded_inefficiency(const struct tconv_folded *folded, int nx, int mw)
 {
     const struct tconv_machine *m = folded->machine;
     const double adds = mw * nx / m->adds;
     if (m->registers < 32) {
         const int round =
-            tconv_folded_round(mw * nx, folded->layer.in_channels, folded->layer.in_channels);
+            tconv_folded_round(mw * nx, folded->loops.in_channels, folded->loops.in_channels);
         const double issue =
             tconv_folded_issue(folded, mw * nx + mw + m->crossing * nx + m->round / round);
         const double least = adds > m->latency ? adds : m->latency;
@@ -91,33 +91,32 @@ double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx
 }
 
 /* Whether the output is so large that it would not stay in a processor's caches. */
-static bool streams(const struct tconv_folded_layer *folded)
+static bool streams(const struct tconv_folded *folded)
 {
     return tconv_folded_output_bytes(folded) >
            folded->machine->streamed_output * folded->machine->l3;
 }
 
-bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
-                               int64_t long_run)
+bool tconv_folded_non_temporal(const struct tconv_folded *folded, int64_t run, int64_t long_run)
 {
     const int64_t line = (int64_t)folded->machine->line,
-                  bytes = run * (int64_t)tconv_type_size(folded->layer.output_type);
+                  bytes = run * (int64_t)tconv_type_size(folded->loops.output_type);
     const struct tconv_axis *y = &folded->y, *x = &folded->x;
-    const bool gaps = folded->layer.spaced && y->output > 1 &&
+    const bool gaps = folded->loops.spaced && y->output > 1 &&
                       !tconv_is_product(y->output_step, x->output, x->output_step);
     return streams(folded) && ((bytes % line == 0 && !gaps) || (long_run > 0 && bytes >= long_run));
 }
 
-int tconv_folded_point_stores(const struct tconv_folded_layer *folded)
+int tconv_folded_point_stores(const struct tconv_folded *folded)
 {
-    const struct tconv_layer *layer = &folded->layer;
-    if (!layer->spaced) return tconv_folded_non_temporal(folded, folded->x.output_step, 0);
-    const int64_t distances[] = {layer->groups * layer->out_channels, layer->output_batch_step,
+    const struct tconv_loops *loops = &folded->loops;
+    if (!loops->spaced) return tconv_folded_non_temporal(folded, folded->x.output_step, 0);
+    const int64_t distances[] = {loops->groups * loops->out_channels, loops->output_batch_step,
                                  folded->z.output_step, folded->y.output_step,
                                  folded->x.output_step};
     const int64_t line = (int64_t)folded->machine->line;
     bool whole = streams(folded);
     for (size_t i = 0; i < sizeof distances / sizeof *distances; i++)
-        whole = whole && distances[i] * (int64_t)tconv_type_size(layer->output_type) % line == 0;
+        whole = whole && distances[i] * (int64_t)tconv_type_size(loops->output_type) % line == 0;
     return whole ? 2 : 0;
 }

@@ -44,7 +44,7 @@ struct width {
 /* The parameters of a kernel, and the numbers that follow from them. Arrays for three axes are in
  * the order z, y, x. */
 struct channels {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     const struct tconv_axis *axis[3];
     struct tconv_axis slices; /* in place of z if z is counted by slices */
     int vw, mw, px, segment;
@@ -85,7 +85,7 @@ static void choose_lanes(struct channels *g)
     static const int order[VECTORS] = {VECTORS, 2, 3, 1};
     const bool phases = g->lanes == LANES_PHASES;
     const int skipped = !phases || tconv_folded_accumulators(&g->folded) < VECTORS * POSITIONS;
-    tconv_folded_lanes(&g->folded, phases ? g->x.stride : g->folded.layer.out_channels,
+    tconv_folded_lanes(&g->folded, phases ? g->x.stride : g->folded.loops.out_channels,
                        order + skipped, VECTORS - skipped, &g->vw, &g->mw);
 }
 
@@ -106,7 +106,7 @@ static bool sliced(const struct channels *g)
  * contiguous, and a row (or a plane of contiguous rows) is long enough for a vector. */
 static bool transposed(const struct channels *g)
 {
-    return g->lanes == LANES_CHANNELS && g->folded.layer.output_channel_step != 1 &&
+    return g->lanes == LANES_CHANNELS && g->folded.loops.output_channel_step != 1 &&
            g->folded.x.output_step == 1 && g->folded.x.data_step == 1 &&
            (g->folded.x.output >= g->vw ||
             (plane(g) && g->folded.x.output * g->folded.y.output >= g->vw));
@@ -170,7 +170,7 @@ static double bytes_of(const struct channels *g)
 /* Elements between the outputs of neighbouring lanes. */
 static int64_t lane_step_of(const struct channels *g)
 {
-    return g->lanes == LANES_PHASES ? g->x.output_step : g->folded.layer.output_channel_step;
+    return g->lanes == LANES_PHASES ? g->x.output_step : g->folded.loops.output_channel_step;
 }
 
 /* Cycles of storing one lane if lanes are not neighbours in memory. The further apart lanes are,
@@ -194,7 +194,7 @@ static double transposed_cycles(const struct channels *g)
     const double cycles = row < g->vw                           ? m->channels_row_part
                           : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
                                                                 : m->channels_row;
-    return tconv_type_is_byte(g->folded.layer.output_type) ? m->channels_row_bytes * cycles
+    return tconv_type_is_byte(g->folded.loops.output_type) ? m->channels_row_bytes * cycles
                                                            : cycles;
 }
 
@@ -203,7 +203,7 @@ static double transposed_cycles(const struct channels *g)
 static double copied_cycles(const struct channels *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    if (g->folded.layer.data_channel_step == 1) return m->channels_copy / g->vw;
+    if (g->folded.loops.data_channel_step == 1) return m->channels_copy / g->vw;
     if (!transposed(g) || g->segment < g->vw) return m->channels_copy;
     int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
     const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
@@ -229,10 +229,10 @@ static int streams(const struct channels *g)
 static double cost_of(const struct channels *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_layer *layer = &g->folded.layer;
-    const double in = (double)g->inputs, groups = (double)layer->groups;
+    const struct tconv_loops *loops = &g->folded.loops;
+    const double in = (double)g->inputs, groups = (double)loops->groups;
     /* How often taps reach groups of PX positions, for one block. */
-    const double rows = g->pairs[0] * g->pairs[1] * (double)(g->batched ? g->images : layer->batch);
+    const double rows = g->pairs[0] * g->pairs[1] * (double)(g->batched ? g->images : loops->batch);
     const double visits = rows * (g->batched ? g->pairs[2] : g->width.visits);
     const double whole_visits = rows * (g->batched ? g->pairs[2] : g->width.whole_visits);
     const double segments = (double)tconv_ceil_div(g->inputs, g->segment);
@@ -240,7 +240,7 @@ static double cost_of(const struct channels *g)
     const double adds = groups * (double)g->blocks *
                         (whole_visits * in * channel_cycles(g, g->px) +
                          visits * (m->channels_segment * segments + m->channels_chunk * chunks));
-    const double outputs = groups * (double)layer->batch * (double)g->folded.output_rows *
+    const double outputs = groups * (double)loops->batch * (double)g->folded.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
     const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
@@ -249,11 +249,11 @@ static double cost_of(const struct channels *g)
             ? m->channels_store * vectors + outputs * (double)g->blocks * m->channels_position
         : transposed(g)
             ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
-            : outputs * (double)layer->out_channels *
+            : outputs * (double)loops->out_channels *
                   (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) * scattered_cycles(g);
     /* Cycles of keeping sums between chunks. */
     const double again = (chunks - 1) * vectors * m->channels_again;
-    double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
+    double copied = groups * (double)(g->batched ? g->images * g->px : loops->batch);
     for (int a = 0; a < 3; a++)
         copied *= a == 0 && sliced(g) ? g->pairs[0]
                                       : (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
@@ -281,7 +281,7 @@ static double cost_of(const struct channels *g)
      * far apart in memory, and processors prefetch the lines of few positions. They wait for the
      * others, unless enough additions hide the waits. */
     const double positions = (double)(g->box[0] * g->box[1] * g->box[2]);
-    const double lines = vectors * g->vw * (double)tconv_type_size(layer->output_type) / m->line;
+    const double lines = vectors * g->vw * (double)tconv_type_size(loops->output_type) / m->line;
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
                                    positions > m->channels_positions &&
                                    tconv_folded_output_bytes(&g->folded) > m->l2
@@ -335,8 +335,8 @@ static bool too_large(const struct channels *g, const tconv_device_info *device)
  * double because it can exceed 64 bits. */
 static double derive_division(struct channels *g)
 {
-    g->images = g->batched ? tconv_ceil_div(g->folded.layer.batch, g->px) : g->folded.layer.batch;
-    double items = (double)g->folded.layer.groups * (double)g->images *
+    g->images = g->batched ? tconv_ceil_div(g->folded.loops.batch, g->px) : g->folded.loops.batch;
+    double items = (double)g->folded.loops.groups * (double)g->images *
                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
     for (int a = 0; a < 3; a++) {
         g->parts[a] = tconv_ceil_div(g->positions[a], g->box[a]);
@@ -471,20 +471,20 @@ static void divide(struct channels *g, const tconv_device_info *device,
 static bool prepare(const struct tconv_request *request, const struct tconv_algorithm *algorithm,
                     struct channels *g, struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     const enum lanes lanes = algorithm == &tconv_phases ? LANES_PHASES : LANES_CHANNELS;
     const bool words = has_words(algorithm);
     *g = (struct channels){
         .taps = 1, .phases = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
-    if (words && !tconv_type_is_byte(layer->data_type) && layer->data_type != TCONV_BF16)
+    if (words && !tconv_type_is_byte(loops->data_type) && loops->data_type != TCONV_BF16)
         return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
-                            tconv_type_name(layer->data_type));
+                            tconv_type_name(loops->data_type));
     if (words) g->word = tconv_word_channels(request);
     /* Without an instruction for products of bf16, each number needs shifts: slower than plain
      * channels. */
-    if (words && layer->data_type == TCONV_BF16 && tconv_dots(request->device, TCONV_BF16) == 0)
+    if (words && loops->data_type == TCONV_BF16 && tconv_dots(request->device, TCONV_BF16) == 0)
         g->products = 4;
-    g->inputs = tconv_ceil_div(layer->in_channels, g->word);
+    g->inputs = tconv_ceil_div(loops->in_channels, g->word);
     if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
     if (lanes == LANES_PHASES && (g->folded.x.dilation != 1 || g->folded.x.stride < LEAST_PHASES))
         return tconv_refuse(
@@ -512,7 +512,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
     for (int a = 0; a < 3; a++) reads *= tconv_most_taps(g->axis[a]);
     if (reads > MOST_READS)
         return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
-    double positions = (double)g->folded.layer.batch;
+    double positions = (double)g->folded.loops.batch;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->axis[a];
         g->taps *= a == 0 ? g->folded.z.kernel : axis->kernel;
@@ -538,7 +538,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
     if (positions > INT32_MAX / 2)
         return tconv_refuse(reason, "more positions than its 32-bit indices count");
     choose_lanes(g);
-    const struct tconv_layer *own = &g->folded.layer;
+    const struct tconv_loops *own = &g->folded.loops;
     g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
@@ -555,7 +555,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         1, 2, 3, 4, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, MOST_POSITIONS};
     struct channels g;
     if (!prepare(request, candidates->algorithm, &g, reason)) return false;
-    const int64_t batch = g.folded.layer.batch;
+    const int64_t batch = g.folded.loops.batch;
     const int limit = tconv_folded_accumulators(&g.folded) * g.vw / g.mw;
     for (int batched = 0; batched <= (batch > 1); batched++)
         for (size_t i = 0; i < sizeof positions_at_a_time / sizeof *positions_at_a_time; i++) {
@@ -597,7 +597,7 @@ _Static_assert(CHANNELS_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * READ_LONG
 static bool write_table(const struct channels *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t phases_at = CHANNELS_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
-    struct tconv_folded_layer lines = g->folded; /* the layer whose taps are listed */
+    struct tconv_folded lines = g->folded; /* the layer whose taps are listed */
     if (sliced(g)) lines.z.kernel = 1;
     const size_t slices_at = list_at + (size_t)(lines.z.kernel * lines.y.kernel * lines.x.kernel) *
                                            READ_LONGS;
@@ -656,7 +656,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_option(run, "PARTS", has_parts(&g));
     if (has_words(algorithm)) {
         tconv_launch_option(run, "WORD", g.word);
-        tconv_launch_option(run, "DOTS", tconv_dots(request->device, g.folded.layer.data_type));
+        tconv_launch_option(run, "DOTS", tconv_dots(request->device, g.folded.loops.data_type));
     }
     char kind[60] = "taps";
     if (phases) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);

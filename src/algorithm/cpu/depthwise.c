@@ -19,7 +19,7 @@ enum {
 
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct depthwise {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     int vw, mw, px;
     bool merged; /* a tile has all phases along x */
     int64_t blocks, item_rows, item_positions, items;
@@ -27,11 +27,11 @@ struct depthwise {
 
 /* Turns groups into output channels of one group, each of which reads an input channel of its
  * own. */
-static void fold_groups(struct tconv_layer *layer)
+static void fold_groups(struct tconv_loops *loops)
 {
-    layer->out_channels = layer->groups;
-    layer->groups = 1;
-    layer->filter_out_step = layer->filter_group_step;
+    loops->out_channels = loops->groups;
+    loops->groups = 1;
+    loops->filter_out_step = loops->filter_group_step;
 }
 
 /* Prefer blocks of two vectors, so that positions and phases share inputs and weights. Few channels
@@ -40,7 +40,7 @@ static void fold_groups(struct tconv_layer *layer)
 static void choose_lanes(struct depthwise *g)
 {
     static const int order[] = {2, 3, 1};
-    const int64_t channels = g->folded.layer.out_channels;
+    const int64_t channels = g->folded.loops.out_channels;
     g->vw = tconv_folded_widest(&g->folded);
     while (g->vw > 4 && g->vw > channels) g->vw /= 2;
     g->mw = g->vw;
@@ -95,7 +95,7 @@ static double tiles_of(const struct depthwise *g, int64_t positions)
 static double cost_of(const struct depthwise *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const double tiles = tiles_of(g, g->item_positions) *
                          (double)tconv_ceil_div(r->positions, g->item_positions);
     const double adds = tconv_folded_slices(r) * tconv_folded_pairs(&r->y) * (double)r->x.kernel *
@@ -105,14 +105,14 @@ static double cost_of(const struct depthwise *g)
         (m->depthwise_tile +
          (double)g->blocks * (m->depthwise_store * g->mw / g->vw * g->px + m->depthwise_block));
     const double items = (double)g->items;
-    const double cycles = (double)r->layer.batch * (adds + stores) + items * m->depthwise_item;
+    const double cycles = (double)r->loops.batch * (adds + stores) + items * m->depthwise_item;
     return tconv_cpu_launch_cost(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* True if a work-item of this division has too many loop iterations. */
 static bool too_long(const struct depthwise *g, const tconv_device_info *device)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const double taps = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
                         (double)r->x.kernel;
     return tconv_folded_too_long((double)(g->item_rows * g->item_positions * g->blocks) *
@@ -123,8 +123,8 @@ static bool too_long(const struct depthwise *g, const tconv_device_info *device)
 /* Work-items of a division, as a double because they can exceed 64 bits. */
 static double items_of(const struct depthwise *g)
 {
-    const struct tconv_folded_layer *r = &g->folded;
-    return (double)r->layer.batch * (double)r->z.output *
+    const struct tconv_folded *r = &g->folded;
+    return (double)r->loops.batch * (double)r->z.output *
            (double)tconv_ceil_div(r->y.output, g->item_rows) *
            (double)tconv_ceil_div(r->positions, g->item_positions);
 }
@@ -154,18 +154,18 @@ static void divide(struct depthwise *g, const tconv_device_info *device,
 static bool prepare(const struct tconv_request *request, struct depthwise *g,
                     struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *g = (struct depthwise){0};
     if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
-    if (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1)
+    if (loops->groups == 1 || loops->in_channels != 1 || loops->out_channels != 1)
         return tconv_refuse(
             reason, "groups: %lld, of %lld to %lld channels; it takes several, of one channel",
-            (long long)layer->groups, (long long)layer->in_channels,
-            (long long)layer->out_channels);
-    if (layer->data_channel_step != 1 || layer->output_channel_step != 1)
+            (long long)loops->groups, (long long)loops->in_channels,
+            (long long)loops->out_channels);
+    if (loops->data_channel_step != 1 || loops->output_channel_step != 1)
         return tconv_refuse(reason, "its vectors run along channels, which are not contiguous in "
                                     "this format or by these steps");
-    fold_groups(&g->folded.layer);
+    fold_groups(&g->folded.loops);
     const struct tconv_axis *axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     int64_t taps = 1;
     for (int a = 0; a < 3; a++) {
@@ -182,7 +182,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
         return false;
     choose_lanes(g);
     choose_tile(g);
-    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
+    g->blocks = tconv_ceil_div(g->folded.loops.out_channels, g->mw);
     return tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
 }
 
@@ -226,7 +226,7 @@ static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 
 static bool write_table(const struct depthwise *g, struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const size_t y_at = DEPTHWISE_LONGS, x_at = y_at + (size_t)r->y.stride * REACH_LONGS,
                  slices_at = x_at + (size_t)r->x.stride * REACH_LONGS;
     if (!tconv_kernel_plan_table(kernel_plan, slices_at + (size_t)tconv_folded_slices_longs(r)))

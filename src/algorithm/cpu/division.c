@@ -5,18 +5,18 @@
 #include "algorithm/cost/cpu.h"
 #include "base/checked.h"
 
-double tconv_local_budget(const struct tconv_folded_layer *folded, double share,
+double tconv_local_budget(const struct tconv_folded *folded, double share,
                           const tconv_device_info *device)
 {
     const double budget = share * folded->machine->l2, local = (double)device->local_memory;
     return local < budget ? local : budget;
 }
 
-int tconv_product_channels(const struct tconv_folded_layer *folded, double block, double hold,
+int tconv_product_channels(const struct tconv_folded *folded, double block, double hold,
                            double work)
 {
     enum { MOST_CHANNELS = 16 };
-    const int64_t channels = folded->layer.out_channels;
+    const int64_t channels = folded->loops.out_channels;
     const int limit = tconv_folded_accumulators(folded);
     int best = 1;
     double least = 0;

@@ -12,14 +12,14 @@ enum {
 
 /* Bytes of local memory for the tiles of a work-item: `share` of l2, which has the weights besides,
  * or fewer if the device has fewer. */
-double tconv_local_budget(const struct tconv_folded_layer *folded, double share,
+double tconv_local_budget(const struct tconv_folded *folded, double share,
                           const tconv_device_info *device);
 
 /* Chooses MW, the output channels of a block, for kernels that add by cl/cpu/parts/products.clh. It
  * may depend on channels, kernel and stride, not on extents, so that packed filters are shared.
  * Each block adds `block` of a tap's cycles. Each channel of a block adds `hold` of them, once for
  * `work` multiply-adds. */
-int tconv_product_channels(const struct tconv_folded_layer *folded, double block, double hold,
+int tconv_product_channels(const struct tconv_folded *folded, double block, double hold,
                            double work);
 
 /* Lists how many of `blocks` blocks of output channels a work-item may take: all, a half, a third

@@ -28,7 +28,7 @@ struct distances {
 
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct packed {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     int vw, nx, mw, merged;
     int flat;
     bool chunked;
@@ -58,7 +58,7 @@ static int64_t count_of(const struct distances *d)
 static int choose_channels(const struct packed *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double work = (double)(g->folded.layer.in_channels * g->taps) /
+    const double work = (double)(g->folded.loops.in_channels * g->taps) /
                         (double)g->phases; /* of an output */
     return tconv_product_channels(&g->folded, m->packed_block,
                                   g->taps <= g->phases ? m->packed_hold : 0, work > 64 ? work : 64);
@@ -67,9 +67,9 @@ static int choose_channels(const struct packed *g)
 /* Derives numbers from vw, nx and flat. */
 static void derive(struct packed *g)
 {
-    const struct tconv_folded_layer *r = &g->folded;
-    const int64_t lines = r->layer.batch * g->positions_z * g->positions_y;
-    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
+    const struct tconv_folded *r = &g->folded;
+    const int64_t lines = r->loops.batch * g->positions_z * g->positions_y;
+    g->blocks = tconv_ceil_div(r->loops.out_channels, g->mw);
     g->row_vectors = tconv_ceil_div(g->positions_x, g->vw);
     g->vectors = g->flat ? tconv_ceil_div(lines * g->positions_x, g->vw) : lines * g->row_vectors;
     g->tiles = tconv_ceil_div(g->vectors, g->nx);
@@ -81,7 +81,7 @@ static void derive(struct packed *g)
  * the next chunk. */
 static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
 {
-    const double sums = chunk < g->folded.layer.in_channels
+    const double sums = chunk < g->folded.loops.in_channels
                             ? (double)blocks * (double)g->phases * g->mw * g->vw * g->nx
                             : 0;
     return (double)g->folded.acc_bytes * (double)tiles *
@@ -92,7 +92,7 @@ static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, 
 static bool contiguous(const struct packed *g)
 {
     const struct tconv_axis *z = &g->folded.z, *y = &g->folded.y, *x = &g->folded.x;
-    return g->slots == 1 && (g->flat == 1 || g->folded.layer.batch == 1) && g->z.low == 0 &&
+    return g->slots == 1 && (g->flat == 1 || g->folded.loops.batch == 1) && g->z.low == 0 &&
            g->y.low == 0 && g->x.low == 0 && g->positions_z == z->input &&
            g->positions_y == y->input && g->positions_x == x->input && x->data_step == 1 &&
            (y->input == 1 || y->data_step == x->input) &&
@@ -137,21 +137,21 @@ static double copy_cost(const struct packed *g)
 static double cost_of(const struct packed *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_folded_layer *r = &g->folded;
-    const double groups = (double)r->layer.groups;
+    const struct tconv_folded *r = &g->folded;
+    const double groups = (double)r->loops.groups;
     const double positions = groups * (double)(g->tiles * g->nx * g->vw);
     const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
-    const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
+    const double channels = (double)(g->blocks * g->mw), in = (double)r->loops.in_channels;
     /* Tiles in one row skip taps whose inputs lie outside along z and y. */
     const double full_rows = (double)(g->positions_z * g->positions_y) *
                              (double)(r->z.kernel * r->y.kernel);
-    const double row = (double)g->positions_x * (g->flat == 2 ? (double)r->layer.batch : 1);
+    const double row = (double)g->positions_x * (g->flat == 2 ? (double)r->loops.batch : 1);
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = positions * channels * in * (double)g->taps * exact *
                         tconv_folded_inefficiency(&g->folded, g->nx, g->mw) * lanes *
                         (g->mw == 1 ? m->packed_single : m->packed_several);
-    const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
+    const double outputs = groups * (double)r->loops.batch * (double)r->loops.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
     const double copies = positions * in * (double)g->slots * (double)g->row / g->vw *
                           copy_cost(g) * (double)tconv_ceil_div(g->blocks, g->item_blocks);
@@ -163,7 +163,7 @@ static double cost_of(const struct packed *g)
         weights < m->l2 ? 0 : streamed * (weights < m->l3 ? m->wait_l3 : m->wait_memory);
     const double hidden = m->hidden * adds, waits = loads > hidden ? loads - hidden : 0;
     /* The begin and end of each tap's loop. */
-    const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
+    const double chunks = (double)tconv_ceil_div(r->loops.in_channels, g->chunk);
     const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks *
                          m->packed_tap;
     const double cost = adds + outputs * store_cost(g) + copies + waits + loops +
@@ -176,7 +176,7 @@ static double cost_of(const struct packed *g)
 /* Loop iterations of a work-item: packing inputs, adding, storing one by one, all with care. */
 static double iterations(const struct packed *g)
 {
-    const double in = (double)g->folded.layer.in_channels, lanes = (double)(g->nx * g->vw);
+    const double in = (double)g->folded.loops.in_channels, lanes = (double)(g->nx * g->vw);
     const double exact_loops = g->mw * (1 + tconv_folded_exact_loops(&g->folded));
     return (double)g->item_tiles *
            ((double)g->slots * in * (double)(g->nx * g->row) +
@@ -187,8 +187,8 @@ static double iterations(const struct packed *g)
 /* Derives numbers from item_tiles, item_blocks and chunk. */
 static void derive_division(struct packed *g)
 {
-    g->chunked = g->chunk < g->folded.layer.in_channels;
-    g->items = g->folded.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
+    g->chunked = g->chunk < g->folded.loops.in_channels;
+    g->items = g->folded.loops.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
                tconv_ceil_div(g->blocks, g->item_blocks);
     g->local_bytes = (uint64_t)local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
 }
@@ -215,7 +215,7 @@ static void divide(struct packed *g, const tconv_device_info *device,
             g->item_blocks = item_blocks[b];
             /* All input channels at once if they fit; else a half, a quarter and so on, because
              * chunks that just fit are slower. */
-            g->chunk = g->folded.layer.in_channels;
+            g->chunk = g->folded.loops.in_channels;
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
                 g->chunk = tconv_folded_chunk(g->chunk, 2);
             if (local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) <= budget)
@@ -224,9 +224,9 @@ static void divide(struct packed *g, const tconv_device_info *device,
 }
 
 /* The largest distance between two inputs of one channel, in elements. */
-static double farthest(const struct tconv_folded_layer *r)
+static double farthest(const struct tconv_folded *r)
 {
-    return (double)(r->layer.batch - 1) * (double)r->layer.data_batch_step +
+    return (double)(r->loops.batch - 1) * (double)r->loops.data_batch_step +
            (double)(r->z.input - 1) * (double)r->z.data_step +
            (double)(r->y.input - 1) * (double)r->y.data_step +
            (double)(r->x.input - 1) * (double)r->x.data_step;
@@ -244,7 +244,7 @@ static void spread(struct tconv_axis *axis)
 static bool prepare(const struct tconv_request *request, struct packed *g,
                     struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *g = (struct packed){.phases = 1, .taps = 1};
     if (!tconv_fold(request, &g->folded, reason)) return false;
     const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
@@ -256,7 +256,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
             return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     }
     g->mw = choose_channels(g); /* before: it must not depend on extents */
-    if (!tconv_folded_filter_fits(&g->folded, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
+    if (!tconv_folded_filter_fits(&g->folded, g->mw, tconv_ceil_div(loops->out_channels, g->mw),
                                   request, TCONV_PACK_SUMMED, reason))
         return false;
     spread(&g->folded.z);
@@ -274,7 +274,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
     g->positions_z = tconv_ceil_div(g->folded.z.output, g->folded.z.stride);
     g->positions_y = tconv_ceil_div(g->folded.y.output, g->folded.y.stride);
     g->positions_x = tconv_ceil_div(g->folded.x.output, g->folded.x.stride);
-    const double positions = (double)g->folded.layer.batch * (double)g->positions_z *
+    const double positions = (double)g->folded.loops.batch * (double)g->positions_z *
                              (double)g->positions_y * (double)g->positions_x;
     if (positions > INT32_MAX / 2)
         return tconv_refuse(reason, "more positions than its 32-bit indices count");
@@ -291,7 +291,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!prepare(request, &g, reason)) return false;
     const int widest = tconv_folded_widest(&g.folded), limit = tconv_folded_accumulators(&g.folded);
     const bool far = farthest(&g.folded) > INT32_MAX;
-    for (g.flat = 0; g.flat <= (g.folded.layer.batch > 1 ? 2 : 1); g.flat++)
+    for (g.flat = 0; g.flat <= (g.folded.loops.batch > 1 ? 2 : 1); g.flat++)
         for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
             for (g.nx = 1; g.nx <= TCONV_PRODUCT_VECTORS && (g.nx == 1 || g.nx * g.mw <= limit);
                  g.nx++) {
@@ -359,7 +359,7 @@ static bool write_table(const struct packed *g, struct tconv_kernel_plan *kernel
     t[PACKED_POSITIONS_Z] = g->positions_z;
     t[PACKED_POSITIONS_Y] = g->positions_y;
     t[PACKED_POSITIONS_X] = g->positions_x;
-    t[PACKED_POSITIONS] = g->folded.layer.batch * g->positions_z * g->positions_y * g->positions_x;
+    t[PACKED_POSITIONS] = g->folded.loops.batch * g->positions_z * g->positions_y * g->positions_x;
     t[PACKED_VECTORS] = g->vectors;
     t[PACKED_ALL_TILES] = g->tiles;
     t[PACKED_ITEM_TILES] = g->item_tiles;
@@ -382,7 +382,7 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
     tconv_launch_option(launch, "MW", g->mw);
     tconv_launch_option(launch, "ROW", g->row);
     tconv_launch_option(launch, "ROUND",
-                        tconv_folded_round(g->mw * g->nx, g->folded.layer.in_channels, g->chunk));
+                        tconv_folded_round(g->mw * g->nx, g->folded.loops.in_channels, g->chunk));
     tconv_launch_option(launch, "MERGED", g->merged);
     tconv_launch_option(launch, "FLAT", g->flat);
     tconv_launch_option(launch, "CHUNKED", g->chunked);

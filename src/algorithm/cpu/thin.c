@@ -21,7 +21,7 @@ enum {
 
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct thin {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     int vw, nx, mw, ry;
     int64_t blocks, tiles; /* of a row */
     /* Bands of ry rows; the first begins `lacking` rows before the output. */
@@ -83,9 +83,9 @@ static double fetch_cycles(const struct thin *g)
 {
     const struct tconv_machine *m = g->folded.machine;
     const double k = (double)g->folded.x.kernel, bytes = k * g->mw * (double)g->folded.acc_bytes;
-    const double inputs = g->mw == 1 && g->folded.layer.out_channels > 1 ? m->thin_again * k * g->nx
+    const double inputs = g->mw == 1 && g->folded.loops.out_channels > 1 ? m->thin_again * k * g->nx
                                                                          : 0;
-    const double weights = bytes * (double)g->folded.layer.in_channels >
+    const double weights = bytes * (double)g->folded.loops.in_channels >
                                    m->thin_held_weights * m->l1
                                ? bytes / m->line * m->thin_weights
                                : 0;
@@ -96,7 +96,7 @@ static double fetch_cycles(const struct thin *g)
  * that packed filters are shared. */
 static int choose_channels(const struct thin *g)
 {
-    const int64_t channels = g->folded.layer.out_channels;
+    const int64_t channels = g->folded.loops.out_channels;
     struct thin one = *g;
     one.ry = 1;
     one.folded.x.pad = 0; /* any pad will do, if it is the same for all layers */
@@ -171,10 +171,10 @@ static double store_cycles(const struct thin *g)
 static double cost_of(const struct thin *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_folded_layer *r = &g->folded;
-    const struct tconv_layer *layer = &r->layer;
-    const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
-    const double in = (double)layer->in_channels, tiles = (double)g->tiles;
+    const struct tconv_folded *r = &g->folded;
+    const struct tconv_loops *loops = &r->loops;
+    const double planes = (double)loops->batch * (double)loops->groups * (double)g->blocks;
+    const double in = (double)loops->in_channels, tiles = (double)g->tiles;
     const double pairs = tconv_folded_slices(r) * tconv_folded_pairs(&r->y); /* rows of taps */
     const double adds = planes * tiles * pairs * adding_cycles(g, in, m->thin_begin / g->ry);
     const double stores = planes * tiles * (double)r->output_rows *
@@ -184,7 +184,7 @@ static double cost_of(const struct thin *g)
      * last tile overlaps the one before. It mostly does if it may. */
     const int64_t left = g->item_tiles > 1 && r->x.output % r->x.stride == 0 ? 0
                                                                              : r->x.output % g->vw;
-    const double ends = planes / (double)g->blocks * (double)layer->out_channels *
+    const double ends = planes / (double)g->blocks * (double)loops->out_channels *
                         (double)r->output_rows * (double)(left > 0 ? 3 + left / 4 + left % 4 : 0);
     const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
                          (double)g->row * (double)r->acc_bytes * waiting_cycles(g);
@@ -203,8 +203,8 @@ static double cost_of(const struct thin *g)
  * care. */
 static double iterations(const struct thin *g)
 {
-    const struct tconv_folded_layer *r = &g->folded;
-    const double in = (double)r->layer.in_channels, taps_z = (double)tconv_folded_taps_z(r);
+    const struct tconv_folded *r = &g->folded;
+    const double in = (double)r->loops.in_channels, taps_z = (double)tconv_folded_taps_z(r);
     const double taps_y = (double)tconv_most_taps(&r->y);
     const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
     return (double)g->item_planes *
@@ -242,7 +242,7 @@ static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUN
 static int64_t images_together(const struct thin *g, double bytes, double budget)
 {
     const int64_t images =
-        tconv_min(tconv_ceil_div(g->item_planes, g->blocks), g->folded.layer.groups);
+        tconv_min(tconv_ceil_div(g->item_planes, g->blocks), g->folded.loops.groups);
     const double fitting = (budget < TOGETHER ? budget : TOGETHER) / (bytes > 1 ? bytes : 1);
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
@@ -256,7 +256,7 @@ static double budget_of(const struct thin *g, const tconv_device_info *device)
 /* The number of all planes. A plane is one batch item, group and block. */
 static int64_t planes_of(const struct thin *g)
 {
-    return g->folded.layer.batch * g->folded.layer.groups * g->blocks;
+    return g->folded.loops.batch * g->folded.loops.groups * g->blocks;
 }
 
 /* Derives numbers from item_tiles and item_bands. Returns the bytes of local memory for the inputs
@@ -266,7 +266,7 @@ static double image_bytes(struct thin *g)
     g->row = row_length(g);
     g->input_rows = input_rows(g, g->item_bands);
     return (double)g->folded.acc_bytes * (double)tconv_folded_taps_z(&g->folded) *
-           (double)g->input_rows * (double)g->folded.layer.in_channels * (double)g->row;
+           (double)g->input_rows * (double)g->folded.loops.in_channels * (double)g->row;
 }
 
 /* Derives the remaining numbers, which depend on item_planes, too. */
@@ -313,7 +313,7 @@ static void divide(struct thin *g, const tconv_device_info *device,
 static bool prepare(const struct tconv_request *request, struct thin *g,
                     struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *g = (struct thin){0};
     if (!tconv_fold_rows(request, &g->folded, reason) ||
         !tconv_folded_table_fits(&g->folded, THIN_LONGS - FOLDED_LONGS, reason))
@@ -326,7 +326,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
             "kernels up to %d",
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
     g->mw = choose_channels(g);
-    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    g->blocks = tconv_ceil_div(loops->out_channels, g->mw);
     if (!tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request, TCONV_PACK_SUMMED, reason))
         return false;
     g->ry = choose_rows(g);
@@ -397,7 +397,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_option(run, "RY", g.ry);
     tconv_launch_option(run, "MERGED", x->stride);
     tconv_folded_taps_options(&g.folded, run);
-    tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
+    tconv_launch_option(run, "SINGLE", request->loops->in_channels == 1);
     tconv_launch_option(run, "STREAM", tconv_folded_non_temporal(&g.folded, x->output, LONG_ROW));
     tconv_folded_run(run, g.items, g.local_bytes, request->device);
     tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request,

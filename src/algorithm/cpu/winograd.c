@@ -30,7 +30,7 @@ struct cut {
 
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct winograd {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     struct cut z, y, x;
     int vw, nx, mw, begins;
     bool chunked;
@@ -105,7 +105,7 @@ static double local_bytes(const struct winograd *g, int64_t chunk)
  * again. Too large if not even one channel fits. */
 static int64_t largest_chunk(const struct winograd *g, double budget)
 {
-    const int64_t channels = g->folded.layer.in_channels, fewest = tconv_min(channels, 8);
+    const int64_t channels = g->folded.loops.in_channels, fewest = tconv_min(channels, 8);
     if (local_bytes(g, channels) <= budget) return channels;
     if (local_bytes(g, fewest) > budget) return fewest;
     const double none = local_bytes(g, 0), each = local_bytes(g, 1) - none;
@@ -118,9 +118,9 @@ static int64_t largest_chunk(const struct winograd *g, double budget)
 static double cost_of(const struct winograd *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_layer *layer = &g->folded.layer;
-    const double groups = (double)layer->groups;
-    const double in = (double)layer->in_channels, phases_x = (double)g->folded.x.stride;
+    const struct tconv_loops *loops = &g->folded.loops;
+    const double groups = (double)loops->groups;
+    const double in = (double)loops->in_channels, phases_x = (double)g->folded.x.stride;
     const double phases = phases_x * (double)outer_phases(g);
     const double channels = (double)(g->blocks * g->mw);
     const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
@@ -147,15 +147,15 @@ static double cost_of(const struct winograd *g)
                             (g->folded.x.output_step == 1 ? 1 : m->winograd_strided);
     /* The begin and end of each product's loop. With chunks, sums are loaded again from local
      * memory. If the next product's weights are in main memory, the first team waits for them. */
-    const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
-    const double loops = (double)g->blocks * g->points * phases * chunks;
+    const double chunks = (double)tconv_ceil_div(loops->in_channels, g->chunk);
+    const double products = (double)g->blocks * g->points * phases * chunks;
     const double weights = 4 * groups * channels * in * g->points * phases;
     const double restart = m->winograd_begin +
                            (chunks > 1 ? m->winograd_keep_again : m->winograd_keep) * g->mw *
                                team_lanes(g);
     const double wait = weights < m->winograd_far * m->l3 ? 0 : m->winograd_wait;
     const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
-    const double restarts = loops * (teams * restart + first_teams * wait);
+    const double restarts = products * (teams * restart + first_teams * wait);
     const double cost = adds + prepares + finishes + restarts + m->winograd_item * (double)g->items;
     return tconv_cpu_launch_cost(
         &g->folded, cost,
@@ -166,7 +166,7 @@ static double cost_of(const struct winograd *g)
 /* Loop iterations of a work-item: gathering and transforming inputs, adding, storing. */
 static double iterations(const struct winograd *g)
 {
-    const double in = (double)g->folded.layer.in_channels, lanes = team_lanes(g);
+    const double in = (double)g->folded.loops.in_channels, lanes = team_lanes(g);
     const double rows = g->z.points * g->y.points;
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * (double)g->folded.x.stride;
     return (double)g->item_teams *
@@ -182,7 +182,7 @@ static void derive(struct winograd *g, const int m[3])
     set_positions(&g->y, m[1]);
     set_positions(&g->x, m[2]);
     g->points = g->z.points * g->y.points * g->x.points;
-    g->tiles = g->folded.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
+    g->tiles = g->folded.loops.batch * g->z.tiles * g->y.tiles * g->x.tiles;
     g->teams = tconv_ceil_div(g->tiles, g->vw * g->nx);
 }
 
@@ -190,10 +190,10 @@ static void derive(struct winograd *g, const int m[3])
  * double because it can exceed 64 bits. */
 static double derive_division(struct winograd *g)
 {
-    const double items = (double)g->folded.layer.groups * (double)outer_phases(g) *
+    const double items = (double)g->folded.loops.groups * (double)outer_phases(g) *
                          (double)tconv_ceil_div(g->teams, g->item_teams) *
                          (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    g->chunked = g->chunk < g->folded.layer.in_channels;
+    g->chunked = g->chunk < g->folded.loops.in_channels;
     g->items = items > INT32_MAX ? INT32_MAX : (int64_t)items;
     g->local_bytes = (uint64_t)local_bytes(g, g->chunk);
     return items;
@@ -239,12 +239,12 @@ static void add_vectors(struct winograd *g, const int m[3], const tconv_device_i
 static bool prepare(const struct tconv_request *request, struct winograd *g,
                     struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *g = (struct winograd){.begins = 1};
     if (request->math != TCONV_MATH_FAST) return tconv_refuse(reason, "it needs math=fast");
-    if (layer->data_type != TCONV_F32)
+    if (loops->data_type != TCONV_F32)
         return tconv_refuse(reason, "element type %s; it takes f32",
-                            tconv_type_name(layer->data_type));
+                            tconv_type_name(loops->data_type));
     if (!tconv_fold(request, &g->folded, reason) || !make_cut(&g->z, &g->folded.z, reason) ||
         !make_cut(&g->y, &g->folded.y, reason) || !make_cut(&g->x, &g->folded.x, reason))
         return false;
@@ -254,17 +254,17 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
         return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
     if (outer_phases(g) * g->folded.x.stride > MOST_PHASES)
         return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
-    const double positions = (double)g->folded.layer.batch * (double)g->z.positions *
+    const double positions = (double)g->folded.loops.batch * (double)g->z.positions *
                              (double)g->y.positions * (double)g->x.positions;
     if (positions > INT32_MAX / 2)
         return tconv_refuse(reason, "more positions than its 32-bit indices count");
     g->begins = g->x.pad_phase > 0 ? 2 : 1;
     g->mw = tconv_product_channels(&g->folded, g->folded.machine->winograd_block, 0, 1);
-    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
-    const double products = (double)layer->groups * (double)outer_phases(g) * MOST_PRODUCTS *
+    g->blocks = tconv_ceil_div(g->folded.loops.out_channels, g->mw);
+    const double products = (double)loops->groups * (double)outer_phases(g) * MOST_PRODUCTS *
                             (double)g->folded.x.stride;
     return tconv_filter_addressable(
-        products * (double)g->blocks * g->mw * (double)layer->in_channels, sizeof(float), reason);
+        products * (double)g->blocks * g->mw * (double)loops->in_channels, sizeof(float), reason);
 }
 
 /* Tries all positions of a tile and all vectors. */
@@ -327,7 +327,7 @@ static void write_options(struct tconv_launch *launch, const struct winograd *g)
     tconv_launch_option(launch, "NX", g->nx);
     tconv_launch_option(launch, "MW", g->mw);
     tconv_launch_option(launch, "ROUND",
-                        tconv_folded_round(g->mw * g->nx, g->folded.layer.in_channels, g->chunk));
+                        tconv_folded_round(g->mw * g->nx, g->folded.loops.in_channels, g->chunk));
     tconv_launch_option(launch, "MZ", g->z.m);
     tconv_launch_option(launch, "MY", g->y.m);
     tconv_launch_option(launch, "MX", g->x.m);
@@ -342,17 +342,17 @@ static void write_options(struct tconv_launch *launch, const struct winograd *g)
 static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kernel_plan,
                        const tconv_device_info *device)
 {
-    const struct tconv_layer *layer = &g->folded.layer;
-    const int64_t products = layer->groups * outer_phases(g) * g->points * g->folded.x.stride;
+    const struct tconv_loops *loops = &g->folded.loops;
+    const int64_t products = loops->groups * outer_phases(g) * g->points * g->folded.x.stride;
     char name[100];
     snprintf(name, sizeof name, "winograd%d m%dx%dx%d s%dx%dx%d", g->mw, g->z.m, g->y.m, g->x.m,
              (int)g->folded.z.stride, (int)g->folded.y.stride, (int)g->folded.x.stride);
     tconv_folded_layout(kernel_plan, name, &g->folded);
-    kernel_plan->filter_bytes = (uint64_t)(products * g->blocks * layer->in_channels * g->mw) *
+    kernel_plan->filter_bytes = (uint64_t)(products * g->blocks * loops->in_channels * g->mw) *
                                 sizeof(float);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_winograd_pack");
     write_options(pack, g);
-    tconv_launch_items(pack, 0, layer->in_channels, 32, device);
+    tconv_launch_items(pack, 0, loops->in_channels, 32, device);
     tconv_launch_items(pack, 1, g->blocks, 1, device);
     tconv_launch_items(pack, 2, products, 1, device);
     tconv_launch_args(pack,

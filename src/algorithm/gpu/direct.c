@@ -30,7 +30,7 @@ struct tile {
 
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct direct {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     bool last;
     struct tile tile;
     bool depthwise;     /* groups have one input and one output channel */
@@ -65,10 +65,10 @@ static int64_t apart_along(const struct direct *g)
 }
 
 /* The most products of one output. */
-static double most_products(const struct tconv_folded_layer *r)
+static double most_products(const struct tconv_folded *r)
 {
     return (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
-           (double)tconv_most_taps(&r->x) * (double)r->layer.in_channels;
+           (double)tconv_most_taps(&r->x) * (double)r->loops.in_channels;
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
@@ -117,11 +117,11 @@ static bool choose_lanes(struct direct *g, const tconv_device_info *device)
 static void derive(struct direct *g)
 {
     const struct tile *t = &g->tile;
-    const struct tconv_layer *layer = &g->folded.layer;
+    const struct tconv_loops *loops = &g->folded.loops;
     const int64_t channels = t->channels * vector_channels(g);
-    g->blocks = tconv_ceil_div(layer->out_channels, channels);
-    g->all_blocks = g->depthwise ? tconv_ceil_div(layer->groups, vector_channels(g))
-                                 : layer->groups * g->blocks;
+    g->blocks = tconv_ceil_div(loops->out_channels, channels);
+    g->all_blocks = g->depthwise ? tconv_ceil_div(loops->groups, vector_channels(g))
+                                 : loops->groups * g->blocks;
     g->tiles[0] = tconv_ceil_div(g->all_blocks, tconv_max(t->lanes[0], 1));
     const int64_t outputs = t->outputs * t->rounds;
     g->tiles[1] =
@@ -129,7 +129,7 @@ static void derive(struct direct *g)
     g->tiles[2] = tconv_ceil_div(g->folded.x.output, tconv_max(t->lanes[2], 1) * vector_x(g) *
                                                          (t->along_y ? 1 : outputs));
     g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
-                (double)g->folded.z.output * (double)layer->batch;
+                (double)g->folded.z.output * (double)loops->batch;
 }
 
 /* The number of taps of every phase of an axis if they are few and all phases have equally many,
@@ -146,8 +146,8 @@ static int64_t written_taps(const struct tconv_axis *axis)
 /* True if vectors of `count` elements remain aligned, whatever the indices along other axes. */
 static bool has_steps(const struct direct *g, bool output, int64_t count)
 {
-    const struct tconv_folded_layer *r = &g->folded;
-    const struct tconv_layer *l = &r->layer;
+    const struct tconv_folded *r = &g->folded;
+    const struct tconv_loops *l = &r->loops;
     const struct {
         int64_t points, step;
     } in[] = {{l->batch, l->data_batch_step},
@@ -175,7 +175,7 @@ static int64_t chunk_of(const struct direct *g)
 {
     const int64_t vw = g->tile.vw;
     if (vw == 1) return 1;
-    if (g->last) return g->depthwise || g->folded.layer.in_channels % vw == 0 ? vw : 1;
+    if (g->last) return g->depthwise || g->folded.loops.in_channels % vw == 0 ? vw : 1;
     int64_t chunk = vw / g->folded.x.stride;
     while (!has_steps(g, false, chunk) || g->folded.x.input % chunk != 0) chunk /= 2;
     return chunk;
@@ -184,18 +184,18 @@ static int64_t chunk_of(const struct direct *g)
 /* True if work-items may have vectors of vw lanes. */
 static bool has_vectors(const struct direct *g, const struct tconv_request *request, int64_t vw)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     const struct tconv_axis *x = &g->folded.x;
-    const int64_t size = (int64_t)tconv_type_size(layer->data_type);
+    const int64_t size = (int64_t)tconv_type_size(loops->data_type);
     if (vw == 1) return true;
-    if ((layer->data_type != TCONV_F32 && size != 2) || !tconv_type_is_floating(layer->data_type) ||
-        layer->filter_type != layer->data_type || vw * size > MOST_BYTES)
+    if ((loops->data_type != TCONV_F32 && size != 2) || !tconv_type_is_floating(loops->data_type) ||
+        loops->filter_type != loops->data_type || vw * size > MOST_BYTES)
         return false;
     const double most = g->last ? g->folded.machine->direct_dense : MOST_DENSE;
-    if ((double)layer->in_channels > most || !has_steps(g, true, vw)) return false;
+    if ((double)loops->in_channels > most || !has_steps(g, true, vw)) return false;
     if (g->last)
-        return (g->depthwise ? layer->groups : layer->out_channels) % vw == 0 &&
-               has_steps(g, false, g->depthwise || layer->in_channels % vw == 0 ? vw : 1);
+        return (g->depthwise ? loops->groups : loops->out_channels) % vw == 0 &&
+               has_steps(g, false, g->depthwise || loops->in_channels % vw == 0 ? vw : 1);
     return x->output % vw == 0 && vw % x->stride == 0 && x->dilation == 1 && x->output_step == 1 &&
            x->data_step == 1 && x->kernel * vw / x->stride <= MOST_PRODUCTS;
 }
@@ -211,12 +211,12 @@ struct row_work {
 static struct row_work row_work(const struct direct *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const struct tile *t = &g->tile;
-    const double channels = (double)r->layer.in_channels, taps = (double)tconv_most_taps(&r->x);
-    const double size = (double)tconv_type_size(r->layer.data_type);
+    const double channels = (double)r->loops.in_channels, taps = (double)tconv_most_taps(&r->x);
+    const double size = (double)tconv_type_size(r->loops.data_type);
     const double chunk = (double)chunk_of(g), vw = (double)t->vw;
-    const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
+    const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->loops) ? 2 : 1;
     /* Channels last: neighbouring lanes do not load neighbouring elements. */
     const double apart =
         g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
@@ -248,15 +248,15 @@ static struct row_work row_work(const struct direct *g)
 static double cost_of(const struct direct *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const struct tile *t = &g->tile;
     const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
     const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double rows = tconv_folded_slices(r) / (double)r->z.output *
                         (double)tconv_most_taps(&r->y);
-    const double channels = (double)r->layer.in_channels;
+    const double channels = (double)r->loops.in_channels;
     const double stored = (double)(t->outputs * t->channels);
-    const double bytes = (double)t->vw * (double)tconv_type_size(r->layer.output_type);
+    const double bytes = (double)t->vw * (double)tconv_type_size(r->loops.output_type);
     const double stores = t->vw == 1 ? stored : stored * bytes / 4;
     const double rounds = (double)t->rounds;
     const struct row_work row = row_work(g);
@@ -296,12 +296,12 @@ static int64_t reach_y_at(void)
     return list_at(DIRECT_LONGS);
 }
 
-static int64_t reach_x_at(const struct tconv_folded_layer *r)
+static int64_t reach_x_at(const struct tconv_folded *r)
 {
     return list_at(reach_y_at() + REACH_LONGS * r->y.stride);
 }
 
-static size_t own_longs(const struct tconv_folded_layer *r)
+static size_t own_longs(const struct tconv_folded *r)
 {
     return (size_t)(reach_x_at(r) + REACH_LONGS * r->x.stride - FOLDED_LONGS);
 }
@@ -311,12 +311,12 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
                     struct tconv_reason *reason)
 {
     enum { INDEX_LIMIT = 1 << 30 };
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *g = (struct direct){0};
     if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
-    const struct tconv_folded_layer *r = &g->folded;
-    g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
-              (layer->in_channels > 1 || layer->out_channels > 1 || layer->groups > 1);
+    const struct tconv_folded *r = &g->folded;
+    g->last = loops->data_channel_step == 1 && loops->output_channel_step == 1 &&
+              (loops->in_channels > 1 || loops->out_channels > 1 || loops->groups > 1);
     if (r->x.stride > MOST_STRIDE || r->y.stride > MOST_STRIDE)
         return tconv_refuse(reason, "a stride of more than %d", MOST_STRIDE);
     if ((double)r->y.input * (double)r->y.data_step + (double)r->x.input * (double)r->x.data_step >
@@ -331,9 +331,9 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
         return false;
     g->constant = tconv_folded_table_size(r, own_longs(r)) * sizeof(int64_t) <=
                   (uint64_t)request->device->constant_kib << 10;
-    g->depthwise = layer->in_channels == 1 && layer->out_channels == 1;
-    const double weights = taps * (double)layer->groups * (double)layer->in_channels *
-                           (double)layer->out_channels;
+    g->depthwise = loops->in_channels == 1 && loops->out_channels == 1;
+    const double weights = taps * (double)loops->groups * (double)loops->in_channels *
+                           (double)loops->out_channels;
     if (weights > INDEX_LIMIT)
         return tconv_refuse(reason, "more weights than its 32-bit indices count");
     return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
@@ -370,7 +370,7 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
     const struct tile *t = &g->tile;
     const int64_t outputs = t->outputs * t->rounds;
     return t->rounds == 1 ||
-           (g->folded.layer.in_channels == 1 &&
+           (g->folded.loops.in_channels == 1 &&
             apart_along(g) * outputs / 2 < axis_along(g)->output &&
             !tconv_folded_group_too_long(most_products(&g->folded) * (double)outputs, device));
 }
@@ -414,7 +414,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     for (size_t v = 0; v < sizeof lanes / sizeof *lanes; v++) {
         if (!has_vectors(&g, request, lanes[v])) continue;
         for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
-            if (c > 0 && (g.last || channels[c] / 2 >= g.folded.layer.out_channels)) continue;
+            if (c > 0 && (g.last || channels[c] / 2 >= g.folded.loops.out_channels)) continue;
             for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++)
                 add_tiles(request, &g, lanes[v], outputs[o], channels[c], candidates, reason);
         }
@@ -444,7 +444,7 @@ static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list
 
 static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const struct tile *t = &g->tile;
     const int64_t y_at = reach_y_at(), x_at = reach_x_at(r);
     const size_t own = own_longs(r);
@@ -473,9 +473,9 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_APART_DATA] = n[DIRECT_APART_IN] * axis->data_step;
     n[DIRECT_APART_OUTPUT] = n[DIRECT_APART] * axis->output_step;
     n[DIRECT_TAP_DATA] = tconv_input_step(&r->x) * r->x.data_step;
-    const int64_t taps = r->z.kernel * r->y.kernel * r->x.kernel, in = r->layer.in_channels;
+    const int64_t taps = r->z.kernel * r->y.kernel * r->x.kernel, in = r->loops.in_channels;
     n[DIRECT_WEIGHT_CHANNEL] = g->last ? 1 : taps * in;
-    n[DIRECT_WEIGHT_IN] = g->last ? r->layer.groups * r->layer.out_channels : taps;
+    n[DIRECT_WEIGHT_IN] = g->last ? r->loops.groups * r->loops.out_channels : taps;
     n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
     n[DIRECT_Y_AT] = y_at;
     n[DIRECT_X_AT] = x_at;
@@ -490,7 +490,7 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "TAPS_X", written_taps(&g->folded.x));
     tconv_launch_option(launch, "ADJACENT",
                         g->folded.x.data_step * tconv_input_step(&g->folded.x) == 1);
-    tconv_launch_option(launch, "SINGLE", g->folded.layer.in_channels == 1);
+    tconv_launch_option(launch, "SINGLE", g->folded.loops.in_channels == 1);
     tconv_launch_option(launch, "LAST", g->last);
     tconv_launch_option(launch, "DEPTHWISE", g->depthwise);
     tconv_launch_option(launch, "CONSTANT_TABLE", g->constant);
@@ -527,10 +527,10 @@ static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t o
 /* Multiply-adds that are issued. */
 static double issued(const struct direct *g)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const struct tile *t = &g->tile;
-    return (double)r->layer.batch * (double)(g->all_blocks * t->channels * vector_channels(g)) *
-           (double)r->layer.in_channels * tconv_folded_slices(r) *
+    return (double)r->loops.batch * (double)(g->all_blocks * t->channels * vector_channels(g)) *
+           (double)r->loops.in_channels * tconv_folded_slices(r) *
            taps_along(&r->y, t->lanes[1], t->along_y ? t->outputs : 1) *
            taps_along(&r->x, t->lanes[2] * vector_x(g), t->along_y ? 1 : t->outputs);
 }
@@ -544,22 +544,22 @@ static tconv_status write(const struct tconv_request *request,
     prepare(request, &g, &reason);
     set_tile(&g, candidate->tile, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    const struct tconv_layer *layer = request->layer;
-    const struct tconv_folded_layer *r = &g.folded;
+    const struct tconv_loops *loops = request->loops;
+    const struct tconv_folded *r = &g.folded;
     char name[64]; /* with the numbers that decide the order of taps along x */
     snprintf(name, sizeof name, "direct%s %" PRId64 "/%" PRId64, g.last ? " last" : "",
              r->x.dilation % r->x.stride, r->x.stride);
     tconv_folded_layout(kernel_plan, name, r);
-    const int64_t channels = layer->groups * layer->out_channels,
+    const int64_t channels = loops->groups * loops->out_channels,
                   taps = r->z.kernel * r->y.kernel * r->x.kernel;
-    kernel_plan->filter_bytes = (uint64_t)(channels * layer->in_channels * taps) *
+    kernel_plan->filter_bytes = (uint64_t)(channels * loops->in_channels * taps) *
                                 tconv_packed_bytes(request, TCONV_PACK_RAW);
 
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_direct_pack");
     write_options(&g, pack);
     tconv_launch_items(pack, 0, channels, 64, request->device);
     tconv_launch_items(pack, 1, taps, 1, request->device);
-    tconv_launch_items(pack, 2, layer->in_channels, 1, request->device);
+    tconv_launch_items(pack, 2, loops->in_channels, 1, request->device);
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 

@@ -15,7 +15,7 @@ enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, M
 
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct gather {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     bool merged;
     int vw, mw, group_x, group_y;
     int64_t in; /* input channels, or with DOT quads of them */
@@ -36,7 +36,7 @@ static int sums_limit(const struct gather *g, enum tconv_packing packing, int vw
     const int sums = (int)tconv_min(usual, (int64_t)g->folded.machine->item_sums) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool wide = g->folded.acc_bytes > sizeof(float),
-               integers = tconv_adds_integers(&g->folded.layer) && packing != TCONV_PACK_QUADS;
+               integers = tconv_adds_integers(&g->folded.loops) && packing != TCONV_PACK_QUADS;
     /* Registers of Intel's older GPUs have 32 bytes, and programs for them spill sums of f64. */
     const bool old = device->subgroup_least > 0 && !tconv_has_large_registers(device);
     return wide && (integers || old) ? sums / 4 : wide || integers ? sums / 2 : sums;
@@ -62,19 +62,19 @@ static double inefficiency(const struct gather *g, int mw)
 /* Multiply-adds that are issued: whole tiles and blocks, with rows clipped to the data. */
 static double issued(const struct gather *g)
 {
-    const struct tconv_layer *layer = &g->folded.layer;
+    const struct tconv_loops *loops = &g->folded.loops;
     return tconv_folded_slices(&g->folded) * tconv_folded_pairs(&g->folded.y) *
            (double)(g->tile_last - g->tile_first) * g->vw * (double)g->folded.x.kernel *
-           (double)layer->batch * (double)layer->groups * (double)g->in *
+           (double)loops->batch * (double)loops->groups * (double)g->in *
            (double)(g->blocks * g->mw);
 }
 
 /* Derives numbers from vw and mw. */
 static void derive(struct gather *g)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const int64_t tile = g->vw;
-    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
+    g->blocks = tconv_ceil_div(r->loops.out_channels, g->mw);
     g->tiles = tconv_ceil_div(r->positions, tile);
     g->tile_first = tconv_min(g->tiles, tconv_max(0, tconv_ceil_div(1 - tile - r->high, tile)));
     g->tile_last =
@@ -87,8 +87,8 @@ static void derive(struct gather *g)
     g->staged = g->direct_first - g->tile_first + g->tile_last - g->direct_last;
     g->stage_row = tile + r->high - r->low;
     g->stage_elements = (double)g->staged * (double)g->stage_row * (double)r->input_rows *
-                        (double)r->layer.batch * (double)r->layer.groups *
-                        (double)r->layer.in_channels;
+                        (double)r->loops.batch * (double)r->loops.groups *
+                        (double)r->loops.in_channels;
 }
 
 /* The cost of storing an output, in multiply-adds at full speed: as part of a vector, alone, or in
@@ -104,9 +104,9 @@ static double store_cost(const struct gather *g)
 /* The cost of one choice, in useful multiply-adds at full speed. */
 static double cost_of(const struct gather *g)
 {
-    const struct tconv_layer *layer = &g->folded.layer;
-    const double outputs = (double)layer->batch * (double)layer->groups *
-                           (double)layer->out_channels * (double)g->folded.output_rows *
+    const struct tconv_loops *loops = &g->folded.loops;
+    const double outputs = (double)loops->batch * (double)loops->groups *
+                           (double)loops->out_channels * (double)g->folded.output_rows *
                            (double)g->folded.x.output;
     return issued(g) * inefficiency(g, g->mw) + outputs * store_cost(g) +
            g->folded.machine->gather_stage * g->stage_elements;
@@ -118,7 +118,7 @@ static int choose_channels(const struct gather *g, enum tconv_packing packing,
                            const tconv_device_info *device)
 {
     const int phases = g->merged ? (int)g->folded.x.stride : 1;
-    const int64_t channels = g->folded.layer.out_channels;
+    const int64_t channels = g->folded.loops.out_channels;
     double least = 0;
     int best = 1;
     for (int mw = 1; mw <= 16 && mw <= channels &&
@@ -151,7 +151,7 @@ static void choose_group(struct gather *g, const tconv_device_info *device)
 /* Groups: for each image, block of channels, `group_y` rows and `group_x` tiles. */
 static double work_groups(const struct gather *g)
 {
-    return (double)(g->folded.layer.batch * g->folded.layer.groups * g->blocks) *
+    return (double)(g->folded.loops.batch * g->folded.loops.groups * g->blocks) *
            (double)tconv_ceil_div(g->folded.output_rows, g->group_y) *
            (double)tconv_ceil_div(g->tiles, g->group_x);
 }
@@ -165,16 +165,16 @@ static double own_longs(const struct gather *g)
 /* Elements of a packed filter in front of the weights. */
 static int64_t header_of(const struct gather *g)
 {
-    return tconv_ceil_div(g->folded.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
+    return tconv_ceil_div(g->folded.loops.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
 }
 
 /* True if the packed filter's size fits. */
 static bool filter_fits(const struct gather *g, const struct tconv_request *request,
                         enum tconv_packing packing, struct tconv_reason *reason)
 {
-    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_folded *r = &g->folded;
     const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
-    const double blocks = (double)r->layer.groups * (double)g->blocks;
+    const double blocks = (double)r->loops.groups * (double)g->blocks;
     return tconv_filter_addressable((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
                                     tconv_packed_bytes(request, packing), reason);
 }
@@ -183,14 +183,14 @@ static bool filter_fits(const struct gather *g, const struct tconv_request *requ
 static bool prepare(const struct tconv_request *request, enum tconv_packing packing,
                     struct gather *g, struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *g = (struct gather){0};
     if (!tconv_fold_rows(request, &g->folded, reason) ||
         !tconv_folded_table_fits(&g->folded, own_longs(g), reason))
         return false;
-    g->in = layer->in_channels;
+    g->in = loops->in_channels;
     if (packing == TCONV_PACK_QUADS) {
-        if (!tconv_type_is_byte(layer->data_type) || !tconv_type_is_byte(layer->filter_type))
+        if (!tconv_type_is_byte(loops->data_type) || !tconv_type_is_byte(loops->filter_type))
             return tconv_refuse(reason, "it multiplies i8 and u8 only");
         if (request->epilogue->filter_zero_point != 0)
             return tconv_refuse(reason, "it does not subtract a zero point of the filter");
@@ -198,14 +198,14 @@ static bool prepare(const struct tconv_request *request, enum tconv_packing pack
     }
     g->merged = g->folded.x.stride <= MERGED_STRIDE && g->folded.x.kernel <= MERGED_KERNEL;
     g->mw = choose_channels(g, packing, request->device);
-    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    g->blocks = tconv_ceil_div(loops->out_channels, g->mw);
     return filter_fits(g, request, packing, reason);
 }
 
 /* Loop iterations that add products, for all phases along z and y. */
-static double additions(const struct gather *g, const struct tconv_layer *layer)
+static double additions(const struct gather *g, const struct tconv_loops *loops)
 {
-    return (double)(g->folded.z.kernel * g->folded.y.kernel) * (double)layer->in_channels *
+    return (double)(g->folded.z.kernel * g->folded.y.kernel) * (double)loops->in_channels *
            (g->merged ? 1 : (double)g->folded.x.kernel);
 }
 
@@ -216,7 +216,7 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     /* Adding for all phases, or computing outputs one by one with care. */
-    const double iterations = additions(g, request->layer) +
+    const double iterations = additions(g, request->loops) +
                               (double)(g->mw * g->vw) * (double)g->folded.x.stride *
                                   (1 + tconv_folded_exact_loops(&g->folded));
     if (tconv_folded_group_too_long(iterations, request->device))
@@ -228,17 +228,17 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
 static bool check_workspace(const struct gather *g, const struct tconv_request *request,
                             struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
-    const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
+    const struct tconv_loops *loops = request->loops;
+    const double bytes = g->stage_elements * (double)tconv_type_size(loops->data_type);
     const uint64_t limit = tconv_workspace_limit(request);
     if (bytes > (double)limit)
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
                             bytes, (unsigned long long)limit);
-    const double images = (double)g->folded.layer.batch * (double)layer->groups;
+    const double images = (double)g->folded.loops.batch * (double)loops->groups;
     const double tensors =
         images *
-        ((double)layer->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
-         (double)layer->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
+        ((double)loops->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
+         (double)loops->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
     /* A kernel whose extent is far larger than the data's. */
     if (g->stage_elements > 8 * tensors + (1 << 20))
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
@@ -266,7 +266,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
                       request->device->kind == TCONV_DEVICE_GPU;
     const double factor = packing == TCONV_PACK_QUADS && !fast ? request->machine.gather_bytes : 1;
     /* Taps of one output: a work-item waits for the loads of each. */
-    const double waits = additions(&g, request->layer) /
+    const double waits = additions(&g, request->loops) /
                          (double)(g.folded.z.stride * g.folded.y.stride);
     /* Four phases of vectors with an activation are too much to unroll on GPUs: compilers spill the
      * vectors to memory. */
@@ -353,9 +353,9 @@ static tconv_status write(const struct tconv_request *request,
     derive(&g);
     choose_group(&g, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     const int64_t rows = g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel,
-                  all_blocks = layer->groups * g.blocks;
+                  all_blocks = loops->groups * g.blocks;
     char name[64];
     snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "phases", g.mw,
              g.merged ? 1LL : (long long)g.folded.x.stride,
@@ -364,7 +364,7 @@ static tconv_status write(const struct tconv_request *request,
     kernel_plan->filter_bytes =
         (uint64_t)(kernel_plan->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
         tconv_packed_bytes(request, packing);
-    kernel_plan->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
+    kernel_plan->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(loops->data_type);
 
     struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_clear");
     write_options(clear, &g);
@@ -385,7 +385,7 @@ static tconv_status write(const struct tconv_request *request,
         write_options(stage, &g);
         tconv_launch_items(stage, 0, g.staged, 1, request->device);
         tconv_launch_items(stage, 1, g.folded.input_rows, 32, request->device);
-        tconv_launch_items(stage, 2, g.folded.layer.batch * layer->groups * layer->in_channels, 1,
+        tconv_launch_items(stage, 2, g.folded.loops.batch * loops->groups * loops->in_channels, 1,
                            request->device);
         tconv_launch_args(
             stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);

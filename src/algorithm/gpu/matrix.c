@@ -28,7 +28,7 @@ static const struct tconv_product product = {
 
 static bool rounds_f32(const struct tconv_request *request, const struct tconv_unit *unit)
 {
-    return request->layer->data_type == TCONV_F32 && unit->rounds_f32;
+    return request->loops->data_type == TCONV_F32 && unit->rounds_f32;
 }
 
 /* True unless fewer than a quarter of the products of a matrix unit would be useful: a stage has a
@@ -37,28 +37,28 @@ static bool rounds_f32(const struct tconv_request *request, const struct tconv_u
 static bool fills_unit(const struct tconv_request *request, const struct tconv_unit *unit,
                        struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     struct tconv_matrix_tile t;
     int words = INT_MAX; /* of the shortest stage */
     for (size_t i = 0; tconv_unit_tile(unit, 1, i, &t); i++)
         if (t.kt < words) words = t.kt;
-    const int64_t stage = words * (4 / (int64_t)tconv_type_size(layer->data_type));
+    const int64_t stage = words * (4 / (int64_t)tconv_type_size(loops->data_type));
     const int64_t least = tconv_ceil_div(stage, 4);
-    return unit->device == TCONV_MATRIX_NONE || layer->in_channels >= least ||
+    return unit->device == TCONV_MATRIX_NONE || loops->in_channels >= least ||
            tconv_refuse(reason,
                         "the number of input channels in a group is %" PRId64 "; below %" PRId64
                         " most products of its matrix unit would be with zeros",
-                        layer->in_channels, least);
+                        loops->in_channels, least);
 }
 
 /* Chooses the unit and its fragment. False with a reason if no unit multiplies these types. */
 static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
                             struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     const struct tconv_unit *unit = tconv_unit_for(request);
     if (unit == NULL ||
-        (tconv_type_is_byte(layer->data_type) && !tconv_type_is_byte(layer->filter_type)))
+        (tconv_type_is_byte(loops->data_type) && !tconv_type_is_byte(loops->filter_type)))
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
     if (rounds_f32(request, unit) && request->math != TCONV_MATH_FAST)
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which needs math=fast");
@@ -66,7 +66,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it does not subtract a zero point of the filter");
     if (!fills_unit(request, unit, reason)) return false;
     *fragment = (struct fragment){unit, unit->lanes, unit->positions,
-                                  tconv_unit_depth(unit, layer->data_type),
+                                  tconv_unit_depth(unit, loops->data_type),
                                   (int64_t)request->device->local_memory};
     if (unit->lanes == 0)
         fragment->lanes = fragment->positions = (int)request->device->subgroup_least;
@@ -80,7 +80,7 @@ static int items_of(const struct fragment *f, const struct tconv_matrix_tile *t)
 
 static int64_t word_of(const struct tconv_positions *g)
 {
-    return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
+    return 4 / (int64_t)tconv_type_size(g->folded.loops.data_type);
 }
 
 /* Bytes of local memory with this number of stages: the stages, or what the epilogue needs (the
@@ -206,7 +206,7 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
 static bool prepare(const struct tconv_request *request, bool copied, struct tconv_positions *g,
                     struct fragment *fragment, struct tconv_reason *reason)
 {
-    const int64_t quad = 16 / (int64_t)tconv_type_size(request->layer->data_type);
+    const int64_t quad = 16 / (int64_t)tconv_type_size(request->loops->data_type);
     return choose_fragment(request, fragment, reason) &&
            (copied ? tconv_positions_prepare_copied(g, request, &product, quad, reason)
                    : tconv_positions_prepare(g, request, &product, reason));
@@ -266,7 +266,7 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "FN", t->wn / f->positions);
     tconv_launch_option(launch, "SLICES", t->slices);
     tconv_launch_option(launch, "TAPS_INSIDE", taps_inside(g, f));
-    const bool whole_quads = g->folded.layer.in_channels % (4 * word_of(g)) == 0;
+    const bool whole_quads = g->folded.loops.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
     tconv_launch_option(launch, "QUADS",
                         g->copy.elements > 0 ||
@@ -300,7 +300,7 @@ static tconv_status write(const struct tconv_request *request,
     /* The filter is packed by the program without parts, whatever the number of parts is. */
     struct tconv_launch whole = {0};
     write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
-    const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
+    const bool f32 = request->loops->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
     tconv_positions_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     struct tconv_launch *fill = tconv_positions_fill(&g, items, kernel_plan);
     if (fill != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, fill);
@@ -315,7 +315,7 @@ static tconv_status write(const struct tconv_request *request,
     if (rounds)
         kernel_plan->error_factor =
             (double)(g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel) + 1 +
-            16400.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);
+            16400.0 / ((double)request->loops->in_channels + 20.0 * request->loops->axes);
     return TCONV_OK;
 }
 

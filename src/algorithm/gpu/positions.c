@@ -95,11 +95,11 @@ static double row_cost(int64_t matrix_rows, const struct tconv_product *product)
  * highest tile has rows leave a part of the tile, or of its speed, unused. */
 static double apart_cost(const struct tconv_positions *g, const struct tconv_product *product)
 {
-    const struct tconv_folded_layer *f = &g->folded;
+    const struct tconv_folded *f = &g->folded;
     if (f->x.stride == 1) return 1;
-    if (f->layer.out_channels < product->height[0].rows) return 1.1;
+    if (f->loops.out_channels < product->height[0].rows) return 1.1;
     const struct tconv_axis *const axes[] = {&f->z, &f->y, &f->x};
-    double products = (double)f->layer.in_channels; /* of an output */
+    double products = (double)f->loops.in_channels; /* of an output */
     for (int a = 0; a < 3; a++) products *= (double)axes[a]->kernel / (double)axes[a]->stride;
     return 1.01 + (g->rows_last ? 0 : product->apart * (double)(f->x.stride - 1) / products);
 }
@@ -113,8 +113,8 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
     enum { MOST_ROWS = 1 << 14 };
     const double apart = apart_cost(g, product), one_more = 1.03;
     const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
-    const int64_t channels = g->rows_last ? tconv_ceil_div(g->folded.layer.out_channels, 4) * 4
-                                          : g->folded.layer.out_channels;
+    const int64_t channels = g->rows_last ? tconv_ceil_div(g->folded.loops.out_channels, 4) * 4
+                                          : g->folded.loops.out_channels;
     double least = 0;
     int best = -1;
     for (int choice = 0; choice < 8; choice++) {
@@ -162,7 +162,7 @@ size_t tconv_positions_table_longs(const struct tconv_positions *p)
 
 double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes)
 {
-    const int64_t groups = p->folded.layer.groups;
+    const int64_t groups = p->folded.loops.groups;
     return (double)TAPS_HEADER(groups, bytes) + (double)groups * (double)p->list_taps *
                                                     (double)p->packed_channels *
                                                     (double)p->matrix_rows;
@@ -172,11 +172,11 @@ double tconv_positions_filter_elements(const struct tconv_positions *p, size_t b
  * bits, the offset of a row's first output. */
 static bool has_long_steps(const struct tconv_positions *p)
 {
-    const struct tconv_layer *layer = &p->folded.layer;
-    int64_t longest = tconv_max(tconv_max(layer->data_batch_step, layer->data_channel_step),
-                                tconv_max(layer->output_batch_step, layer->output_channel_step));
-    const double channels = (double)layer->groups * (double)layer->out_channels;
-    double row = (channels - 1) * (double)layer->output_channel_step;
+    const struct tconv_loops *loops = &p->folded.loops;
+    int64_t longest = tconv_max(tconv_max(loops->data_batch_step, loops->data_channel_step),
+                                tconv_max(loops->output_batch_step, loops->output_channel_step));
+    const double channels = (double)loops->groups * (double)loops->out_channels;
+    double row = (channels - 1) * (double)loops->output_channel_step;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = p->side[a].axis;
         longest = tconv_max(longest, tconv_max(axis->data_step, axis->output_step));
@@ -189,17 +189,17 @@ static bool has_long_steps(const struct tconv_positions *p)
 static bool prepare(struct tconv_positions *p, const struct tconv_request *request,
                     const struct tconv_product *product, bool copied, struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     *p = (struct tconv_positions){.packing = product->packing, .parts = 1};
     if (!tconv_fold(request, &p->folded, reason)) return false;
-    const bool last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
-                      (layer->in_channels > 1 || layer->out_channels > 1);
+    const bool last = loops->data_channel_step == 1 && loops->output_channel_step == 1 &&
+                      (loops->in_channels > 1 || loops->out_channels > 1);
     p->last = last || copied;
-    p->rows_last = last && layer->out_channels > 3; /* few channels have no quads */
+    p->rows_last = last && loops->out_channels > 3; /* few channels have no quads */
     p->units = tconv_gpu_units(p->folded.machine, request->device);
     lengthen_strides(p);
     choose_phases(p, product);
-    double positions = (double)p->folded.layer.batch;
+    double positions = (double)p->folded.loops.batch;
     for (int a = 0; a < 3; a++) positions *= (double)p->side[a].positions;
     if (p->all_phases > TCONV_MOST_PHASES)
         return tconv_refuse(reason, "more than %d phases", TCONV_MOST_PHASES);
@@ -221,13 +221,13 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
     /* Kernels find weights by 32-bit indices from a stage's first weight. */
     if (p->matrix_rows > INT32_MAX / 256)
         return tconv_refuse(reason, "more rows than its 32-bit indices count");
-    if (layer->groups > INT32_MAX / p->list_taps)
+    if (loops->groups > INT32_MAX / p->list_taps)
         return tconv_refuse(reason, "more taps of all groups than its 32-bit indices count");
     const size_t bytes = tconv_packed_bytes(request, product->packing);
     const int64_t word =
-        product->packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(layer->filter_type) : 0;
-    p->packed_channels = word == 0 ? layer->in_channels
-                                   : tconv_ceil_div(layer->in_channels, 4 * word) * 4;
+        product->packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(loops->filter_type) : 0;
+    p->packed_channels = word == 0 ? loops->in_channels
+                                   : tconv_ceil_div(loops->in_channels, 4 * word) * 4;
     return tconv_filter_addressable(tconv_positions_filter_elements(p, bytes), bytes, reason);
 }
 
@@ -246,32 +246,32 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
                                     const struct tconv_product *product, int64_t quad,
                                     struct tconv_reason *reason)
 {
-    struct tconv_layer layer = *request->layer;
+    struct tconv_loops loops = *request->loops;
     struct tconv_copy copy = {.points = 1,
-                              .channels = layer.groups * layer.in_channels,
-                              .batch_step = layer.data_batch_step,
-                              .channel_step = layer.data_channel_step};
+                              .channels = loops.groups * loops.in_channels,
+                              .batch_step = loops.data_batch_step,
+                              .channel_step = loops.data_channel_step};
     copy.row = tconv_ceil_div(copy.channels, quad) * quad;
-    bool dense = layer.data_channel_step != 1 && layer.output_channel_step != 1;
-    for (int a = layer.axes - 1; a >= 0; a--) {
-        dense = dense && layer.axis[a].data_step == copy.points;
-        layer.axis[a].data_step = copy.points * copy.row;
-        copy.points *= layer.axis[a].input;
+    bool dense = loops.data_channel_step != 1 && loops.output_channel_step != 1;
+    for (int a = loops.axes - 1; a >= 0; a--) {
+        dense = dense && loops.axis[a].data_step == copy.points;
+        loops.axis[a].data_step = copy.points * copy.row;
+        copy.points *= loops.axis[a].input;
     }
-    if (!dense || (layer.groups > 1 && layer.in_channels % quad != 0))
+    if (!dense || (loops.groups > 1 && loops.in_channels % quad != 0))
         return tconv_refuse(reason, "it copies plain data with groups of whole quads");
-    copy.elements = layer.batch * copy.points * copy.row;
+    copy.elements = loops.batch * copy.points * copy.row;
     if (copy.points > INT32_MAX / 2 || copy.elements / 64 > INT32_MAX ||
         !tconv_divides(tconv_ceil_div(copy.points, COPIED_POINTS)) ||
-        !tconv_divides(tconv_copy_channel_tiles(&copy, layer.data_type)))
+        !tconv_divides(tconv_copy_channel_tiles(&copy, loops.data_type)))
         return tconv_refuse(reason, "its copy has more points than its 32-bit indices count");
-    const uint64_t bytes = (uint64_t)copy.elements * tconv_type_size(layer.data_type);
+    const uint64_t bytes = (uint64_t)copy.elements * tconv_type_size(loops.data_type);
     if (bytes > tconv_workspace_limit(request))
         return tconv_refuse(reason, "its copy exceeds the limit of the workspace");
-    layer.data_channel_step = 1;
-    layer.data_batch_step = copy.points * copy.row;
+    loops.data_channel_step = 1;
+    loops.data_batch_step = copy.points * copy.row;
     struct tconv_request copied = *request;
-    copied.layer = &layer;
+    copied.loops = &loops;
     if (!prepare(p, &copied, product, true, reason)) return false;
     p->folded.machine = &request->machine;
     p->copy = copy;
@@ -280,9 +280,9 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
 
 bool tconv_positions_has_groups(const struct tconv_positions *g, bool output, int count)
 {
-    const struct tconv_layer *layer = &g->folded.layer;
-    bool groups = g->last && (output ? layer->out_channels : layer->in_channels) % count == 0 &&
-                  (output ? layer->output_batch_step : layer->data_batch_step) % count == 0;
+    const struct tconv_loops *loops = &g->folded.loops;
+    bool groups = g->last && (output ? loops->out_channels : loops->in_channels) % count == 0 &&
+                  (output ? loops->output_batch_step : loops->data_batch_step) % count == 0;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->side[a].axis;
         groups = groups && (output ? axis->output_step : axis->data_step) % count == 0;
@@ -304,7 +304,7 @@ void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int sta
 
 double tconv_positions_phase_tiles(const struct tconv_positions *p)
 {
-    return (double)p->tiles * (double)p->blocks * (double)p->folded.layer.groups;
+    return (double)p->tiles * (double)p->blocks * (double)p->folded.loops.groups;
 }
 
 double tconv_positions_part_groups(const struct tconv_positions *p)
@@ -319,7 +319,7 @@ double tconv_positions_groups(const struct tconv_positions *p)
 
 int64_t tconv_positions_part_channels(const struct tconv_positions *p)
 {
-    return tconv_ceil_div(tconv_ceil_div(p->folded.layer.in_channels, p->stage), p->parts) *
+    return tconv_ceil_div(tconv_ceil_div(p->folded.loops.in_channels, p->stage), p->parts) *
            p->stage;
 }
 
@@ -351,7 +351,7 @@ int64_t tconv_positions_output_bytes(const struct tconv_positions *p)
 
 bool tconv_positions_may_split(const struct tconv_positions *p, const struct tconv_request *request)
 {
-    const int64_t stages = tconv_ceil_div(p->folded.layer.in_channels, p->stage);
+    const int64_t stages = tconv_ceil_div(p->folded.loops.in_channels, p->stage);
     const uint64_t limit = tconv_workspace_limit(request);
     return p->copy.elements == 0 && stages >= 2 * p->parts &&
            tconv_ceil_div(stages, tconv_ceil_div(stages, p->parts)) == p->parts &&
@@ -405,7 +405,7 @@ double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_
         const struct tconv_gpu_launch copy = {
             .units = units,
             .dram = tconv_folded_data_bytes(&p->folded) +
-                    (double)p->copy.elements * (double)tconv_type_size(p->folded.layer.data_type)};
+                    (double)p->copy.elements * (double)tconv_type_size(p->folded.loops.data_type)};
         cost += tconv_gpu_launch_cost(m, &copy);
     }
     if (p->parts == 1) return cost;

@@ -46,7 +46,7 @@ struct tconv_copy {
 
 /* A layer as a matrix product, and the numbers that follow from the tile. */
 struct tconv_positions {
-    struct tconv_folded_layer folded;
+    struct tconv_folded folded;
     struct tconv_side side[3]; /* z, y, x */
     enum tconv_packing packing;
     int64_t packed_channels; /* of a tap of the packed filter: input channels, or words of them */

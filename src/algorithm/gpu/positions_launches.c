@@ -60,9 +60,9 @@ static bool reaches_position(const struct tconv_positions *g, int64_t tile, cons
 static double issued(const struct tconv_positions *g, const int64_t *table)
 {
     enum { MOST_PAIRS = 1 << 16 };
-    const double each = (double)(tconv_ceil_div(g->folded.layer.in_channels, g->stage) * g->stage) *
+    const double each = (double)(tconv_ceil_div(g->folded.loops.in_channels, g->stage) * g->stage) *
                         (double)g->nt * (double)(g->blocks * g->mt) *
-                        (double)g->folded.layer.groups;
+                        (double)g->folded.loops.groups;
     if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
         return (double)g->list_taps * (double)g->tiles * each;
     int64_t pairs = 0;
@@ -98,7 +98,7 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
 {
     tconv_launch_option(launch, "VW", 4);
     tconv_launch_option(launch, "ITEMS", items);
-    tconv_launch_option(launch, "WHOLE", p->folded.layer.in_channels % p->stage == 0);
+    tconv_launch_option(launch, "WHOLE", p->folded.loops.in_channels % p->stage == 0);
     tconv_launch_option(launch, "LAST", p->last);
     if (p->copy.elements > 0) tconv_launch_option(launch, "COPY", 1);
     tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
@@ -118,12 +118,12 @@ struct tconv_launch *tconv_positions_copy(const struct tconv_positions *p, int i
     const struct tconv_copy *copy = &p->copy;
     if (copy->elements == 0) return NULL;
     kernel_plan->workspace_bytes = (uint64_t)copy->elements *
-                                   tconv_type_size(p->folded.layer.data_type);
+                                   tconv_type_size(p->folded.loops.data_type);
     struct tconv_launch *launch = tconv_kernel_plan_run(kernel_plan, "tconv_copy_points");
     launch->local[0] = (size_t)items;
     launch->divides = true;
     launch->global[0] = (size_t)items * (size_t)tconv_ceil_div(copy->points, COPIED_POINTS) *
-                        (size_t)tconv_copy_channel_tiles(copy, p->folded.layer.data_type) *
+                        (size_t)tconv_copy_channel_tiles(copy, p->folded.loops.data_type) *
                         (size_t)(copy->elements / copy->points / copy->row);
     tconv_launch_args(launch,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
@@ -185,7 +185,7 @@ void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
                           const struct tconv_launch *run, const struct tconv_request *request,
                           struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_layer *layer = request->layer;
+    const struct tconv_loops *loops = request->loops;
     const tconv_device_info *device = request->device;
     char name[64];
     snprintf(name, sizeof name, "%s%s %" PRId64 "x%" PRId64 "x%" PRId64, kind,
@@ -196,13 +196,13 @@ void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
     kernel_plan->filter_bytes = (uint64_t)tconv_positions_filter_elements(p, bytes) * bytes;
     struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_rows_clear");
     snprintf(clear->options, sizeof clear->options, "%s", run->options);
-    tconv_launch_items(clear, 0, layer->groups, 64, device);
+    tconv_launch_items(clear, 0, loops->groups, 64, device);
     tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_rows_pack");
     snprintf(pack->options, sizeof pack->options, "%s", run->options);
     tconv_launch_items(pack, 0, p->matrix_rows, 64, device);
     tconv_launch_items(pack, 1, p->packed_channels, 1, device);
-    tconv_launch_items(pack, 2, layer->groups * p->list_taps, 1, device);
+    tconv_launch_items(pack, 2, loops->groups * p->list_taps, 1, device);
     tconv_launch_args(
         pack,
         (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},

@@ -197,7 +197,7 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
     t[TILED_ALL_POSITIONS] = g->all_positions;
     t[TILED_ROWS] = g->matrix_rows;
     t[TILED_GROUP_WEIGHTS] = g->list_taps * g->packed_channels * g->matrix_rows;
-    t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
+    t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.loops.out_channels, 4) * 4);
     t[TILED_OUTPUT_QUADS] = tconv_positions_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = tconv_positions_part_channels(g);
@@ -212,7 +212,7 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
         t[TILED_COPY_CHANNEL_STEP] = g->copy.channel_step;
         t[TILED_COPY_POINT_TILES] = tconv_divisor(tconv_ceil_div(g->copy.points, COPIED_POINTS));
         t[TILED_COPY_CHANNEL_TILES] =
-            tconv_divisor(tconv_copy_channel_tiles(&g->copy, g->folded.layer.data_type));
+            tconv_divisor(tconv_copy_channel_tiles(&g->copy, g->folded.loops.data_type));
     }
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;

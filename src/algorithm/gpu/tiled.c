@@ -63,7 +63,7 @@ static double cost_of(const struct tconv_positions *g, const struct tile *t,
     const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
     const double warps = (double)tconv_ceil_div(items_of(t), (int64_t)m->warp);
     /* Numbers of 64 bits, and integers, take two instructions. */
-    const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.layer) ? 2 : 1;
+    const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.loops) ? 2 : 1;
     const double reads = k * (t->tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
 
     /* Instructions of a warp in a stage and outside the stages, and the waits of a group that has
@@ -104,10 +104,10 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
      * faster. llvmpipe does not unroll the loops over 128 sums, so that a channel takes 147 of the
      * iterations that it allows. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
-    const bool integers = tconv_adds_integers(&g->folded.layer);
+    const bool integers = tconv_adds_integers(&g->folded.loops);
     const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
                      tconv_folded_ends_loops(device);
-    const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
+    const bool converts = tconv_type_size(g->folded.loops.data_type) < g->folded.acc_bytes;
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
     const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;

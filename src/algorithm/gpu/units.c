@@ -181,7 +181,7 @@ const struct tconv_unit *tconv_unit_for(const struct tconv_request *request)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (has_unit(request->device, &units[i]) &&
-            tconv_unit_depth(&units[i], request->layer->data_type) != 0)
+            tconv_unit_depth(&units[i], request->loops->data_type) != 0)
             return &units[i];
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a layer of a problem: turns operators and formats into element steps, and folds axes. */
-#include "geometry/layer.h"
+/* Makes the loops of a problem: turns operators and formats into element steps, and folds axes. */
+#include "geometry/loops.h"
 
 #include "base/checked.h"
 #include "base/view.h"
@@ -29,10 +29,10 @@ static int64_t take_steps(const struct tconv_view *view, bool nxc, int64_t *step
 
 /* Sets how the residual's indices follow from the output's. An axis that continues the one before
  * in both tensors is not listed by itself. */
-static void relate_residual(struct tconv_layer *layer, const struct tconv_view *output,
+static void relate_residual(struct tconv_loops *loops, const struct tconv_view *output,
                             const struct tconv_view *residual)
 {
-    int64_t extent[TCONV_TENSOR_AXES], (*step)[2] = layer->residual_step;
+    int64_t extent[TCONV_TENSOR_AXES], (*step)[2] = loops->residual_step;
     int count = 0;
     bool equal = true;
     for (int a = 0; a < output->rank; a++) {
@@ -58,13 +58,13 @@ static void relate_residual(struct tconv_layer *layer, const struct tconv_view *
         extent[kept] = extent[i];
         memmove(step[kept++], step[i], sizeof *step);
     }
-    layer->residual_axes = kept;
+    loops->residual_axes = kept;
 }
 
-void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
+void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
                       const tconv_geometry *g)
 {
-    *layer = (struct tconv_layer){
+    *loops = (struct tconv_loops){
         .data_type = problem->data_type,
         .filter_type = problem->filter_type,
         .output_type = g->output_type,
@@ -80,27 +80,27 @@ void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
     const struct tconv_view data_view = tconv_view_of(problem, g, TCONV_SPACED_DATA),
                             output_view = tconv_view_of(problem, g, TCONV_SPACED_OUTPUT),
                             residual_view = tconv_view_of(problem, g, TCONV_SPACED_RESIDUAL);
-    layer->data_channel_step = take_steps(&data_view, nxc, data);
-    layer->data_batch_step = data_view.step[0];
-    layer->output_channel_step = take_steps(&output_view, nxc, output);
-    layer->output_batch_step = output_view.step[0];
-    layer->spaced = !tconv_view_is_dense(&data_view) || !tconv_view_is_dense(&output_view);
-    relate_residual(layer, &output_view, &residual_view);
+    loops->data_channel_step = take_steps(&data_view, nxc, data);
+    loops->data_batch_step = data_view.step[0];
+    loops->output_channel_step = take_steps(&output_view, nxc, output);
+    loops->output_batch_step = output_view.step[0];
+    loops->spaced = !tconv_view_is_dense(&data_view) || !tconv_view_is_dense(&output_view);
+    relate_residual(loops, &output_view, &residual_view);
     const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
                      problem->filter_format != TCONV_OIX;
     const int64_t all_in = g->groups * g->group_in_channels;
     if (xio) { /* [K..., CO/G, G*CI] */
         dense_steps(g->kernel, g->axes, g->group_out_channels * all_in, filter);
-        layer->filter_out_step = all_in;
-        layer->filter_in_step = 1;
-        layer->filter_group_step = g->group_in_channels;
+        loops->filter_out_step = all_in;
+        loops->filter_in_step = 1;
+        loops->filter_group_step = g->group_in_channels;
     } else { /* [G*CI, CO/G, K...], which is byte for byte [G, CI, CO/G, K...] */
-        layer->filter_out_step = dense_steps(g->kernel, g->axes, 1, filter);
-        layer->filter_in_step = layer->filter_out_step * g->group_out_channels;
-        layer->filter_group_step = layer->filter_in_step * g->group_in_channels;
+        loops->filter_out_step = dense_steps(g->kernel, g->axes, 1, filter);
+        loops->filter_in_step = loops->filter_out_step * g->group_out_channels;
+        loops->filter_group_step = loops->filter_in_step * g->group_in_channels;
     }
     for (int a = 0; a < g->axes; a++)
-        layer->axis[a] = (struct tconv_axis){
+        loops->axis[a] = (struct tconv_axis){
             .input = g->input[a],
             .kernel = g->kernel[a],
             .stride = g->stride[a],
@@ -135,38 +135,38 @@ static bool does_nothing(const struct tconv_axis *axis)
 
 /* True if a step past the end of the axis leads to the next batch item: then axis and batch can be
  * merged. */
-static bool continues_batch(const struct tconv_layer *layer, const struct tconv_axis *axis)
+static bool continues_batch(const struct tconv_loops *loops, const struct tconv_axis *axis)
 {
-    return layer->batch == 1 ||
-           (tconv_is_product(layer->data_batch_step, axis->input, axis->data_step) &&
-            tconv_is_product(layer->output_batch_step, axis->output, axis->output_step));
+    return loops->batch == 1 ||
+           (tconv_is_product(loops->data_batch_step, axis->input, axis->data_step) &&
+            tconv_is_product(loops->output_batch_step, axis->output, axis->output_step));
 }
 
-static void remove_axis(struct tconv_layer *layer, int a)
+static void remove_axis(struct tconv_loops *loops, int a)
 {
-    layer->axes--;
-    memmove(layer->axis + a, layer->axis + a + 1, (size_t)(layer->axes - a) * sizeof *layer->axis);
+    loops->axes--;
+    memmove(loops->axis + a, loops->axis + a + 1, (size_t)(loops->axes - a) * sizeof *loops->axis);
 }
 
-void tconv_layer_fold(struct tconv_layer *layer)
+void tconv_loops_fold(struct tconv_loops *loops)
 {
-    for (int a = layer->axes - 1; a >= 0 && layer->axes > 1; a--)
-        if (does_nothing(&layer->axis[a])) remove_axis(layer, a);
-    for (int a = layer->axes - 2; a >= 0; a--) {
-        const struct tconv_axis *outer = &layer->axis[a], *inner = &layer->axis[a + 1];
+    for (int a = loops->axes - 1; a >= 0 && loops->axes > 1; a--)
+        if (does_nothing(&loops->axis[a])) remove_axis(loops, a);
+    for (int a = loops->axes - 2; a >= 0; a--) {
+        const struct tconv_axis *outer = &loops->axis[a], *inner = &loops->axis[a + 1];
         if (!copies(outer) || !copies(inner) || !continues(outer, inner)) continue;
-        layer->axis[a + 1].input *= outer->input;
-        layer->axis[a + 1].output *= outer->output;
-        remove_axis(layer, a);
+        loops->axis[a + 1].input *= outer->input;
+        loops->axis[a + 1].output *= outer->output;
+        remove_axis(loops, a);
     }
     /* Take the outermost such axis, so that the innermost stays in place if it is contiguous. */
-    for (int a = 0; a < layer->axes && layer->axes > ALGORITHM_AXES; a++) {
-        const struct tconv_axis axis = layer->axis[a];
-        if (!copies(&axis) || !continues_batch(layer, &axis)) continue;
+    for (int a = 0; a < loops->axes && loops->axes > ALGORITHM_AXES; a++) {
+        const struct tconv_axis axis = loops->axis[a];
+        if (!copies(&axis) || !continues_batch(loops, &axis)) continue;
         /* No other axis can follow: the batch items are one after another now. */
-        layer->batch *= axis.input;
-        layer->data_batch_step = axis.data_step;
-        layer->output_batch_step = axis.output_step;
-        remove_axis(layer, a);
+        loops->batch *= axis.input;
+        loops->data_batch_step = axis.data_step;
+        loops->output_batch_step = axis.output_step;
+        remove_axis(loops, a);
     }
 }

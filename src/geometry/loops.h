@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer: the only form in which algorithms see a problem. It has extents and element steps, but
- * no operators, formats and group axes. */
-#ifndef TCONV_GEOMETRY_LAYER_H
-#define TCONV_GEOMETRY_LAYER_H
+/* The loops of a problem: the only form in which algorithms see it. They have extents and element
+ * steps, but no operators, formats and group axes. */
+#ifndef TCONV_GEOMETRY_LOOPS_H
+#define TCONV_GEOMETRY_LOOPS_H
 
 #include "tconv_cl/problem.h"
 
@@ -15,7 +15,7 @@ struct tconv_axis {
     int64_t data_step, filter_step, output_step;
 };
 
-struct tconv_layer {
+struct tconv_loops {
     tconv_type data_type, filter_type, output_type;
     int64_t batch, groups, in_channels, out_channels; /* channels of one group */
     int64_t data_batch_step, data_channel_step;
@@ -25,21 +25,21 @@ struct tconv_layer {
     struct tconv_axis axis[TCONV_MAX_AXES];
     uint64_t macs;
     bool spaced; /* data or output has steps that are not those of a dense tensor */
-    /* Where the residual's elements lie, by the output's: an output's index is a sum of multiples
-     * of the first numbers, the largest first, each as large as possible. The residual's index is
-     * the sum of the same multiples of the second numbers. None: the two indices are equal. */
+    /* Maps an output index to a residual index. Divide the output index by [0][0], [1][0], ... in
+     * turn; the quotients, multiplied by [0][1], [1][1], ..., add up to the residual index. If
+     * residual_axes is 0, both indices are equal. */
     int residual_axes;
     int64_t residual_step[TCONV_MAX_AXES + 2][2];
 };
 
-/* The layer of a resolved problem. */
-void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
+/* The loops of a resolved problem. */
+void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
                       const tconv_geometry *geometry);
 
-/* Folds axes, so that algorithms for three axes take as many layers as possible. Removes axes with
+/* Folds axes, so that algorithms for three axes take as many problems as possible. Removes axes with
  * one input point, one tap and one output point. Merges neighbouring axes with one tap, stride 1
  * and nothing cut off, if their points lie at even distances. With more than three axes and a batch
  * of 1, such an axis becomes the batch. One axis always remains. */
-void tconv_layer_fold(struct tconv_layer *layer);
+void tconv_loops_fold(struct tconv_loops *loops);
 
 #endif
