@@ -80,12 +80,12 @@ static void enqueue(tconv_session *session, const tconv_problem *p,
     cl_context context = tconv_session_context(session);
     cl_command_queue queue = tconv_session_queue(session);
     cl_mem weights = upload(context, filter, sizeof filter);
-    ok(tconv_packed_filter_enqueue_pack(packed, queue, &(tconv_buffer){.memory = weights}, 0, NULL,
+    ok(tconv_packed_filter_enqueue_pack(packed, queue, &(tconv_tensor){.memory = weights}, 0, NULL,
                                         NULL, &error));
     cl_int code;
     const size_t workspace = (size_t)tconv_plan_workspace_bytes(plan);
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = packed;
+    tconv_tensors args = TCONV_TENSORS_INIT;
+    args.packed = packed;
     args.data.memory = upload(context, data, sizeof data);
     args.bias.memory = upload(context, bias, sizeof bias);
     args.scale.memory = upload(context, scale, sizeof scale);
@@ -120,9 +120,9 @@ static void enqueue_layer(tconv_session *session, const tconv_problem *p,
     weights.slope = slope;
     ok(tconv_device_layer_create(tconv_session_device(session), queue, p, options, &weights, &layer,
                                  &error));
-    const tconv_buffer from = {upload(context, data, sizeof data), 0, NULL},
-                       to = {upload(context, output, sizeof output), 0, NULL},
-                       more = {upload(context, residual, sizeof residual), 0, NULL};
+    const tconv_tensor from = {upload(context, data, sizeof data), 0, NULL, NULL},
+                       to = {upload(context, output, sizeof output), 0, NULL, NULL},
+                       more = {upload(context, residual, sizeof residual), 0, NULL, NULL};
     ok(tconv_device_layer_enqueue(layer, queue, &from, &to, &more, 0, NULL, NULL, &error));
     require(clEnqueueReadBuffer(queue, to.memory, CL_TRUE, 0, sizeof output, output, 0, NULL,
                                 NULL) == CL_SUCCESS,

@@ -29,7 +29,7 @@ static void events_order_the_work(void **state)
         cl_event gate = clCreateUserEvent(devices[d].context, &code), packed, done;
         if (code != CL_SUCCESS) failed("no user event: %d", code);
         expect_ok(tconv_packed_filter_enqueue_pack(s.filter, devices[d].queue,
-                                                   &(tconv_buffer){.memory = s.weights}, 1, &gate,
+                                                   &(tconv_tensor){.memory = s.weights}, 1, &gate,
                                                    &packed, &error),
                   &error);
         expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 1, &packed, &done, &error),
@@ -71,7 +71,7 @@ static void out_of_order_queues_work(void **state)
             set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             cl_event packed, done[8];
             expect_ok(tconv_packed_filter_enqueue_pack(s.filter, queue,
-                                                       &(tconv_buffer){.memory = s.weights}, 0,
+                                                       &(tconv_tensor){.memory = s.weights}, 0,
                                                        NULL, &packed, &error),
                       &error);
             for (int i = 0; i < 8; i++) /* each behind the one before: they share a workspace */
@@ -99,7 +99,7 @@ static void one_filter_serves_several_plans(void **state)
         set_up(&s, &devices[d], &small, "gather_group", false, SMALL_INTEGERS);
         set_up(&other, &devices[d], &large, "gather_group", false, SMALL_INTEGERS);
         pack(&s);
-        other.args.filter = s.filter; /* its own was never packed */
+        other.args.packed = s.filter; /* its own was never packed */
         memcpy(other.tensors.filter, s.tensors.filter, s.tensors.filter_count * sizeof(float));
         enqueue(&other);
         download(&other, 0, NULL);
@@ -154,7 +154,7 @@ static void layouts_do_not_depend_on_extents(void **state)
                                               widths[i], 4, 2, (int64_t)i % 2);
             struct setup other;
             set_up(&other, &devices[0], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
-            other.args.filter = s.filter;
+            other.args.packed = s.filter;
             memcpy(other.tensors.filter, s.tensors.filter, (size_t)s.tensors.geometry.filter_bytes);
             enqueue(&other);
             clFinish(devices[0].queue);
@@ -217,7 +217,7 @@ static void sub_buffers_work(void **state)
                                         &region, &code);
         assert_int_equal(code, CL_SUCCESS);
         s.args.output =
-            (tconv_buffer){part, 2 * sizeof(float), NULL}; /* an offset inside a sub-buffer */
+            (tconv_tensor){part, 2 * sizeof(float), NULL, NULL}; /* an offset inside a sub-buffer */
         enqueue(&s);
         assert_int_equal(clEnqueueReadBuffer(devices[d].queue, whole, CL_TRUE,
                                              step + 2 * sizeof(float), bytes, s.tensors.output, 0,
@@ -286,60 +286,60 @@ static void misuse_has_a_sentence(void **state)
     assert_null(plan);
 
     expect_error(
-        tconv_packed_filter_create(s.plan, &(tconv_buffer){s.data, 4, NULL}, &filter, &error),
+        tconv_packed_filter_create(s.plan, &(tconv_tensor){s.data, 4, NULL, NULL}, &filter, &error),
         TCONV_ERROR_BUFFER, &error, "byte 4");
     cl_mem tiny = buffer_of(d, NULL, 64);
     expect_error(
-        tconv_packed_filter_create(s.plan, &(tconv_buffer){.memory = tiny}, &filter, &error),
+        tconv_packed_filter_create(s.plan, &(tconv_tensor){.memory = tiny}, &filter, &error),
         TCONV_ERROR_BUFFER, &error, "too small");
-    expect_error(tconv_packed_filter_create(s.plan, &(tconv_buffer){.offset = 64}, &filter, &error),
+    expect_error(tconv_packed_filter_create(s.plan, &(tconv_tensor){.offset = 64}, &filter, &error),
                  TCONV_ERROR_BUFFER, &error, "storage is missing");
     expect_error(tconv_packed_filter_enqueue_pack(
-                     s.filter, d->queue, &(tconv_buffer){.memory = NULL}, 0, NULL, NULL, &error),
+                     s.filter, d->queue, &(tconv_tensor){.memory = NULL}, 0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "weights is missing");
     expect_error(tconv_packed_filter_enqueue_pack(
-                     s.filter, d->queue, &(tconv_buffer){.memory = tiny}, 0, NULL, NULL, &error),
+                     s.filter, d->queue, &(tconv_tensor){.memory = tiny}, 0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "weights is too small");
     cl_mem both = buffer_of(d, NULL, 1 << 20);
-    expect_ok(tconv_packed_filter_create(s.plan, &(tconv_buffer){.memory = both}, &filter, &error),
+    expect_ok(tconv_packed_filter_create(s.plan, &(tconv_tensor){.memory = both}, &filter, &error),
               &error);
-    expect_error(tconv_packed_filter_enqueue_pack(filter, d->queue, &(tconv_buffer){.memory = both},
+    expect_error(tconv_packed_filter_enqueue_pack(filter, d->queue, &(tconv_tensor){.memory = both},
                                                   0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "filter overlaps weights");
     tconv_packed_filter_release(filter);
     filter = NULL;
     clReleaseMemObject(both);
     expect_error(tconv_packed_filter_enqueue_pack(
-                     s.filter, NULL, &(tconv_buffer){.memory = s.weights}, 0, NULL, NULL, &error),
+                     s.filter, NULL, &(tconv_tensor){.memory = s.weights}, 0, NULL, NULL, &error),
                  TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
     assert_null(filter);
 
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 0, NULL, NULL, &error),
                  TCONV_ERROR_ARGUMENT, &error, "never packed");
     pack(&s);
-    tconv_args args = s.args;
-    args.filter = NULL;
+    tconv_tensors args = s.args;
+    args.packed = NULL;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_ARGUMENT, &error, "args.filter is NULL");
+                 TCONV_ERROR_ARGUMENT, &error, "tensors.packed is NULL");
     args = s.args;
     args.data.memory = tiny;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.data is too small");
+                 TCONV_ERROR_BUFFER, &error, "tensors.data is too small");
     args = s.args;
     args.output.offset = 2;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.output begins at byte 2");
+                 TCONV_ERROR_BUFFER, &error, "tensors.output begins at byte 2");
     args.output.offset = (size_t)-4;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.output is too small");
+                 TCONV_ERROR_BUFFER, &error, "tensors.output is too small");
     args = s.args;
     args.workspace.memory = NULL;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.workspace is missing");
+                 TCONV_ERROR_BUFFER, &error, "tensors.workspace is missing");
     args = s.args;
     args.bias.memory = s.bias;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_ARGUMENT, &error, "args.bias");
+                 TCONV_ERROR_ARGUMENT, &error, "tensors.bias");
     args = s.args;
     args.struct_size = 3;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
@@ -356,21 +356,21 @@ static void misuse_has_a_sentence(void **state)
     args = s.args;
     args.data = args.output;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
+                 TCONV_ERROR_BUFFER, &error, "tensors.output overlaps tensors.data");
     both = buffer_of(d, NULL, 1 << 20);
     args = s.args;
-    args.data = args.workspace = (tconv_buffer){.memory = both};
+    args.data = args.workspace = (tconv_tensor){.memory = both};
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.workspace overlaps args.data");
+                 TCONV_ERROR_BUFFER, &error, "tensors.workspace overlaps tensors.data");
     clReleaseMemObject(both);
     const cl_device_id id = id_of(d);
     cl_int code;
     cl_mem constant = clCreateBuffer(d->context, CL_MEM_READ_ONLY, 1 << 20, NULL, &code);
     assert_int_equal(code, CL_SUCCESS);
     args = s.args;
-    args.output = (tconv_buffer){.memory = constant};
+    args.output = (tconv_tensor){.memory = constant};
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "args.output was made with CL_MEM_READ_ONLY");
+                 TCONV_ERROR_BUFFER, &error, "tensors.output was made with CL_MEM_READ_ONLY");
     clReleaseMemObject(constant);
 
     /* Objects of another context. */
@@ -384,8 +384,8 @@ static void misuse_has_a_sentence(void **state)
     args = s.args;
     args.output.memory = foreign_buffer;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
-                 TCONV_ERROR_MISMATCH, &error, "args.output belongs to another context");
-    expect_error(tconv_packed_filter_create(s.plan, &(tconv_buffer){.memory = foreign_buffer},
+                 TCONV_ERROR_MISMATCH, &error, "tensors.output belongs to another context");
+    expect_error(tconv_packed_filter_create(s.plan, &(tconv_tensor){.memory = foreign_buffer},
                                             &filter, &error),
                  TCONV_ERROR_MISMATCH, &error, "storage belongs to another context");
     clReleaseMemObject(foreign_buffer);
@@ -394,7 +394,7 @@ static void misuse_has_a_sentence(void **state)
 
     struct setup other;
     set_up(&other, d, &p, "reference", false, SMALL_INTEGERS);
-    other.args.filter = s.filter; /* packed for another algorithm */
+    other.args.packed = s.filter; /* packed for another algorithm */
     expect_error(tconv_plan_enqueue(other.plan, d->queue, &other.args, 0, NULL, NULL, &error),
                  TCONV_ERROR_MISMATCH, &error, "reads \"reference");
     tear_down(&other);
@@ -697,7 +697,7 @@ static tconv_status use(const struct setup *s, tconv_session *session, struct si
     tconv_plan *plan = NULL;
     if ((status = tconv_plan_create(s->device->device, problem, options, &plan, error)) != TCONV_OK)
         return status;
-    status = tconv_plan_enqueue(plan, s->device->queue, (const tconv_args *)&with[ARGS].copy, 0,
+    status = tconv_plan_enqueue(plan, s->device->queue, (const tconv_tensors *)&with[ARGS].copy, 0,
                                 NULL, NULL, error);
     clFinish(s->device->queue);
     tconv_plan_release(plan);
@@ -734,7 +734,7 @@ static void structures_may_be_of_any_version(void **state)
         [PROBLEM] = {{0}, &p, sizeof p, offsetof(tconv_problem, strides), "problem"},
         [OPTIONS] =
             {{0}, &options, sizeof options, offsetof(tconv_plan_options, epilogue), "options"},
-        [ARGS] = {{0}, &s.args, sizeof s.args, offsetof(tconv_args, workspace), "args"},
+        [ARGS] = {{0}, &s.args, sizeof s.args, offsetof(tconv_tensors, bias), "tensors"},
         [ARRAYS] = {{0}, &arrays, sizeof arrays, offsetof(tconv_arrays, bias), "arrays"},
         [SLABS] = {{0}, &slabs, sizeof slabs, offsetof(tconv_slabs_options, done), "slabs"},
     };
@@ -883,9 +883,9 @@ static void tensors_with_steps_share_a_buffer(void **state)
         float *whole = calloc(POINTS * ALL, sizeof *whole);
         memcpy(whole, s.tensors.data, (size_t)s.tensors.geometry.data_bytes);
         cl_mem shared = buffer_of(&devices[i], whole, POINTS * ALL * sizeof *whole);
-        tconv_args args = s.args;
-        args.data = (tconv_buffer){.memory = shared};
-        args.output = (tconv_buffer){shared, IN * sizeof *whole, NULL};
+        tconv_tensors args = s.args;
+        args.data = (tconv_tensor){.memory = shared};
+        args.output = (tconv_tensor){shared, IN * sizeof *whole, NULL, NULL};
         expect_ok(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
                   &error);
         float *result = calloc(POINTS * ALL, sizeof *result);
@@ -899,7 +899,7 @@ static void tensors_with_steps_share_a_buffer(void **state)
         compare_with_oracle(&devices[i], &p, tconv_plan_algorithm(s.plan), true, &s.tensors);
         args.output.offset = (IN - 1) * sizeof *whole;
         expect_error(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
-                     TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
+                     TCONV_ERROR_BUFFER, &error, "tensors.output overlaps tensors.data");
         args.output.offset = (ALL - OUT + 1) * sizeof *whole; /* an element past the end */
         expect_error(tconv_plan_enqueue(s.plan, devices[i].queue, &args, 0, NULL, NULL, &error),
                      TCONV_ERROR_BUFFER, &error,

@@ -75,14 +75,14 @@ static void use_plan(struct work *w)
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     tconv_plan *plan = NULL;
     tconv_packed_filter *filter = NULL;
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors args = TCONV_TENSORS_INIT;
     cl_event packed = NULL, done = NULL;
     options.algorithm = "reference"; /* without a workspace */
     TRY(tconv_plan_create(w->device->device, &w->problem, &options, &plan, e));
     TRY(tconv_packed_filter_create(plan, NULL, &filter, e));
     TRY(tconv_packed_filter_enqueue_pack(
-        filter, w->device->queue, &(tconv_buffer){.memory = w->weights}, 0, NULL, &packed, e));
-    args.filter = filter;
+        filter, w->device->queue, &(tconv_tensor){.memory = w->weights}, 0, NULL, &packed, e));
+    args.packed = filter;
     args.data.memory = w->data;
     args.output.memory = w->output;
     TRY(tconv_plan_enqueue(plan, w->device->queue, &args, 1, &packed, &done, e));

@@ -28,7 +28,7 @@ struct others {
     cl_command_queue queue;
     struct {
         const tconv_plan *plan;
-        tconv_args args; /* with buffers of its own */
+        tconv_tensors args; /* with buffers of its own */
     } work[OTHERS];
     atomic_bool stop;
     atomic_long runs;
@@ -51,7 +51,7 @@ static void *work_on(void *argument)
 
 /* Other work of the same plan: the data begin with their second half, and only the filter is
  * shared. */
-static void other_buffers(const struct setup *s, tconv_args *args)
+static void other_buffers(const struct setup *s, tconv_tensors *args)
 {
     const size_t element = tconv_type_size(s->problem.data_type);
     const size_t bytes = s->tensors.data_count * element,

@@ -96,9 +96,9 @@ struct known {
 static void run(const struct device *device, const struct known *k, cl_mem output)
 {
     tconv_error error;
-    expect_ok(tconv_device_layer_enqueue(k->layer, device->queue, &(tconv_buffer){k->data, 0, NULL},
-                                         &(tconv_buffer){output, 0, NULL}, NULL, 0, NULL, NULL,
-                                         &error),
+    expect_ok(tconv_device_layer_enqueue(
+                  k->layer, device->queue, &(tconv_tensor){k->data, 0, NULL, NULL},
+                  &(tconv_tensor){output, 0, NULL, NULL}, NULL, 0, NULL, NULL, &error),
               &error);
 }
 
@@ -187,9 +187,9 @@ static void every_algorithm_computes(void **state)
             tconv_error error;
             cl_event done;
             expect_ok(tconv_device_layer_enqueue(
-                          layer, device->queue, &(tconv_buffer){data, GUARD, NULL},
-                          &(tconv_buffer){output, GUARD, NULL},
-                          &(tconv_buffer){residual, GUARD, NULL}, 0, NULL, &done, &error),
+                          layer, device->queue, &(tconv_tensor){data, GUARD, NULL, NULL},
+                          &(tconv_tensor){output, GUARD, NULL, NULL},
+                          &(tconv_tensor){residual, GUARD, NULL, NULL}, 0, NULL, &done, &error),
                       &error);
             expect_ok(tconv_wait(done, &error), &error);
             clReleaseEvent(done);
@@ -229,8 +229,8 @@ static void weights_may_be_buffers(void **state)
         free(all);
         tconv_plan_options options = options_for("auto", true);
         tconv_weights weights = TCONV_WEIGHTS_INIT;
-        weights.filter_buffer = (tconv_buffer){both, GAP, NULL};
-        weights.bias_buffer = (tconv_buffer){both, GAP + filter, NULL};
+        weights.filter_buffer = (tconv_tensor){both, GAP, NULL, NULL};
+        weights.bias_buffer = (tconv_tensor){both, GAP + filter, NULL, NULL};
         tconv_device_layer *layer = make_layer(device, &k.problem, &options, &weights),
                            *array_layer;
         assert_int_equal(tconv_device_layer_bytes(layer),
@@ -278,18 +278,18 @@ static void weights_are_replaced(void **state)
             for (size_t i = 0; i < k.tensors.filter_count; i++)
                 other[i] = 2 * k.tensors.filter[i] + 1;
             weights.filter = other;
-            const tconv_buffer data = {k.data, 0, NULL};
+            const tconv_tensor data = {k.data, 0, NULL, NULL};
             expect_ok(tconv_device_layer_enqueue(k.layer, queues[0], &data,
-                                                 &(tconv_buffer){outputs[0], 0, NULL}, NULL, 1,
-                                                 &gate, &done[0], &error),
+                                                 &(tconv_tensor){outputs[0], 0, NULL, NULL}, NULL,
+                                                 1, &gate, &done[0], &error),
                       &error);
             expect_ok(tconv_device_layer_set_weights(k.layer, queues[0], &weights, 1, &gate,
                                                      &packed, &error),
                       &error);
             memset(other, 0xff, (size_t)k.tensors.geometry.filter_bytes); /* it was copied */
             expect_ok(tconv_device_layer_enqueue(k.layer, queues[1], &data,
-                                                 &(tconv_buffer){outputs[1], 0, NULL}, NULL, 0,
-                                                 NULL, &done[1], &error),
+                                                 &(tconv_tensor){outputs[1], 0, NULL, NULL}, NULL,
+                                                 0, NULL, &done[1], &error),
                       &error);
             clFlush(queues[1]);
             assert_false(has_ended(done[1])); /* the packing has not begun */
@@ -460,9 +460,9 @@ static void layers_on_an_in_order_queue_share_a_workspace(void **state)
         cl_command_queue queue = new_queue(device, true);
         for (int i = 0; i < LAYERS; i++)
             expect_ok(tconv_device_layer_enqueue(k[i].layer, queue,
-                                                 &(tconv_buffer){k[i].data, 0, NULL},
-                                                 &(tconv_buffer){output[i], 0, NULL}, NULL, i == 0,
-                                                 i == 0 ? &gate : NULL, NULL, &error),
+                                                 &(tconv_tensor){k[i].data, 0, NULL, NULL},
+                                                 &(tconv_tensor){output[i], 0, NULL, NULL}, NULL,
+                                                 i == 0, i == 0 ? &gate : NULL, NULL, &error),
                       &error);
         assert_int_equal(tconv_device_workspace_bytes(device->device), most);
         open_gate(gate);
@@ -490,7 +490,7 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
     make_known(device, WITH_WORKSPACE, 10, &k);
     tconv_device_trim_workspaces(device->device);
     const uint64_t bytes = workspace_of(&k);
-    const tconv_buffer data = {k.data, 0, NULL};
+    const tconv_tensor data = {k.data, 0, NULL, NULL};
     cl_event gate = new_gate(device);
     cl_command_queue first[MOST_WORKSPACES],
         queues[] = {new_queue(device, false), new_queue(device, true)};
@@ -498,8 +498,8 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
         first[i] = i == 0 || !has_out_of_order(device) ? new_queue(device, false) : first[0];
         output[i] = buffer_of(device, NULL, k.bytes);
         expect_ok(tconv_device_layer_enqueue(k.layer, first[i], &data,
-                                             &(tconv_buffer){output[i], 0, NULL}, NULL, 1, &gate,
-                                             NULL, &error),
+                                             &(tconv_tensor){output[i], 0, NULL, NULL}, NULL, 1,
+                                             &gate, NULL, &error),
                   &error);
         assert_int_equal(tconv_device_workspace_bytes(device->device), (uint64_t)(i + 1) * bytes);
     }
@@ -511,7 +511,7 @@ static void executions_that_may_overlap(const struct device *device, bool trim)
         cl_mem *place = &output[MOST_WORKSPACES + i];
         *place = buffer_of(device, NULL, k.bytes);
         expect_ok(tconv_device_layer_enqueue(k.layer, queues[i % 2], &data,
-                                             &(tconv_buffer){*place, 0, NULL}, NULL, 0, NULL,
+                                             &(tconv_tensor){*place, 0, NULL, NULL}, NULL, 0, NULL,
                                              &done[i], &error),
                   &error);
         clFlush(queues[i % 2]);
@@ -575,9 +575,10 @@ static void release_while_commands_are_pending(void **state)
             cl_command_queue queue = new_queue(device, false);
             const bool gated = i < MOST_WORKSPACES;
             output[i] = buffer_of(device, NULL, k.bytes);
-            expect_ok(tconv_device_layer_enqueue(layer, queue, &(tconv_buffer){k.data, 0, NULL},
-                                                 &(tconv_buffer){output[i], 0, NULL}, NULL, gated,
-                                                 gated ? &gate : NULL, &done[i], &error),
+            expect_ok(tconv_device_layer_enqueue(layer, queue,
+                                                 &(tconv_tensor){k.data, 0, NULL, NULL},
+                                                 &(tconv_tensor){output[i], 0, NULL, NULL}, NULL,
+                                                 gated, gated ? &gate : NULL, &done[i], &error),
                       &error);
             clReleaseCommandQueue(queue);
         }
@@ -637,9 +638,9 @@ static void *run_layers(void *argument)
             const struct known *k = &t->known[(begun + t->number) % LAYERS];
             if (!report(t,
                         tconv_device_layer_enqueue(k->layer, t->queue,
-                                                   &(tconv_buffer){k->data, 0, NULL},
-                                                   &(tconv_buffer){t->output[begun], 0, NULL}, NULL,
-                                                   0, NULL, &done[begun], &error),
+                                                   &(tconv_tensor){k->data, 0, NULL, NULL},
+                                                   &(tconv_tensor){t->output[begun], 0, NULL, NULL},
+                                                   NULL, 0, NULL, &done[begun], &error),
                         &error))
                 break;
         }
@@ -749,14 +750,14 @@ static void wrong_calls(void **state)
     weights.bias_buffer.offset = 2;
     CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_BUFFER,
            "weights.bias_buffer begins at byte 2, which is not a multiple of 4");
-    weights.bias_buffer = (tconv_buffer){written, 0, NULL};
+    weights.bias_buffer = (tconv_tensor){written, 0, NULL, NULL};
     CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_BUFFER,
            "weights.bias_buffer was made with CL_MEM_WRITE_ONLY");
     weights.bias_buffer.pointer = &weights;
     CREATE(device->device, device->queue, &k.problem, &biased, &weights, TCONV_ERROR_ARGUMENT,
            "weights.bias_buffer has both a buffer");
     tconv_device_layer *with_bias;
-    weights.bias_buffer = (tconv_buffer){NULL, 0, NULL};
+    weights.bias_buffer = (tconv_tensor){NULL, 0, NULL, NULL};
     weights.bias = k.tensors.filter;
     expect_ok(tconv_device_layer_create(device->device, device->queue, &k.problem, &biased,
                                         &weights, &with_bias, &error),
@@ -779,8 +780,8 @@ static void wrong_calls(void **state)
     assert_null(none);
 
     cl_mem output = buffer_of(device, NULL, k.bytes);
-    const tconv_buffer data = {k.data, 0, NULL}, target = {output, 0, NULL},
-                       none_given = {NULL, 0, NULL};
+    const tconv_tensor data = {k.data, 0, NULL, NULL}, target = {output, 0, NULL, NULL},
+                       none_given = {NULL, 0, NULL, NULL};
 #define ENQUEUE(layer, queue, data, output, residual, count, wait, status, words)                  \
     expect_error(tconv_device_layer_enqueue(layer, queue, data, output, residual, count, wait,     \
                                             NULL, &error),                                         \
@@ -793,10 +794,11 @@ static void wrong_calls(void **state)
     ENQUEUE(k.layer, device->queue, &data, NULL, NULL, 0, NULL, TCONV_ERROR_ARGUMENT,
             "output is NULL");
     ENQUEUE(k.layer, device->queue, &data, &none_given, NULL, 0, NULL, TCONV_ERROR_BUFFER,
-            "args.output is missing");
+            "tensors.output is missing");
     ENQUEUE(k.layer, device->queue, &data, &target, &data, 0, NULL, TCONV_ERROR_ARGUMENT,
-            "args.residual is given");
-    ENQUEUE(k.layer, device->queue, &data, &data, NULL, 0, NULL, TCONV_ERROR_BUFFER, "args.output");
+            "tensors.residual is given");
+    ENQUEUE(k.layer, device->queue, &data, &data, NULL, 0, NULL, TCONV_ERROR_BUFFER,
+            "tensors.output");
     ENQUEUE(k.layer, device->queue, &data, &target, NULL, 1, NULL, TCONV_ERROR_ARGUMENT,
             "the wait list is NULL, but its count is 1");
     expect_error(
@@ -815,7 +817,8 @@ static void wrong_calls(void **state)
     expect_known(device, &k, output);
     /* A wrong call takes nothing out of it. */
     const uint64_t pool = tconv_device_workspace_bytes(device->device);
-    ENQUEUE(k.layer, device->queue, &data, &data, NULL, 0, NULL, TCONV_ERROR_BUFFER, "args.output");
+    ENQUEUE(k.layer, device->queue, &data, &data, NULL, 0, NULL, TCONV_ERROR_BUFFER,
+            "tensors.output");
     assert_int_equal(tconv_device_workspace_bytes(device->device), pool);
     run(device, &k, output);
     expect_known(device, &k, output);
@@ -839,8 +842,8 @@ static void an_empty_batch_keeps_the_order(void **state)
     tconv_device_layer *layer = make_layer(device, &p, NULL, &weights);
     tconv_error error;
     cl_event done;
-    expect_ok(tconv_device_layer_enqueue(layer, device->queue, &(tconv_buffer){NULL, 0, NULL},
-                                         &(tconv_buffer){NULL, 0, NULL}, NULL, 0, NULL, &done,
+    expect_ok(tconv_device_layer_enqueue(layer, device->queue, &(tconv_tensor){NULL, 0, NULL, NULL},
+                                         &(tconv_tensor){NULL, 0, NULL, NULL}, NULL, 0, NULL, &done,
                                          &error),
               &error);
     expect_ok(tconv_wait(done, &error), &error);

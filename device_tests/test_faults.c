@@ -83,7 +83,7 @@ static tconv_trace_callback callback; /* or NULL */
 static bool on_pointers, recorded, replaced;
 static struct recorder recorder; /* with NULLs if the device has no command buffers */
 
-static tconv_status record_and_run(tconv_plan *plan, const tconv_args *args, tconv_error *error)
+static tconv_status record_and_run(tconv_plan *plan, const tconv_tensors *args, tconv_error *error)
 {
     cl_int code;
     tconv_recording *of_tensors = NULL;
@@ -112,12 +112,12 @@ static struct outcome plans(void)
     tconv_device *device = NULL;
     tconv_plan *plan = NULL;
     tconv_packed_filter *filter = NULL;
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors args = TCONV_TENSORS_INIT;
     tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
     plan_options.algorithm = algorithm;
     cl_event packed = NULL;
-    tconv_buffer from = {.memory = weights};
-    if (on_pointers) from = (tconv_buffer){.pointer = shared_weights};
+    tconv_tensor from = {.memory = weights};
+    if (on_pointers) from = (tconv_tensor){.pointer = shared_weights};
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
     if (o.status == TCONV_OK) tconv_device_set_trace(device, TCONV_TRACE_ALL, callback, NULL, NULL);
@@ -127,7 +127,7 @@ static struct outcome plans(void)
     if (o.status == TCONV_OK)
         o.status =
             tconv_packed_filter_enqueue_pack(filter, queue, &from, 0, NULL, &packed, &o.error);
-    args.filter = filter;
+    args.packed = filter;
     if (on_pointers)
         args.data.pointer = shared_data;
     else
@@ -250,7 +250,7 @@ static struct outcome session_layers(void)
 static tconv_status record_layer(tconv_device_layer *layer, tconv_error *error)
 {
     tconv_layer_recording *made = NULL;
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors args = TCONV_TENSORS_INIT;
     cl_int code;
     args.data.memory = data;
     args.output.memory = output;
@@ -281,7 +281,7 @@ static struct outcome device_layers(void)
     tconv_weights arrays = TCONV_WEIGHTS_INIT, buffers = TCONV_WEIGHTS_INIT;
     arrays.filter = w;
     buffers.filter_buffer.memory = weights;
-    const tconv_buffer from = {data, 0, NULL}, to = {output, 0, NULL};
+    const tconv_tensor from = {data, 0, NULL, NULL}, to = {output, 0, NULL, NULL};
     cl_event done = NULL;
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);

@@ -106,13 +106,13 @@ static int refused_calls(void)
         return number;
     if (number++, tconv_packed_filter_create(own.plan, NULL, &filter, &error) != TCONV_ERROR_FORKED)
         return number;
-    const tconv_args args = TCONV_ARGS_INIT;
+    const tconv_tensors args = TCONV_TENSORS_INIT;
     cl_command_queue queue = tconv_session_queue(own.session);
     if (number++,
         tconv_plan_enqueue(own.plan, queue, &args, 0, NULL, NULL, &error) != TCONV_ERROR_FORKED)
         return number;
     if (number++,
-        tconv_packed_filter_enqueue_pack(own.filter, queue, &(tconv_buffer){.memory = NULL}, 0,
+        tconv_packed_filter_enqueue_pack(own.filter, queue, &(tconv_tensor){.memory = NULL}, 0,
                                          NULL, NULL, &error) != TCONV_ERROR_FORKED)
         return number;
     if (number++, tconv_wait(own.event, &error) != TCONV_ERROR_FORKED) return number;

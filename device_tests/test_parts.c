@@ -147,7 +147,7 @@ static void what_cannot_work_is_told(void **state)
             else {
                 tconv_plan *plan;
                 tconv_packed_filter *filter;
-                const tconv_buffer weights = {.memory = buffer_of(&one, NULL, 1 << 10)};
+                const tconv_tensor weights = {.memory = buffer_of(&one, NULL, 1 << 10)};
                 expect_ok(tconv_plan_create(one.device, &p, NULL, &plan, &error), &error);
                 expect_ok(tconv_packed_filter_create(plan, NULL, &filter, &error), &error);
                 expect_error(tconv_packed_filter_enqueue_pack(filter, one.queue, &weights, 0, NULL,

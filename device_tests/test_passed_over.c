@@ -620,9 +620,9 @@ static void device_layers_try_again(void **state)
     find_usual(usual);
     weights.filter = w;
     cl_command_queue queue = clCreateCommandQueue(context, device_id, 0, &code);
-    const tconv_buffer data = {clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof x, x, &code), 0,
-                               NULL},
-                       output = {clCreateBuffer(context, 0, sizeof y, NULL, &code), 0, NULL};
+    const tconv_tensor data = {clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof x, x, &code), 0,
+                               NULL, NULL},
+                       output = {clCreateBuffer(context, 0, sizeof y, NULL, &code), 0, NULL, NULL};
     for (int late = 0; late < 2; late++) { /* the compiler works again before the third try */
         tconv_device *device = new_device();
         tconv_device_layer *layer = NULL;

@@ -120,14 +120,16 @@ static void copy(const struct device *d, enum kind kind, void *to, const void *f
 /* Tensors of a plan in one allocation each. */
 struct shared {
     enum kind kind;
-    tconv_buffer data, weights, bias, output, workspace, packed;
+    tconv_tensor data, weights, bias, output, workspace, packed;
 };
 
 /* An allocation with a tensor behind `offset` bytes. */
-static tconv_buffer place(const struct device *d, enum kind kind, const void *contents,
+static tconv_tensor place(const struct device *d, enum kind kind, const void *contents,
                           size_t bytes, size_t offset)
 {
-    tconv_buffer made = {NULL, offset, allocate(d, d->context, kind, offset + bytes + 1)};
+    tconv_tensor made = TCONV_TENSOR_INIT;
+    made.offset = offset;
+    made.pointer = allocate(d, d->context, kind, offset + bytes + 1);
     if (contents != NULL) copy(d, kind, (char *)made.pointer + offset, contents, bytes);
     return made;
 }
@@ -148,7 +150,7 @@ static void share(const struct setup *s, enum kind kind, size_t offset, struct s
 
 static void unshare(const struct device *d, const struct shared *m)
 {
-    const tconv_buffer all[] = {m->data, m->weights, m->bias, m->output, m->workspace, m->packed};
+    const tconv_tensor all[] = {m->data, m->weights, m->bias, m->output, m->workspace, m->packed};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         release(d->context, m->kind, all[i].pointer);
 }
@@ -158,13 +160,13 @@ static void run_shared(struct setup *s, const struct shared *m, bool packed_too,
 {
     tconv_error error;
     tconv_packed_filter *filter = NULL;
-    tconv_args args = s->args;
+    tconv_tensors args = s->args;
     expect_ok(tconv_packed_filter_create(s->plan, packed_too ? &m->packed : NULL, &filter, &error),
               &error);
     expect_ok(tconv_packed_filter_enqueue_pack(filter, s->device->queue, &m->weights, 0, NULL, NULL,
                                                &error),
               &error);
-    args.filter = filter;
+    args.packed = filter;
     args.output = m->output;
     args.bias = m->bias;
     if (!mixed) args.data = m->data;
@@ -217,9 +219,9 @@ static void run_recorded(struct setup *s, const struct shared *m)
     if (made == NULL) return;
     tconv_error error;
     tconv_recording *recorded;
-    tconv_args args = s->args;
+    tconv_tensors args = s->args;
     pack(s);
-    args.filter = s->args.filter;
+    args.packed = s->args.packed;
     expect_ok(
         tconv_recording_create(s->plan, made, d->queue, &args, 0, NULL, NULL, &recorded, &error),
         &error);
@@ -277,7 +279,7 @@ static void every_algorithm_takes_pointers(void **state)
 
 /* ---- misuse ---- */
 
-static void expect_refused(struct setup *s, const tconv_args *args, tconv_status status,
+static void expect_refused(struct setup *s, const tconv_tensors *args, tconv_status status,
                            const char *words)
 {
     tconv_error error;
@@ -293,8 +295,8 @@ static void devices_without_shared_memory_refuse(const struct device *d)
     struct setup s;
     set_up(&s, d, &p, "gather_group", false, SMALL_INTEGERS);
     pack(&s);
-    tconv_args args = s.args;
-    args.data = (tconv_buffer){.pointer = s.tensors.data};
+    tconv_tensors args = s.args;
+    args.data = (tconv_tensor){.pointer = s.tensors.data};
     expect_refused(&s, &args, TCONV_ERROR_DEVICE,
                    c.old_loader ? "install a loader of OpenCL 2.0"
                                 : "has neither shared virtual memory nor");
@@ -315,31 +317,31 @@ static void misuse_of(const struct device *d, enum kind kind)
     unsigned char *before = malloc(bytes), *after = malloc(bytes);
     memset(before, 0x5a, bytes);
     copy(d, kind, (char *)m.output.pointer + 16, before, bytes);
-    tconv_args good = s.args, args;
+    tconv_tensors good = s.args, args;
     good.data = m.data;
     good.output = m.output;
     good.workspace = m.workspace;
 
     args = good;
     args.data.memory = s.data;
-    expect_refused(&s, &args, TCONV_ERROR_ARGUMENT, "args.data has both a buffer");
+    expect_refused(&s, &args, TCONV_ERROR_ARGUMENT, "tensors.data has both a buffer");
     args = good;
     args.output.offset = 18;
-    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.output begins at byte 18 of pointer");
+    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.output begins at byte 18 of pointer");
     args.output.offset = 16 + 4;
-    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.output is outside its memory");
+    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.output is outside its memory");
     args.output.offset = (size_t)-8;
-    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.output is outside its memory");
+    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.output is outside its memory");
     args = good;
     args.data = args.output;
-    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.output overlaps args.data");
+    expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.output overlaps tensors.data");
     args = good;
     args.workspace.pointer = m.data.pointer;
     if (s.workspace_bytes > 0 && s.workspace_bytes <= (size_t)s.tensors.geometry.data_bytes)
-        expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.workspace overlaps args.data");
+        expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.workspace overlaps tensors.data");
 
     tconv_packed_filter *filter = NULL;
-    tconv_buffer storage = m.packed;
+    tconv_tensor storage = m.packed;
     storage.offset = 32;
     expect_error(tconv_packed_filter_create(s.plan, &storage, &filter, &error), TCONV_ERROR_BUFFER,
                  &error, "not a multiple of 64");
@@ -348,7 +350,7 @@ static void misuse_of(const struct device *d, enum kind kind)
                  &error, "storage is outside its memory");
     assert_null(filter);
     expect_ok(tconv_packed_filter_create(s.plan, &m.packed, &filter, &error), &error);
-    tconv_buffer weights = m.weights;
+    tconv_tensor weights = m.weights;
     weights.offset += 1000000;
     expect_error(
         tconv_packed_filter_enqueue_pack(filter, d->queue, &weights, 0, NULL, NULL, &error),
@@ -364,8 +366,8 @@ static void misuse_of(const struct device *d, enum kind kind)
                                      m.output.pointer, &code);
         assert_int_equal(code, CL_SUCCESS);
         args = good;
-        args.data = (tconv_buffer){.memory = over};
-        expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.output overlaps args.data");
+        args.data = (tconv_tensor){.memory = over};
+        expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.output overlaps tensors.data");
         clReleaseMemObject(over);
     }
 
@@ -377,11 +379,11 @@ static void misuse_of(const struct device *d, enum kind kind)
         cl_context foreign = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
         assert_int_equal(code, CL_SUCCESS);
         args = good;
-        args.data = (tconv_buffer){.pointer = allocate(d, foreign, kind, 1 << 20)};
-        expect_refused(&s, &args, TCONV_ERROR_MISMATCH, "args.data is pointer");
+        args.data = (tconv_tensor){.pointer = allocate(d, foreign, kind, 1 << 20)};
+        expect_refused(&s, &args, TCONV_ERROR_MISMATCH, "tensors.data is pointer");
         release(foreign, kind, args.data.pointer);
         args.data.pointer = s.tensors.data;
-        expect_refused(&s, &args, TCONV_ERROR_MISMATCH, "args.data is pointer");
+        expect_refused(&s, &args, TCONV_ERROR_MISMATCH, "tensors.data is pointer");
         clReleaseContext(foreign);
     }
 
@@ -423,7 +425,7 @@ static void buffers_over_host_memory_overlap(void **state)
         cl_mem high = clCreateBuffer(devices[i].context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
                                      bytes, (char *)memory + bytes, &code);
         assert_int_equal(code, CL_SUCCESS);
-        tconv_args args = s.args;
+        tconv_tensors args = s.args;
         args.data.memory = low;
         args.output.memory = high;
         tconv_error error;
@@ -431,7 +433,7 @@ static void buffers_over_host_memory_overlap(void **state)
                   &error);
         clFinish(devices[i].queue);
         args.data.offset = bytes;
-        expect_refused(&s, &args, TCONV_ERROR_BUFFER, "args.output overlaps args.data");
+        expect_refused(&s, &args, TCONV_ERROR_BUFFER, "tensors.output overlaps tensors.data");
         clReleaseMemObject(low);
         clReleaseMemObject(high);
         free(memory);
@@ -462,15 +464,15 @@ static struct nested nested_buffers(const struct device *d, void *memory)
 
 /* Expects that the output in `n` may lie right before a tensor, but not over one. */
 static void expect_apart(struct setup *s, const struct nested *n, const char *name,
-                         tconv_buffer *tensor)
+                         tconv_tensor *tensor)
 {
-    const tconv_buffer own = *tensor;
+    const tconv_tensor own = *tensor;
     char words[64];
-    snprintf(words, sizeof words, "args.output overlaps args.%s", name);
+    snprintf(words, sizeof words, "tensors.output overlaps tensors.%s", name);
     for (int swapped = 0; swapped < 2; swapped++) {
         s->args.output =
-            (tconv_buffer){.memory = swapped ? n->parent : n->part, .offset = swapped ? BEGIN : 0};
-        *tensor = (tconv_buffer){.memory = swapped ? n->part : n->parent,
+            (tconv_tensor){.memory = swapped ? n->parent : n->part, .offset = swapped ? BEGIN : 0};
+        *tensor = (tconv_tensor){.memory = swapped ? n->part : n->parent,
                                  .offset = s->output_bytes - 4 + (swapped ? 0 : BEGIN)};
         expect_refused(s, &s->args, TCONV_ERROR_BUFFER, words);
         tensor->offset += 4;
@@ -497,7 +499,7 @@ static void the_output_has_memory_of_its_own(void **state)
         tconv_plan_release(s.plan);
         expect_ok(tconv_plan_create(d->device, &p, &options, &s.plan, &error), &error);
         expect_ok(tconv_packed_filter_create(s.plan, NULL, &s.filter, &error), &error);
-        s.args.filter = s.filter;
+        s.args.packed = s.filter;
         pack(&s);
         cl_mem numbers = buffer_of(d, NULL, s.tensors.channels * sizeof(float)),
                residual = buffer_of(d, NULL, s.output_bytes);
@@ -511,16 +513,17 @@ static void the_output_has_memory_of_its_own(void **state)
             expect_apart(&s, &n, "scale", &s.args.scale);
             expect_apart(&s, &n, "slope", &s.args.slope);
             expect_apart(&s, &n, "residual", &s.args.residual);
-            const tconv_buffer storage = {.memory = n.parent, .offset = BEGIN + 128};
+            const tconv_tensor storage = {.memory = n.parent, .offset = BEGIN + 128};
             tconv_packed_filter *filter;
             expect_ok(tconv_packed_filter_create(s.plan, &storage, &filter, &error), &error);
-            s.args.output = (tconv_buffer){.memory = n.part};
+            s.args.output = (tconv_tensor){.memory = n.part};
             tconv_packed_filter *own = s.filter;
-            s.args.filter = s.filter = filter;
+            s.args.packed = s.filter = filter;
             pack(&s);
-            expect_refused(&s, &s.args, TCONV_ERROR_BUFFER, "args.output overlaps args.filter");
+            expect_refused(&s, &s.args, TCONV_ERROR_BUFFER,
+                           "tensors.output overlaps tensors.packed");
             tconv_packed_filter_release(filter);
-            s.args.filter = s.filter = own;
+            s.args.packed = s.filter = own;
             clFinish(d->queue);
             clReleaseMemObject(n.part);
             clReleaseMemObject(n.parent);

@@ -71,8 +71,8 @@ static void check_algorithm(const struct device *d, const char *name)
     uint32_t point = 0;
     expect_ok(tconv_plan_record(s.plan, made, d->queue, &s.args, 0, NULL, &point, &error), &error);
     assert_int_equal(r.finalize(made), CL_SUCCESS);
-    tconv_args args = other.args;
-    args.filter = s.filter;
+    tconv_tensors args = other.args;
+    args.packed = s.filter;
     for (int i = 0; i < 3; i++) {
         wipe(&s);
         run(d, made);
@@ -121,7 +121,7 @@ static void check_replacement(const struct device *d, const char *name, recordin
     for (int i = 0; i < 5; i++) {
         struct setup *now = &s[i % 2];
         if (i > 0) expect_ok(tconv_recording_update(recorded, &now->args, &error), &error);
-        tconv_args bad = s[(i + 1) % 2].args; /* what is refused replaces nothing */
+        tconv_tensors bad = s[(i + 1) % 2].args; /* what is refused replaces nothing */
         bad.data = bad.output;
         expect_error(tconv_recording_update(recorded, &bad, &error), TCONV_ERROR_BUFFER, &error,
                      "overlaps");
@@ -203,15 +203,15 @@ static void wrong_recordings_have_a_sentence(void **state)
         assert_int_equal(r.finalize(made), CL_SUCCESS);
         expect_ok(tconv_recording_update(none, &nothing.args, &error), &error);
         expect_error(tconv_recording_update(recorded, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
-                     "args is NULL");
-        tconv_args args = s.args;
-        args.filter = NULL;
+                     "tensors is NULL");
+        tconv_tensors args = s.args;
+        args.packed = NULL;
         expect_error(tconv_recording_update(recorded, &args, &error), TCONV_ERROR_ARGUMENT, &error,
-                     "args.filter is NULL");
+                     "tensors.packed is NULL");
         args = s.args;
         args.data.offset = (size_t)s.tensors.geometry.data_bytes;
         expect_error(tconv_recording_update(recorded, &args, &error), TCONV_ERROR_BUFFER, &error,
-                     "args.data is too small");
+                     "tensors.data is too small");
         r.release(made);
         tconv_recording_release(recorded); /* after its command buffer */
         tconv_recording_release(none);
@@ -245,7 +245,7 @@ static void layers_make_a_chain(void **state)
             uint32_t point = 0;
             for (int l = 0; l < LAYERS; l++) {
                 const uint32_t before = point;
-                tconv_args args = s.args;
+                tconv_tensors args = s.args;
                 args.data.memory = stage[l];
                 args.output.memory = stage[l + 1];
                 expect_ok(tconv_plan_record(s.plan, made, d->queue, &args, l == 0 ? 0 : 1,
@@ -304,17 +304,17 @@ static void misuse_has_a_sentence(void **state)
         expect_error(tconv_plan_record(NULL, made, d->queue, &s.args, 0, NULL, &point, &error),
                      TCONV_ERROR_ARGUMENT, &error, "plan is NULL");
         expect_error(tconv_plan_record(s.plan, made, d->queue, NULL, 0, NULL, &point, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "args is NULL");
+                     TCONV_ERROR_ARGUMENT, &error, "tensors is NULL");
         expect_error(tconv_plan_record(s.plan, made, d->queue, &s.args, 1, NULL, &point, &error),
                      TCONV_ERROR_ARGUMENT, &error, "the wait list is NULL, but its count is 1");
-        tconv_args args = s.args;
+        tconv_tensors args = s.args;
         args.data = args.output;
         expect_error(tconv_plan_record(s.plan, made, d->queue, &args, 0, NULL, &point, &error),
-                     TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
+                     TCONV_ERROR_BUFFER, &error, "tensors.output overlaps tensors.data");
         args = s.args;
-        args.filter = NULL;
+        args.packed = NULL;
         expect_error(tconv_plan_record(s.plan, made, d->queue, &args, 0, NULL, &point, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "args.filter is NULL");
+                     TCONV_ERROR_ARGUMENT, &error, "tensors.packed is NULL");
 
         set_up(&nothing, d, &empty, "gather_group", false, SMALL_INTEGERS);
         pack(&nothing);
@@ -383,9 +383,9 @@ static tconv_device_layer *layer_of(const struct setup *s)
 }
 
 /* Data and output of a set-up: what a layer does not have. */
-static tconv_args tensors_of(const struct setup *s)
+static tconv_tensors tensors_of(const struct setup *s)
 {
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors args = TCONV_TENSORS_INIT;
     args.data = s->args.data;
     args.output = s->args.output;
     return args;
@@ -423,7 +423,7 @@ static void check_layer(const struct device *d, const char *name, bool own_works
     set_up(&s, d, &p, name, true, SMALL_INTEGERS);
     tconv_device_layer *layer = layer_of(&s);
     recording made = begin(d);
-    tconv_args args = tensors_of(&s);
+    tconv_tensors args = tensors_of(&s);
     if (!own_workspace) args.workspace = s.args.workspace;
     uint32_t point = 0;
     expect_ok(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, &point,
@@ -483,7 +483,7 @@ static void recorded_layers_are_replaced(void **state)
         set_up(&other, d, &wider, name, true, SMALL_INTEGERS);
         move_data(&s[1]);
         tconv_device_layer *layer = layer_of(&s[0]), *foreign = layer_of(&other);
-        tconv_args args = tensors_of(&s[0]);
+        tconv_tensors args = tensors_of(&s[0]);
         expect_ok(tconv_device_layer_record(layer, made, d->queue, &args, true, 0, NULL, NULL,
                                             &recorded, &error),
                   &error);
@@ -517,7 +517,7 @@ static void wrong_layer_recordings_have_a_sentence(void **state)
     (void)state;
     tconv_error error;
     tconv_layer_recording *recorded = NULL;
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors args = TCONV_TENSORS_INIT;
     tconv_layer_recording_release(NULL);
     expect_error(tconv_layer_recording_update(NULL, NULL, &args, &error), TCONV_ERROR_ARGUMENT,
                  &error, "recording is NULL");
@@ -534,7 +534,7 @@ static void wrong_layer_recordings_have_a_sentence(void **state)
         args = tensors_of(&s);
         expect_error(tconv_device_layer_record(layer, NULL, d->queue, NULL, false, 0, NULL, NULL,
                                                &recorded, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "args is NULL");
+                     TCONV_ERROR_ARGUMENT, &error, "tensors is NULL");
         expect_error(tconv_device_layer_record(layer, NULL, d->queue, &args, false, 0, NULL, NULL,
                                                NULL, &error),
                      TCONV_ERROR_ARGUMENT, &error, "out is NULL");
@@ -545,18 +545,19 @@ static void wrong_layer_recordings_have_a_sentence(void **state)
         args.bias = s.args.bias;
         expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, NULL,
                                                &recorded, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "args.bias is given, but the layer has its own");
+                     TCONV_ERROR_ARGUMENT, &error,
+                     "tensors.bias is given, but the layer has its own");
         args = tensors_of(&s);
-        args.filter = s.filter;
+        args.packed = s.filter;
         expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, NULL,
                                                &recorded, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "args.filter is given");
+                     TCONV_ERROR_ARGUMENT, &error, "tensors.packed is given");
         args = tensors_of(&s);
         args.output = args.data;
         if (made != NULL)
             expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL,
                                                    NULL, &recorded, &error),
-                         TCONV_ERROR_BUFFER, &error, "args.output");
+                         TCONV_ERROR_BUFFER, &error, "tensors.output");
         assert_null(recorded);
         if (made != NULL) r.release(made);
         tconv_device_layer_release(layer);

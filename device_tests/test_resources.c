@@ -282,11 +282,11 @@ static void use_plans(struct setup *layers, int count, int begin, int end)
                   &error);
         expect_ok(tconv_packed_filter_create(plan, NULL, &filter, &error), &error);
         expect_ok(tconv_packed_filter_enqueue_pack(filter, s->device->queue,
-                                                   &(tconv_buffer){.memory = s->weights}, 0, NULL,
+                                                   &(tconv_tensor){.memory = s->weights}, 0, NULL,
                                                    NULL, &error),
                   &error);
-        tconv_args args = s->args;
-        args.filter = filter;
+        tconv_tensors args = s->args;
+        args.packed = filter;
         expect_ok(tconv_plan_enqueue(plan, s->device->queue, &args, 0, NULL, NULL, &error), &error);
         memset(s->tensors.output, 0xff, s->output_bytes);
         download(s, 0, NULL);
@@ -369,7 +369,7 @@ static cl_int release_early(const struct device *device, const char *algorithm,
     cl_event gate = clCreateUserEvent(device->context, &code), packed, run, read;
     assert_int_equal(code, CL_SUCCESS);
     expect_ok(tconv_packed_filter_enqueue_pack(s.filter, device->queue,
-                                               &(tconv_buffer){.memory = s.weights}, 1, &gate,
+                                               &(tconv_tensor){.memory = s.weights}, 1, &gate,
                                                &packed, &error),
               &error);
     expect_ok(tconv_plan_enqueue(s.plan, device->queue, &s.args, 1, &packed, &run, &error), &error);

@@ -71,9 +71,9 @@ static bool start(struct thread *t, int layer, const tconv_plan *plan,
 {
     const struct setup *s = &t->common->layers[layer];
     static const cl_uint nothing = UINT32_MAX;
-    tconv_args args = s->args;
+    tconv_tensors args = s->args;
     tconv_error error;
-    args.filter = filter;
+    args.packed = filter;
     args.data.memory = t->data[layer];
     args.output.memory = t->output[layer];
     args.workspace.memory = t->workspace[layer];
@@ -120,7 +120,7 @@ static bool start_with_filter(struct thread *t, int layer, tconv_plan *plan,
                   &error) &&
            report(t, "packing", layer,
                   tconv_packed_filter_enqueue_pack(*filter, t->queue,
-                                                   &(tconv_buffer){.memory = s->weights}, 0, NULL,
+                                                   &(tconv_tensor){.memory = s->weights}, 0, NULL,
                                                    NULL, &error),
                   &error) &&
            start(t, layer, plan, *filter);

@@ -305,7 +305,7 @@ struct runner {
 static void *run_often(void *argument)
 {
     struct runner *r = argument;
-    tconv_args args = r->setup->args;
+    tconv_tensors args = r->setup->args;
     args.output.memory = r->output;
     for (int i = 0; i < RUNS && !r->failed; i++)
         r->failed = tconv_plan_enqueue(r->setup->plan, r->queue, &args, 0, NULL, NULL, NULL) !=

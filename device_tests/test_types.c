@@ -432,11 +432,11 @@ static void filters_know_their_zero_point(void **state)
     }
     assert_int_equal(tconv_packed_filter_create(plans[0], NULL, &filter, &error), TCONV_OK);
     assert_int_equal(tconv_packed_filter_enqueue_pack(filter, devices[0].queue,
-                                                      &(tconv_buffer){.memory = buffer}, 0, NULL,
+                                                      &(tconv_tensor){.memory = buffer}, 0, NULL,
                                                       NULL, &error),
                      TCONV_OK);
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = filter;
+    tconv_tensors args = TCONV_TENSORS_INIT;
+    args.packed = filter;
     args.data.memory = args.output.memory = buffer;
     assert_int_equal(tconv_plan_enqueue(plans[1], devices[0].queue, &args, 0, NULL, NULL, &error),
                      TCONV_ERROR_MISMATCH);

@@ -147,7 +147,7 @@ static void events_that_have_failed_are_refused(void **state)
                      TCONV_ERROR_OPENCL, &error, "event 1 of the wait list");
         assert_int_equal(error.opencl_code, -1234);
         expect_error(tconv_packed_filter_enqueue_pack(s.filter, d->queue,
-                                                      &(tconv_buffer){.memory = s.weights}, 2,
+                                                      &(tconv_tensor){.memory = s.weights}, 2,
                                                       events, &done, &error),
                      TCONV_ERROR_OPENCL, &error, "event 1 of the wait list");
         assert_int_equal(error.opencl_code, -1234);
@@ -173,7 +173,7 @@ static void waits_end_where_an_event_fails_later(void **state)
         tconv_error error;
         set_up_events(&s, d, events);
         expect_ok(tconv_packed_filter_enqueue_pack(s.filter, d->queue,
-                                                   &(tconv_buffer){.memory = s.weights}, 2, events,
+                                                   &(tconv_tensor){.memory = s.weights}, 2, events,
                                                    &packed, &error),
                   &error);
         expect_ok(tconv_plan_enqueue(s.plan, d->queue, &s.args, 1, &packed, &done, &error), &error);

@@ -56,8 +56,8 @@ static void executions_wait_if_memory_is_full(void **state)
         cl_command_queue other = clCreateCommandQueue(device->context, id_of(device), 0, &code);
         assert_int_equal(code, CL_SUCCESS);
         cl_mem own = buffer_of(device, NULL, s.output_bytes);
-        const tconv_buffer from = {s.data, 0, NULL}, to = {s.output, 0, NULL},
-                           to_own = {own, 0, NULL};
+        const tconv_tensor from = {s.data, 0, NULL, NULL}, to = {s.output, 0, NULL, NULL},
+                           to_own = {own, 0, NULL, NULL};
         expect_ok(tconv_device_layer_enqueue(layer, device->queue, &from, &to, NULL, 1, &gate, NULL,
                                              &error),
                   &error);

@@ -38,7 +38,7 @@ static void expect(bool right, const char *what)
 struct chain {
     const struct device *device;
     struct setup setup;
-    tconv_args args[LAYERS];
+    tconv_tensors args[LAYERS];
 };
 
 static void make_chain(const struct device *d, struct chain *c)

@@ -28,7 +28,7 @@ DIAGRAMS = re.compile(r"https://unpkg\.com/mermaid@")
 ESCAPED_BAR = re.compile(r"<td[^>]*>(?:(?!</td>).)*\\\|", re.DOTALL)
 SEARCHED = (
     "tconv_plan_enqueue",
-    "tconv_args",
+    "tconv_tensors",
     "TCONV_ERROR_FORKED",
     "tconv_cl.conv_transpose",
     "tconv_cl.torch.convert",

@@ -20,7 +20,7 @@ int main(void)
         return fprintf(stderr, "%s\n", error.message), 1;
     cl_context context = clCreateContext(NULL, 1, &id, NULL, NULL, NULL);
     cl_command_queue queue = clCreateCommandQueue(context, id, 0, NULL);
-    tconv_buffer tensors[3] = {{NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL}};
+    tconv_tensor tensors[3] = {{NULL, 0, NULL, NULL}, {NULL, 0, NULL, NULL}, {NULL, 0, NULL, NULL}};
     const float one = 1, *const filters[2] = {filter, filter};
     for (size_t i = 0; i < sizeof filter / sizeof *filter; i++) filter[i] = 0.5F;
     for (int i = 0; i < 3; i++) {

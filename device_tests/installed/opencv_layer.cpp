@@ -417,7 +417,7 @@ static void other_umats()
 
     const cv::UMat one = umat_of({1, 200}, CV_32F);
     cv::UMat first = part_of(one, 0, {1, 2, 4, 5}), second = part_of(one, 20, {1, 3, 5, 6});
-    refused("overlap", {"args.output overlaps args.data"}, [&] { layer.run(first, second); });
+    refused("overlap", {"tensors.output overlaps tensors.data"}, [&] { layer.run(first, second); });
 
     cv::UMat few(1, 23, CV_32F), halves(1, 24, CV_16S), gaps(4, 9, CV_32F);
     refused("weights", {"the filter has 23 elements", "has 24"},

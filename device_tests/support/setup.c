@@ -97,7 +97,7 @@ void set_up(struct setup *s, const struct device *device, const tconv_problem *p
 {
     tconv_error error;
     *s = (struct setup){
-        .device = device, .algorithm = algorithm, .problem = *problem, .args = TCONV_ARGS_INIT};
+        .device = device, .algorithm = algorithm, .problem = *problem, .args = TCONV_TENSORS_INIT};
     struct tensors *t = &s->tensors;
     make_tensors(problem, contents, 17, t);
     const tconv_plan_options options = options_for(algorithm, bias);
@@ -111,7 +111,7 @@ void set_up(struct setup *s, const struct device *device, const tconv_problem *p
     s->bias = buffer_of(device, t->bias, t->channels * tconv_type_size(t->geometry.output_type));
     s->output = buffer_of(device, NULL, s->output_bytes);
     s->workspace = buffer_of(device, NULL, s->workspace_bytes);
-    s->args.filter = s->filter;
+    s->args.packed = s->filter;
     s->args.data.memory = s->data;
     if (bias) s->args.bias.memory = s->bias;
     s->args.output.memory = s->output;
@@ -131,7 +131,7 @@ void pack(struct setup *s)
 {
     tconv_error error;
     expect_ok(tconv_packed_filter_enqueue_pack(s->filter, s->device->queue,
-                                               &(tconv_buffer){.memory = s->weights}, 0, NULL, NULL,
+                                               &(tconv_tensor){.memory = s->weights}, 0, NULL, NULL,
                                                &error),
               &error);
 }

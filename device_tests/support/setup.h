@@ -23,7 +23,7 @@ struct setup {
     tconv_plan *plan;
     tconv_packed_filter *filter; /* not packed yet */
     cl_mem data, weights, bias, output, workspace;
-    tconv_args args;
+    tconv_tensors args;
 };
 
 /* What an algorithm is asked for by name; fast arithmetic where it has no other. */

@@ -319,7 +319,7 @@ void free_tensors(struct tensors *t)
 /* A tensor in a buffer, with NaNs of a known kind in front and behind. */
 struct guarded {
     const char *name;
-    tconv_buffer place;
+    tconv_tensor place;
     size_t bytes, whole;    /* of the tensor, of its buffer */
     unsigned char *image;   /* what the whole buffer held before the run */
     const bool *is_element; /* of an output: where it may change; NULL: everywhere */
@@ -397,8 +397,8 @@ static tconv_plan_options plan_options(const char *algorithm, bool bias, const s
     return options;
 }
 
-static void pack_and_run(const struct device *device, tconv_plan *plan, const tconv_buffer *weights,
-                         const tconv_buffer *packed, tconv_args *args, const char *text,
+static void pack_and_run(const struct device *device, tconv_plan *plan, const tconv_tensor *weights,
+                         const tconv_tensor *packed, tconv_tensors *args, const char *text,
                          const char *algorithm)
 {
     tconv_error error;
@@ -407,7 +407,7 @@ static void pack_and_run(const struct device *device, tconv_plan *plan, const tc
             "creating the filter", text, algorithm);
     require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights, 0, NULL, NULL, &error),
             &error, "packing", text, algorithm);
-    args->filter = filter;
+    args->packed = filter;
     require(tconv_plan_enqueue(plan, device->queue, args, 0, NULL, NULL, &error), &error,
             "enqueueing", text, algorithm);
     const cl_int code = clFinish(device->queue);
@@ -441,8 +441,8 @@ static void run_touching(const struct device *device, tconv_plan *plan,
     const size_t element = tconv_type_size(problem->data_type);
     const bool slope = tconv_activation_has_slope(e->activation);
     const void *before = e->beta != 0 ? t->before : NULL;
-    tconv_args args = TCONV_ARGS_INIT;
-    tconv_buffer weights, packed;
+    tconv_tensors args = TCONV_TENSORS_INIT;
+    tconv_tensor weights, packed;
     enum { IS_READ, IS_WRITTEN };
     struct {
         const char *name;
@@ -450,7 +450,7 @@ static void run_touching(const struct device *device, tconv_plan *plan,
         size_t bytes, unit;
         bool wanted;
         int use;
-        tconv_buffer *argument;
+        tconv_tensor *argument;
         struct guarded guarded;
     } tensors[] = {
         {"data", t->data, data_bytes, 1, true, IS_READ, &args.data, {0}},

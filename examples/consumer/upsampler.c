@@ -20,10 +20,10 @@ static void check_cl(cl_int code, const char *what)
     exit(1);
 }
 
-static tconv_buffer buffer(cl_context context, size_t bytes)
+static tconv_tensor buffer(cl_context context, size_t bytes)
 {
     cl_int code;
-    const tconv_buffer made = {clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &code), 0,
+    const tconv_tensor made = {clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &code), 0,
                                NULL};
     check_cl(code, "clCreateBuffer");
     return made;
@@ -66,7 +66,7 @@ int main(void)
     check(tconv_device_create(context, id, &device, &error), &error);
     check(tconv_device_layer_create(device, queue, &problem, &options, &weights, &layer, &error),
           &error);
-    const tconv_buffer from = buffer(context, sizeof data), to = buffer(context, sizeof output);
+    const tconv_tensor from = buffer(context, sizeof data), to = buffer(context, sizeof output);
     for (int frame = 0; frame < 3; frame++) {
         data[0] = (float)frame; /* a new frame: one bright corner */
         check_cl(

@@ -180,13 +180,13 @@ class umat_layer
         check("data", data, problem_.data_type, problem_.data, problem_.data_steps);
         check("the output", output, geometry.output_type, geometry.output_shape,
               problem_.output_steps);
-        tconv_args args = TCONV_ARGS_INIT;
-        args.filter = filter_.get();
-        args.data = place(data, cv::ACCESS_READ);
-        args.output = place(output, cv::ACCESS_WRITE);
-        if (!bias_.empty()) args.bias = place(bias_, cv::ACCESS_READ);
-        if (!workspace_.empty()) args.workspace = place(workspace_, cv::ACCESS_RW);
-        plan_.enqueue(opencv_queue(), args);
+        tconv_tensors tensors = TCONV_TENSORS_INIT;
+        tensors.packed = filter_.get();
+        tensors.data = place(data, cv::ACCESS_READ);
+        tensors.output = place(output, cv::ACCESS_WRITE);
+        if (!bias_.empty()) tensors.bias = place(bias_, cv::ACCESS_READ);
+        if (!workspace_.empty()) tensors.workspace = place(workspace_, cv::ACCESS_RW);
+        plan_.enqueue(opencv_queue(), tensors);
     }
 
     const char *algorithm() const
@@ -202,9 +202,9 @@ class umat_layer
         check_type(name, umat, type);
     }
 
-    static tconv_buffer place(const cv::UMat &umat, cv::AccessFlag access)
+    static tconv_tensor place(const cv::UMat &umat, cv::AccessFlag access)
     {
-        tconv_buffer buffer = {static_cast<cl_mem>(umat.handle(access)), umat.offset, nullptr};
+        tconv_tensor buffer = {static_cast<cl_mem>(umat.handle(access)), umat.offset, nullptr};
         return buffer;
     }
 

@@ -4,7 +4,7 @@
  *
  *     tconv_weights weights = TCONV_WEIGHTS_INIT;
  *     weights.filter = filter;                                   // a host array
- *     tconv_buffer data = {in, 0, NULL}, output = {out, 0, NULL}; // cl_mem in, out
+ *     tconv_tensor data = {in, 0, NULL, NULL}, output = {out, 0, NULL, NULL}; // cl_mem in, out
  *     tconv_device_layer_create(dev, queue, &problem, NULL, &weights, &layer, &err);
  *     tconv_device_layer_enqueue(layer, queue, &data, &output, NULL, 0, NULL, &done, &err);
  *
@@ -22,8 +22,8 @@
  * If the earlier one fails, so may the one that waits. Layers whose algorithm needs no workspace
  * are unaffected.
  *
- * SENTENCES of errors call the arguments of an execution as tconv_args does: args.data,
- * args.output, args.residual. */
+ * SENTENCES of errors call the arguments of an execution as tconv_tensors does: tensors.data,
+ * tensors.output, tensors.residual. */
 #ifndef TCONV_CL_DEVICE_LAYER_H
 #define TCONV_CL_DEVICE_LAYER_H
 
@@ -47,18 +47,18 @@ typedef struct tconv_weights {
     const void *bias;           /* one number for each output channel */
     const void *scale;          /* one number for each output channel */
     const void *slope;          /* one number for each output channel */
-    tconv_buffer filter_buffer; /* instead of `filter`; without memory: absent */
-    tconv_buffer bias_buffer;   /* instead of `bias` */
-    tconv_buffer scale_buffer;  /* instead of `scale` */
-    tconv_buffer slope_buffer;  /* instead of `slope` */
+    tconv_tensor filter_buffer; /* instead of `filter`; without memory: absent */
+    tconv_tensor bias_buffer;   /* instead of `bias` */
+    tconv_tensor scale_buffer;  /* instead of `scale` */
+    tconv_tensor slope_buffer;  /* instead of `slope` */
 } tconv_weights;
 
 #define TCONV_WEIGHTS_INIT                                                                         \
     {                                                                                              \
-        sizeof(tconv_weights), NULL, NULL, NULL, NULL, {NULL, 0, NULL}, {NULL, 0, NULL},           \
-            {NULL, 0, NULL},                                                                       \
+        sizeof(tconv_weights), NULL, NULL, NULL, NULL, {NULL, 0, NULL, NULL},                      \
+            {NULL, 0, NULL, NULL}, {NULL, 0, NULL, NULL},                                          \
         {                                                                                          \
-            NULL, 0, NULL                                                                          \
+            NULL, 0, NULL, NULL                                                                    \
         }                                                                                          \
     }
 
@@ -98,9 +98,9 @@ TCONV_API void tconv_device_layer_release(tconv_device_layer *layer);
  * slope (TCONV_ERROR_BUFFER); data, residual and output may be slices of one tensor. Executions
  * that may overlap in time need their own outputs, and nothing else. */
 TCONV_API tconv_status tconv_device_layer_enqueue(tconv_device_layer *layer, cl_command_queue queue,
-                                                  const tconv_buffer *data,
-                                                  const tconv_buffer *output,
-                                                  const tconv_buffer *residual, cl_uint wait_count,
+                                                  const tconv_tensor *data,
+                                                  const tconv_tensor *output,
+                                                  const tconv_tensor *residual, cl_uint wait_count,
                                                   const cl_event *wait, cl_event *done,
                                                   tconv_error *error);
 
@@ -121,10 +121,10 @@ TCONV_API tconv_status tconv_device_layer_set_weights(tconv_device_layer *layer,
 /* A recorded execution of a layer. Opaque. */
 typedef struct tconv_layer_recording tconv_layer_recording;
 
-/* Appends one execution of the layer to a command buffer, as tconv_plan_record does. `args` has
+/* Appends one execution of the layer to a command buffer, as tconv_plan_record does. `tensors` has
  * data and output, and the residual if the epilogue has it; filter, bias, scale and slope must be
  * absent, because the layer has them. A run of the command buffer takes no workspace of the pool,
- * since the library does not see it: if args.workspace is absent and the plan needs one, the
+ * since the library does not see it: if tensors.workspace is absent and the plan needs one, the
  * recording owns one. Layers of one command buffer whose runs do not overlap may share one of the
  * application's, of the most bytes that their plans need (tconv_plan_workspace_bytes).
  *
@@ -137,22 +137,21 @@ typedef struct tconv_layer_recording tconv_layer_recording;
  * tconv_layer_recording_release, which must come after the release of the command buffer: the
  * recording keeps plan, weights and its workspace. The layer may be released before. `*out` is
  * written only on success. */
-TCONV_API tconv_status tconv_device_layer_record(tconv_device_layer *layer,
-                                                 struct _cl_command_buffer_khr *command_buffer,
-                                                 cl_command_queue queue, const tconv_args *args,
-                                                 bool replaceable, uint32_t wait_count,
-                                                 const uint32_t *wait, uint32_t *done,
-                                                 tconv_layer_recording **out, tconv_error *error);
+TCONV_API tconv_status tconv_device_layer_record(
+    tconv_device_layer *layer, struct _cl_command_buffer_khr *command_buffer,
+    cl_command_queue queue, const tconv_tensors *tensors, bool replaceable, uint32_t wait_count,
+    const uint32_t *wait, uint32_t *done, tconv_layer_recording **out, tconv_error *error);
 
 /* Replaces the tensors of a recorded execution, as tconv_recording_update does and when it may.
- * `args` is as that of tconv_device_layer_record; without a workspace, that of before stays. With
- * `layer`, the execution also takes the weights that this layer has now, after waiting until they
- * are packed: the recorded layer or another one whose weights fit its plan, else
+ * `tensors` is as that of tconv_device_layer_record; without a workspace, that of before stays.
+ * With `layer`, the execution also takes the weights that this layer has now, after waiting until
+ * they are packed: the recorded layer or another one whose weights fit its plan, else
  * TCONV_ERROR_MISMATCH. NULL: the weights of before stay. Returns also TCONV_ERROR_ARGUMENT if it
  * was recorded without `replaceable`. */
 TCONV_API tconv_status tconv_layer_recording_update(tconv_layer_recording *recording,
                                                     tconv_device_layer *layer,
-                                                    const tconv_args *args, tconv_error *error);
+                                                    const tconv_tensors *tensors,
+                                                    tconv_error *error);
 
 /* Releases the recording, after its command buffer. NULL is a no-op. */
 TCONV_API void tconv_layer_recording_release(tconv_layer_recording *recording);

@@ -316,10 +316,10 @@ class plan : public owner<tconv_plan, tconv_plan_release>
         return take(status, made);
     }
     /* tconv_plan_enqueue. */
-    tconv_status enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count,
+    tconv_status enqueue(cl_command_queue queue, const tconv_tensors &tensors, cl_uint wait_count,
                          const cl_event *wait, cl_event *done, tconv_error &e) const noexcept
     {
-        return tconv_plan_enqueue(get(), queue, &args, wait_count, wait, done, &e);
+        return tconv_plan_enqueue(get(), queue, &tensors, wait_count, wait, done, &e);
     }
     /* tconv_plan_geometry; not of an empty object. */
     const tconv_geometry &geometry() const noexcept
@@ -348,10 +348,11 @@ class plan : public owner<tconv_plan, tconv_plan_release>
     }
     /* tconv_plan_record. */
     tconv_status record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
-                        const tconv_args &args, uint32_t wait_count, const uint32_t *wait,
+                        const tconv_tensors &tensors, uint32_t wait_count, const uint32_t *wait,
                         uint32_t *done, tconv_error &e) const noexcept
     {
-        return tconv_plan_record(get(), command_buffer, queue, &args, wait_count, wait, done, &e);
+        return tconv_plan_record(get(), command_buffer, queue, &tensors, wait_count, wait, done,
+                                 &e);
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
@@ -364,18 +365,18 @@ class plan : public owner<tconv_plan, tconv_plan_release>
     }
     /* tconv_plan_record, with exceptions. */
     void record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
-                const tconv_args &args, uint32_t wait_count = 0, const uint32_t *wait = nullptr,
-                uint32_t *done = nullptr) const
+                const tconv_tensors &tensors, uint32_t wait_count = 0,
+                const uint32_t *wait = nullptr, uint32_t *done = nullptr) const
     {
         tconv_error e;
-        check(record(command_buffer, queue, args, wait_count, wait, done, e), e);
+        check(record(command_buffer, queue, tensors, wait_count, wait, done, e), e);
     }
     /* tconv_plan_enqueue, with exceptions. */
-    void enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count = 0,
+    void enqueue(cl_command_queue queue, const tconv_tensors &tensors, cl_uint wait_count = 0,
                  const cl_event *wait = nullptr, cl_event *done = nullptr) const
     {
         tconv_error e;
-        check(enqueue(queue, args, wait_count, wait, done, e), e);
+        check(enqueue(queue, tensors, wait_count, wait, done, e), e);
     }
 #endif
 };
@@ -387,34 +388,34 @@ class recording : public owner<tconv_recording, tconv_recording_release>
     recording() = default;
     /* tconv_recording_create. */
     tconv_status create(const plan &of, struct _cl_command_buffer_khr *command_buffer,
-                        cl_command_queue queue, const tconv_args &args, uint32_t wait_count,
+                        cl_command_queue queue, const tconv_tensors &tensors, uint32_t wait_count,
                         const uint32_t *wait, uint32_t *done, tconv_error &e) noexcept
     {
         tconv_recording *made = nullptr;
-        const tconv_status status = tconv_recording_create(of.get(), command_buffer, queue, &args,
-                                                           wait_count, wait, done, &made, &e);
+        const tconv_status status = tconv_recording_create(
+            of.get(), command_buffer, queue, &tensors, wait_count, wait, done, &made, &e);
         return take(status, made);
     }
     /* tconv_recording_update. */
-    tconv_status update(const tconv_args &args, tconv_error &e) noexcept
+    tconv_status update(const tconv_tensors &tensors, tconv_error &e) noexcept
     {
-        return tconv_recording_update(get(), &args, &e);
+        return tconv_recording_update(get(), &tensors, &e);
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     /* tconv_recording_create, with exceptions. */
     recording(const plan &of, struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
-              const tconv_args &args, uint32_t wait_count = 0, const uint32_t *wait = nullptr,
+              const tconv_tensors &tensors, uint32_t wait_count = 0, const uint32_t *wait = nullptr,
               uint32_t *done = nullptr)
     {
         tconv_error e;
-        check(create(of, command_buffer, queue, args, wait_count, wait, done, e), e);
+        check(create(of, command_buffer, queue, tensors, wait_count, wait, done, e), e);
     }
     /* tconv_recording_update, with exceptions. */
-    void update(const tconv_args &args)
+    void update(const tconv_tensors &tensors)
     {
         tconv_error e;
-        check(update(args, e), e);
+        check(update(tensors, e), e);
     }
 #endif
 };
@@ -425,14 +426,14 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
   public:
     packed_filter() = default;
     /* tconv_packed_filter_create. */
-    tconv_status create(const plan &of, const tconv_buffer *storage, tconv_error &e) noexcept
+    tconv_status create(const plan &of, const tconv_tensor *storage, tconv_error &e) noexcept
     {
         tconv_packed_filter *made = nullptr;
         const tconv_status status = tconv_packed_filter_create(of.get(), storage, &made, &e);
         return take(status, made);
     }
     /* tconv_packed_filter_enqueue_pack. */
-    tconv_status enqueue_pack(cl_command_queue queue, const tconv_buffer &weights,
+    tconv_status enqueue_pack(cl_command_queue queue, const tconv_tensor &weights,
                               cl_uint wait_count, const cl_event *wait, cl_event *done,
                               tconv_error &e) noexcept
     {
@@ -446,13 +447,13 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     /* tconv_packed_filter_create, with exceptions. */
-    explicit packed_filter(const plan &of, const tconv_buffer *storage = nullptr)
+    explicit packed_filter(const plan &of, const tconv_tensor *storage = nullptr)
     {
         tconv_error e;
         check(create(of, storage, e), e);
     }
     /* tconv_packed_filter_enqueue_pack, with exceptions. */
-    void enqueue_pack(cl_command_queue queue, const tconv_buffer &weights, cl_uint wait_count = 0,
+    void enqueue_pack(cl_command_queue queue, const tconv_tensor &weights, cl_uint wait_count = 0,
                       const cl_event *wait = nullptr, cl_event *done = nullptr)
     {
         tconv_error e;
@@ -486,8 +487,8 @@ class device_layer : public owner<tconv_device_layer, tconv_device_layer_release
         return take(status, made);
     }
     /* tconv_device_layer_enqueue. */
-    tconv_status enqueue(cl_command_queue queue, const tconv_buffer &data,
-                         const tconv_buffer &output, const tconv_buffer *residual,
+    tconv_status enqueue(cl_command_queue queue, const tconv_tensor &data,
+                         const tconv_tensor &output, const tconv_tensor *residual,
                          cl_uint wait_count, const cl_event *wait, cl_event *done,
                          tconv_error &e) noexcept
     {
@@ -533,9 +534,9 @@ class device_layer : public owner<tconv_device_layer, tconv_device_layer_release
         check(share(other, problem, options, e), e);
     }
     /* tconv_device_layer_enqueue, with exceptions. */
-    void enqueue(cl_command_queue queue, const tconv_buffer &data, const tconv_buffer &output,
+    void enqueue(cl_command_queue queue, const tconv_tensor &data, const tconv_tensor &output,
                  cl_uint wait_count = 0, const cl_event *wait = nullptr, cl_event *done = nullptr,
-                 const tconv_buffer *residual = nullptr)
+                 const tconv_tensor *residual = nullptr)
     {
         tconv_error e;
         check(enqueue(queue, data, output, residual, wait_count, wait, done, e), e);
@@ -557,36 +558,40 @@ class layer_recording : public owner<tconv_layer_recording, tconv_layer_recordin
     layer_recording() = default;
     /* tconv_device_layer_record. */
     tconv_status create(const device_layer &of, struct _cl_command_buffer_khr *command_buffer,
-                        cl_command_queue queue, const tconv_args &args, bool replaceable,
+                        cl_command_queue queue, const tconv_tensors &tensors, bool replaceable,
                         uint32_t wait_count, const uint32_t *wait, uint32_t *done,
                         tconv_error &e) noexcept
     {
         tconv_layer_recording *made = nullptr;
-        const tconv_status status = tconv_device_layer_record(
-            of.get(), command_buffer, queue, &args, replaceable, wait_count, wait, done, &made, &e);
+        const tconv_status status = tconv_device_layer_record(of.get(), command_buffer, queue,
+                                                              &tensors, replaceable, wait_count,
+                                                              wait, done, &made, &e);
         return take(status, made);
     }
     /* tconv_layer_recording_update; with the weights of a layer, or with those of before. */
-    tconv_status update(const device_layer *of, const tconv_args &args, tconv_error &e) noexcept
+    tconv_status update(const device_layer *of, const tconv_tensors &tensors,
+                        tconv_error &e) noexcept
     {
-        return tconv_layer_recording_update(get(), of == nullptr ? nullptr : of->get(), &args, &e);
+        return tconv_layer_recording_update(get(), of == nullptr ? nullptr : of->get(), &tensors,
+                                            &e);
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     /* tconv_device_layer_record, with exceptions. */
     layer_recording(const device_layer &of, struct _cl_command_buffer_khr *command_buffer,
-                    cl_command_queue queue, const tconv_args &args, bool replaceable = false,
+                    cl_command_queue queue, const tconv_tensors &tensors, bool replaceable = false,
                     uint32_t wait_count = 0, const uint32_t *wait = nullptr,
                     uint32_t *done = nullptr)
     {
         tconv_error e;
-        check(create(of, command_buffer, queue, args, replaceable, wait_count, wait, done, e), e);
+        check(create(of, command_buffer, queue, tensors, replaceable, wait_count, wait, done, e),
+              e);
     }
     /* tconv_layer_recording_update, with exceptions. */
-    void update(const device_layer *of, const tconv_args &args)
+    void update(const device_layer *of, const tconv_tensors &tensors)
     {
         tconv_error e;
-        check(update(of, args, e), e);
+        check(update(of, tensors, e), e);
     }
 #endif
 };

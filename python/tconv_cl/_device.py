@@ -215,7 +215,7 @@ class Plan(Resolved):
 class Filter:
     """A tconv_packed_filter: weights packed on the device, for one plan and those of the same layout."""
 
-    def __init__(self, plan: Plan, queue: int, weights: c.Buffer, waits: list[int]) -> None:
+    def __init__(self, plan: Plan, queue: int, weights: c.Tensor, waits: list[int]) -> None:
         self.handle = keep(self, "tconv_packed_filter_release", create("tconv_packed_filter_create", plan.handle, None))
         event = create("tconv_packed_filter_enqueue_pack", self.handle, queue, byref(weights), *wait_list(waits))
         self.event = keep(self, "clReleaseEvent", event)  # executions on other queues wait for it

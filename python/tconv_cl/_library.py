@@ -180,21 +180,23 @@ class PlanOptions(Sized):
     ]
 
 
-class Buffer(Structure):
-    _fields_ = [("memory", c_void_p), ("offset", c_size_t), ("pointer", c_void_p)]
+class Tensor(Structure):
+    _fields_ = [("memory", c_void_p), ("offset", c_size_t), ("pointer", c_void_p), ("host", c_void_p)]
 
 
-class Args(Sized):
+class Tensors(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
-        ("filter", c_void_p),
-        ("data", Buffer),
-        ("output", Buffer),
-        ("workspace", Buffer),
-        ("bias", Buffer),
-        ("scale", Buffer),
-        ("slope", Buffer),
-        ("residual", Buffer),
+        ("data", Tensor),
+        ("filter", Tensor),
+        ("packed", c_void_p),
+        ("output", Tensor),
+        ("bias", Tensor),
+        ("scale", Tensor),
+        ("slope", Tensor),
+        ("residual", Tensor),
+        ("workspace", Tensor),
+        ("filter_version", c_uint64),
     ]
 
 
@@ -306,8 +308,8 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_geometry": Geometry,
     "tconv_epilogue": Epilogue,
     "tconv_plan_options": PlanOptions,
-    "tconv_buffer": Buffer,
-    "tconv_args": Args,
+    "tconv_tensor": Tensor,
+    "tconv_tensors": Tensors,
     "tconv_arrays": Arrays,
     "tconv_session_layer_counts": SessionLayerCounts,
     "tconv_slabs_options": SlabsOptions,
@@ -330,9 +332,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_create": (c_void_p, c_void_p, _handle),
     "tconv_device_set_trace": (c_void_p, c_uint32, Trace, c_void_p),
     "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
-    "tconv_packed_filter_create": (c_void_p, POINTER(Buffer), _handle),
-    "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, POINTER(Buffer), *_wait),
-    "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),
+    "tconv_packed_filter_create": (c_void_p, POINTER(Tensor), _handle),
+    "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, POINTER(Tensor), *_wait),
+    "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Tensors), *_wait),
     "tconv_session_create": (c_int, _handle),
     "tconv_session_layer_create": (c_void_p, c_bool, _handle),
     "tconv_session_layer_plan": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),

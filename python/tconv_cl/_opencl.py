@@ -62,12 +62,12 @@ def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filte
         arrays = arrays._replace(out=out)
     if plan.empty:
         return arrays.out
-    args = c.Args()
+    args = c.Tensors()
     if plan.workspace_bytes != 0:  # OpenCL keeps the buffer until its commands are done
         workspace = pyopencl.Buffer(queue.context, pyopencl.mem_flags.READ_WRITE, plan.workspace_bytes)
-        args.workspace = c.Buffer(workspace.int_ptr, 0)
+        args.workspace = c.Tensor(workspace.int_ptr, 0)
     weights = (packed or (lambda device, plan: pack(plan, queue, arrays.filter)))(device, plan)
-    args.filter = weights.handle
+    args.packed = weights.handle
     for name in ("data", "bias", "scale", "slope", "residual"):
         array = getattr(arrays, name)
         if array is not None:
@@ -104,10 +104,10 @@ def _reach(array: Any) -> int:
     return int(sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides)) + array.dtype.itemsize)
 
 
-def _place(array: Any) -> c.Buffer:
+def _place(array: Any) -> c.Tensor:
     if array.base_data is None:  # an array without elements has no memory
-        return c.Buffer()
+        return c.Tensor()
     shared = getattr(array.base_data, "svm_ptr", None)  # pyopencl.tools.SVMAllocator
     if shared is not None:
-        return c.Buffer(None, array.offset, shared)
-    return c.Buffer(array.base_data.int_ptr, array.offset)
+        return c.Tensor(None, array.offset, shared)
+    return c.Tensor(array.base_data.int_ptr, array.offset)

@@ -27,7 +27,7 @@ struct tconv_sized {
 #define TCONV_SIZED_PLAN_OPTIONS                                                                   \
     TCONV_SIZED(tconv_plan_options, algorithm, "options", "TCONV_PLAN_OPTIONS_INIT")
 #define TCONV_SIZED_CHOICE TCONV_SIZED(tconv_choice, best_ms, "choice", "TCONV_CHOICE_INIT")
-#define TCONV_SIZED_ARGS TCONV_SIZED(tconv_args, output, "args", "TCONV_ARGS_INIT")
+#define TCONV_SIZED_TENSORS TCONV_SIZED(tconv_tensors, output, "tensors", "TCONV_TENSORS_INIT")
 #define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
 #define TCONV_SIZED_SESSION_LAYER_COUNTS                                                           \
     TCONV_SIZED(tconv_session_layer_counts, filters_packed, "counts",                              \

@@ -35,7 +35,7 @@ enum {
 struct weights {
     atomic_int owners;
     tconv_packed_filter *filter;
-    tconv_buffer vector[VECTORS]; /* each buffer retained */
+    tconv_tensor vector[VECTORS]; /* each buffer retained */
     tconv_type type[VECTORS];
     uint64_t bytes;
     cl_event packed;   /* the end of the packing; NULL until it is enqueued */
@@ -70,7 +70,7 @@ struct tconv_layer_recording {
     cl_context context;
     struct use use;          /* what the recorded commands use */
     cl_mem own_workspace;    /* NULL: none, or the application's */
-    tconv_buffer workspace;  /* of the recorded commands */
+    tconv_tensor workspace;  /* of the recorded commands */
     tconv_recording *inside; /* NULL: tensors cannot be replaced */
 };
 
@@ -112,10 +112,10 @@ static void end_use(const struct use *use)
 }
 
 /* The arguments of an execution that are the layer's. */
-static tconv_args own_args(const struct use *use)
+static tconv_tensors own_args(const struct use *use)
 {
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = use->weights->filter;
+    tconv_tensors args = TCONV_TENSORS_INIT;
+    args.packed = use->weights->filter;
     args.bias = use->weights->vector[BIAS];
     args.scale = use->weights->vector[SCALE];
     args.slope = use->weights->vector[SLOPE];
@@ -124,7 +124,7 @@ static tconv_args own_args(const struct use *use)
 
 /* ---- weights ---- */
 
-static bool is_given(const tconv_buffer *buffer)
+static bool is_given(const tconv_tensor *buffer)
 {
     return buffer->memory != NULL || buffer->pointer != NULL;
 }
@@ -133,7 +133,7 @@ static bool is_given(const tconv_buffer *buffer)
 struct source {
     const char *name;
     const void *array;
-    const tconv_buffer *buffer;
+    const tconv_tensor *buffer;
 };
 
 static void list_sources(const tconv_weights *given, struct source sources[SOURCES])
@@ -168,10 +168,10 @@ static tconv_status check_sources(const tconv_epilogue *epilogue,
 /* Makes a buffer with a copy of a host array, or adds an owner to the caller's buffer. Memory
  * behind a pointer has no owners. */
 static tconv_status take_source(const tconv_device_layer *layer, const struct source *source,
-                                uint64_t bytes, tconv_buffer *out, tconv_error *error)
+                                uint64_t bytes, tconv_tensor *out, tconv_error *error)
 {
     cl_int code = CL_SUCCESS;
-    tconv_buffer taken = *source->buffer;
+    tconv_tensor taken = *source->buffer;
     if (source->array == NULL) {
         if (taken.memory != NULL) code = clRetainMemObject(taken.memory);
     } else {
@@ -223,7 +223,7 @@ static tconv_status pack(const tconv_device_layer *layer, tconv_plan *plan, cl_c
                          const struct source *filter, cl_uint wait_count, const cl_event *wait,
                          struct weights *w, tconv_error *error)
 {
-    tconv_buffer from = {.memory = NULL};
+    tconv_tensor from = TCONV_TENSOR_INIT;
     tconv_status status = tconv_packed_filter_create(plan, NULL, &w->filter, error);
     if (status != TCONV_OK) return status;
     w->bytes += tconv_plan_filter_bytes(plan);
@@ -558,8 +558,9 @@ static tconv_status wait_for_weights(struct weights *w, struct extra *extra, tco
 
 /* tconv_plan_enqueue with a longer wait list. */
 static tconv_status enqueue_behind(const tconv_plan *plan, cl_command_queue queue,
-                                   const tconv_args *args, cl_uint wait_count, const cl_event *wait,
-                                   const struct extra *extra, cl_event *done, tconv_error *error)
+                                   const tconv_tensors *args, cl_uint wait_count,
+                                   const cl_event *wait, const struct extra *extra, cl_event *done,
+                                   tconv_error *error)
 {
     if (extra->count == 0 || (wait_count == 0) != (wait == NULL)) /* the latter is refused */
         return tconv_plan_enqueue(plan, queue, args, wait_count, wait, done, error);
@@ -576,7 +577,7 @@ static tconv_status enqueue_behind(const tconv_plan *plan, cl_command_queue queu
 
 /* Enqueues an execution in a workspace of the pool. */
 static tconv_status enqueue_pooled(const tconv_device_layer *layer, const tconv_plan *plan,
-                                   cl_command_queue queue, tconv_args *args, cl_uint wait_count,
+                                   cl_command_queue queue, tconv_tensors *args, cl_uint wait_count,
                                    const cl_event *wait, struct extra *extra, cl_event *done,
                                    tconv_error *error)
 {
@@ -600,8 +601,8 @@ static tconv_status enqueue_pooled(const tconv_device_layer *layer, const tconv_
 }
 
 tconv_status tconv_device_layer_enqueue(tconv_device_layer *layer, cl_command_queue queue,
-                                        const tconv_buffer *data, const tconv_buffer *output,
-                                        const tconv_buffer *residual, cl_uint wait_count,
+                                        const tconv_tensor *data, const tconv_tensor *output,
+                                        const tconv_tensor *residual, cl_uint wait_count,
                                         const cl_event *wait, cl_event *done, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
@@ -615,7 +616,7 @@ tconv_status tconv_device_layer_enqueue(tconv_device_layer *layer, cl_command_qu
     if (status != TCONV_OK) return status;
     const struct use use = begin_use(layer);
     struct extra extra = {0};
-    tconv_args args = own_args(&use);
+    tconv_tensors args = own_args(&use);
     args.data = *data;
     args.output = *output;
     if (residual != NULL) args.residual = *residual;
@@ -643,19 +644,19 @@ static tconv_status finish_weights(struct weights *w, tconv_error *error)
 /* Reads the tensors of an execution from the caller's arguments, beside those of the layer. An
  * absent workspace is that of the recording, which gets one if it needs it. */
 static tconv_status read_args(tconv_layer_recording *recording, const struct use *use,
-                              const tconv_args *given, tconv_args *args, tconv_error *error)
+                              const tconv_tensors *given, tconv_tensors *args, tconv_error *error)
 {
-    tconv_args read = TCONV_ARGS_INIT;
-    const tconv_status status = tconv_struct_read(TCONV_SIZED_ARGS, given, &read, error);
+    tconv_tensors read = TCONV_TENSORS_INIT;
+    const tconv_status status = tconv_struct_read(TCONV_SIZED_TENSORS, given, &read, error);
     if (status != TCONV_OK) return status;
-    const char *layers = read.filter != NULL     ? "filter"
+    const char *layers = read.packed != NULL     ? "packed"
                          : is_given(&read.bias)  ? "bias"
                          : is_given(&read.scale) ? "scale"
                          : is_given(&read.slope) ? "slope"
                                                  : NULL;
     if (layers != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "args.%s is given, but the layer has its own: leave it out", layers);
+                          "tensors.%s is given, but the layer has its own: leave it out", layers);
     *args = own_args(use);
     args->data = read.data;
     args->output = read.output;
@@ -675,14 +676,14 @@ static tconv_status read_args(tconv_layer_recording *recording, const struct use
 
 tconv_status tconv_device_layer_record(tconv_device_layer *layer,
                                        struct _cl_command_buffer_khr *command_buffer,
-                                       cl_command_queue queue, const tconv_args *given,
+                                       cl_command_queue queue, const tconv_tensors *given,
                                        bool replaceable, uint32_t wait_count, const uint32_t *wait,
                                        uint32_t *done, tconv_layer_recording **out,
                                        tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
     const char *missing = layer == NULL   ? "layer"
-                          : given == NULL ? "args"
+                          : given == NULL ? "tensors"
                           : out == NULL   ? "out"
                                           : NULL;
     if (missing != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", missing);
@@ -692,7 +693,7 @@ tconv_status tconv_device_layer_record(tconv_device_layer *layer,
     if (made == NULL) return tconv_fail_memory(error, sizeof *made, "recording a layer");
     made->context = tconv_device_context(layer->device);
     made->use = begin_use(layer);
-    tconv_args args;
+    tconv_tensors args;
     if ((status = read_args(made, &made->use, given, &args, error)) == TCONV_OK &&
         (status = finish_weights(made->use.weights, error)) == TCONV_OK)
         status = replaceable ? tconv_recording_create(made->use.plan, command_buffer, queue, &args,
@@ -709,13 +710,13 @@ tconv_status tconv_device_layer_record(tconv_device_layer *layer,
 }
 
 tconv_status tconv_layer_recording_update(tconv_layer_recording *recording,
-                                          tconv_device_layer *layer, const tconv_args *given,
+                                          tconv_device_layer *layer, const tconv_tensors *given,
                                           tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
     if (recording == NULL || given == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          recording == NULL ? "recording" : "args");
+                          recording == NULL ? "recording" : "tensors");
     if (recording->inside == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "the tensors of recording cannot be replaced: it was recorded without "
@@ -725,7 +726,7 @@ tconv_status tconv_layer_recording_update(tconv_layer_recording *recording,
     struct weights *now = layer == NULL ? recording->use.weights : use_weights(layer);
     if (layer == NULL) atomic_fetch_add(&now->owners, 1);
     const struct use use = {recording->use.plan, now};
-    tconv_args args;
+    tconv_tensors args;
     if (!tconv_packed_filter_fits(now->filter, use.plan))
         status = tconv_fail(error, TCONV_ERROR_MISMATCH,
                             "the weights of layer are packed for another plan than the recorded "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enqueues a plan: checks the caller's arguments, then enqueues the kernel plan's launches one
  * after another. place.c checks the tensors. */
+#include "plan/place.h"
 #include "plan/plan_internal.h"
 #include "plan/plan_trace.h"
 
@@ -218,26 +219,31 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     return TCONV_OK;
 }
 
-static tconv_status check_filter(const tconv_plan *plan, const tconv_packed_filter *filter,
+static tconv_status check_filter(const tconv_plan *plan, const tconv_tensors *tensors,
                                  tconv_error *error)
 {
-    if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "args.filter is NULL");
+    const tconv_packed_filter *filter = tensors->packed;
+    if (tconv_is_given(&tensors->filter))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "tensors.filter is given, but plans read packed filters: pack it, and "
+                          "give tensors.packed instead");
+    if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "tensors.packed is NULL");
     const tconv_device *device = filter->plan->device;
     const tconv_status status =
-        tconv_check_context(plan, "args.filter", tconv_device_context(device), error);
+        tconv_check_context(plan, "tensors.packed", tconv_device_context(device), error);
     if (status != TCONV_OK) return status;
     if (tconv_device_id_of(device) != tconv_device_id_of(plan->device))
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
-                          "args.filter belongs to another device than the plan");
+                          "tensors.packed belongs to another device than the plan");
     if (filter->plan != plan &&
         strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) != 0)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
-                          "args.filter is packed as \"%s\", but this plan reads \"%s\"",
+                          "tensors.packed is packed as \"%s\", but this plan reads \"%s\"",
                           filter->plan->kernel_plan.layout, plan->kernel_plan.layout);
     if (!atomic_load(&((tconv_packed_filter *)filter)->packed))
         return tconv_fail(
             error, TCONV_ERROR_ARGUMENT,
-            "args.filter was never packed: call tconv_packed_filter_enqueue_pack first");
+            "tensors.packed was never packed: call tconv_packed_filter_enqueue_pack first");
     return TCONV_OK;
 }
 
@@ -245,7 +251,7 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_packed_filt
 struct argument {
     enum tconv_arg arg;
     const char *name, *option;
-    const tconv_buffer *buffer;
+    const tconv_tensor *tensor;
     uint64_t bytes; /* 0: one element for each output channel */
     cl_mem_flags use;
     const char *steps; /* the member that may give steps, or NULL */
@@ -279,26 +285,26 @@ static tconv_status check_argument(const tconv_plan *plan, const struct argument
     const uint64_t channels = (uint64_t)(plan->loops.groups * plan->loops.out_channels);
     const uint64_t bytes = a->bytes != 0 ? a->bytes : channels * unit;
     if (!tconv_arg_used(&plan->epilogue, a->arg)) {
-        if (a->buffer->memory == NULL && a->buffer->pointer == NULL) return TCONV_OK;
+        if (!tconv_is_given(a->tensor)) return TCONV_OK;
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "%s is given, but the plan's epilogue was made without it: see its "
                           "member %s",
                           a->name, a->option);
     }
-    return tconv_place_find(plan, a->name, a->buffer, bytes, reach_of(plan, a).text, unit, a->use,
+    return tconv_place_find(plan, a->name, a->tensor, bytes, reach_of(plan, a).text, unit, a->use,
                             a->place, error);
 }
 
 /* Finds the place of the workspace, which stays empty if there is none. */
-static tconv_status check_workspace(const tconv_plan *plan, const tconv_buffer *workspace,
+static tconv_status check_workspace(const tconv_plan *plan, const tconv_tensor *workspace,
                                     struct tconv_place *place, tconv_error *error)
 {
     const uint64_t bytes = plan->kernel_plan.workspace_bytes;
     if (bytes == 0) return TCONV_OK;
     const size_t unit =
         tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WORKSPACE);
-    return tconv_place_find(plan, "args.workspace", workspace, bytes, "", unit, CL_MEM_READ_WRITE,
-                            place, error);
+    return tconv_place_find(plan, "tensors.workspace", workspace, bytes, "", unit,
+                            CL_MEM_READ_WRITE, place, error);
 }
 
 /* True if the tensor and the output share no element, although their ranges overlap. */
@@ -324,36 +330,36 @@ static tconv_status check_overlaps(const tconv_plan *plan, const struct argument
     const struct tconv_place *workspace = &bindings->place[TCONV_ARG_WORKSPACE],
                              *filter = &bindings->place[TCONV_ARG_FILTER];
     tconv_status status =
-        tconv_place_apart("args.output", last->place, "args.filter", filter, error);
+        tconv_place_apart("tensors.output", last->place, "tensors.packed", filter, error);
     if (status == TCONV_OK)
-        status = tconv_place_apart("args.workspace", workspace, "args.filter", filter, error);
+        status = tconv_place_apart("tensors.workspace", workspace, "tensors.packed", filter, error);
     for (size_t i = 0; i < ARGUMENTS && status == TCONV_OK; i++) {
         const struct argument *a = &arguments[i];
-        status = tconv_place_apart("args.workspace", workspace, a->name, a->place, error);
+        status = tconv_place_apart("tensors.workspace", workspace, a->name, a->place, error);
         if (status == TCONV_OK && a != last && !lies_between(plan, last, a))
-            status = tconv_place_apart("args.output", last->place, a->name, a->place, error);
+            status = tconv_place_apart("tensors.output", last->place, a->name, a->place, error);
     }
     return status;
 }
 
 /* Checks the tensors of an execution that has something to compute, and finds their places. */
-static tconv_status bind_tensors(const tconv_plan *plan, const tconv_args *args,
+static tconv_status bind_tensors(const tconv_plan *plan, const tconv_tensors *tensors,
                                  struct tconv_bindings *bindings, tconv_error *error)
 {
     struct tconv_place *place = bindings->place;
     const struct argument arguments[ARGUMENTS] = {
-        {TCONV_ARG_DATA, "args.data", NULL, &args->data, plan->geometry.data_bytes,
+        {TCONV_ARG_DATA, "tensors.data", NULL, &tensors->data, plan->geometry.data_bytes,
          CL_MEM_READ_ONLY, "data_steps", TCONV_SPACED_DATA, &place[TCONV_ARG_DATA]},
-        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0, CL_MEM_READ_ONLY, NULL, 0,
+        {TCONV_ARG_BIAS, "tensors.bias", "bias", &tensors->bias, 0, CL_MEM_READ_ONLY, NULL, 0,
          &place[TCONV_ARG_BIAS]},
-        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0, CL_MEM_READ_ONLY, NULL, 0,
+        {TCONV_ARG_SCALE, "tensors.scale", "scale", &tensors->scale, 0, CL_MEM_READ_ONLY, NULL, 0,
          &place[TCONV_ARG_SCALE]},
-        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0, CL_MEM_READ_ONLY, NULL, 0,
-         &place[TCONV_ARG_SLOPE]},
-        {TCONV_ARG_RESIDUAL, "args.residual", "residual", &args->residual,
+        {TCONV_ARG_SLOPE, "tensors.slope", "activation", &tensors->slope, 0, CL_MEM_READ_ONLY, NULL,
+         0, &place[TCONV_ARG_SLOPE]},
+        {TCONV_ARG_RESIDUAL, "tensors.residual", "residual", &tensors->residual,
          plan->geometry.residual_bytes, CL_MEM_READ_ONLY, "residual_steps", TCONV_SPACED_RESIDUAL,
          &place[TCONV_ARG_RESIDUAL]},
-        {TCONV_ARG_OUTPUT, "args.output", NULL, &args->output, plan->geometry.output_bytes,
+        {TCONV_ARG_OUTPUT, "tensors.output", NULL, &tensors->output, plan->geometry.output_bytes,
          plan->epilogue.beta != 0 ? CL_MEM_READ_WRITE : CL_MEM_WRITE_ONLY, "output_steps",
          TCONV_SPACED_OUTPUT, &place[TCONV_ARG_OUTPUT]},
     };
@@ -361,37 +367,36 @@ static tconv_status bind_tensors(const tconv_plan *plan, const tconv_args *args,
     for (size_t i = 0; i < ARGUMENTS && status == TCONV_OK; i++)
         if (arguments[i].arg != TCONV_ARG_DATA || plan->geometry.data_bytes > 0)
             status = check_argument(plan, &arguments[i], error);
-    place[TCONV_ARG_FLAGS] = place[TCONV_ARG_FILTER] = args->filter->place;
+    place[TCONV_ARG_FLAGS] = place[TCONV_ARG_FILTER] = tensors->packed->place;
     if (status == TCONV_OK)
-        status = check_workspace(plan, &args->workspace, &place[TCONV_ARG_WORKSPACE], error);
+        status = check_workspace(plan, &tensors->workspace, &place[TCONV_ARG_WORKSPACE], error);
     if (status == TCONV_OK) status = check_overlaps(plan, arguments, bindings, error);
     return status;
 }
 
-tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_args *given,
+tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_tensors *given,
                                   struct tconv_bindings *bindings, tconv_error *error)
 {
-    tconv_args args = TCONV_ARGS_INIT;
-    tconv_status status = tconv_struct_read(TCONV_SIZED_ARGS, given, &args, error);
-    if (status == TCONV_OK) status = check_filter(plan, args.filter, error);
-    return status == TCONV_OK && plan->geometry.batch > 0
-               ? bind_tensors(plan, &args, bindings, error)
-               : status;
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tconv_status status = tconv_struct_read(TCONV_SIZED_TENSORS, given, &tensors, error);
+    if (status != TCONV_OK || plan->geometry.batch == 0) return status;
+    status = check_filter(plan, &tensors, error);
+    return status == TCONV_OK ? bind_tensors(plan, &tensors, bindings, error) : status;
 }
 
 tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
-                                const tconv_args *args, cl_uint wait_count, const cl_event *wait,
-                                cl_event *done, tconv_error *error)
+                                const tconv_tensors *tensors, cl_uint wait_count,
+                                const cl_event *wait, cl_event *done, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (plan == NULL || args == NULL)
+    if (plan == NULL || tensors == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          plan == NULL ? "plan" : "args");
+                          plan == NULL ? "plan" : "tensors");
     struct tconv_bindings bindings = {0};
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_order(plan, queue, wait_count, wait, error)) != TCONV_OK ||
-        (status = tconv_bind_arguments(plan, args, &bindings, error)) != TCONV_OK)
+        (status = tconv_bind_arguments(plan, tensors, &bindings, error)) != TCONV_OK)
         return status;
     if (plan->geometry.batch ==
         0) /* nothing to read or write, but there is still an order to keep */

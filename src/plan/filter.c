@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_buffer *storage,
+tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *storage,
                                         tconv_packed_filter **out, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
@@ -49,7 +49,7 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_buffer *st
 }
 
 tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_command_queue queue,
-                                              const tconv_buffer *weights, cl_uint wait_count,
+                                              const tconv_tensor *weights, cl_uint wait_count,
                                               const cl_event *wait, cl_event *done,
                                               tconv_error *error)
 {

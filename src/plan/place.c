@@ -65,16 +65,16 @@ static cl_int read_properties(cl_mem memory, struct properties *p)
 }
 
 static tconv_status find_buffer(const tconv_plan *plan, const char *argument,
-                                const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                                const tconv_tensor *tensor, uint64_t bytes, const char *why,
                                 size_t unit, cl_mem_flags use, struct tconv_place *place,
                                 tconv_error *error)
 {
-    if (buffer->offset % unit != 0)
+    if (tensor->offset % unit != 0)
         return tconv_fail(error, TCONV_ERROR_BUFFER,
                           "%s begins at byte %zu, which is not a multiple of %zu", argument,
-                          buffer->offset, unit);
+                          tensor->offset, unit);
     struct properties p;
-    const cl_int code = read_properties(buffer->memory, &p);
+    const cl_int code = read_properties(tensor->memory, &p);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetMemObjectInfo", "reading what %s is", argument);
     if (p.type != CL_MEM_OBJECT_BUFFER)
@@ -87,17 +87,17 @@ static tconv_status find_buffer(const tconv_plan *plan, const char *argument,
             use == CL_MEM_READ_ONLY    ? "read"
             : use == CL_MEM_WRITE_ONLY ? "write"
                                        : "read and write");
-    if (p.size < buffer->offset || p.size - buffer->offset < bytes)
+    if (p.size < tensor->offset || p.size - tensor->offset < bytes)
         return tconv_fail(
             error, TCONV_ERROR_BUFFER,
             "%s is too small: its buffer has %zu bytes, but %llu are needed from byte %zu on%s",
-            argument, p.size, (unsigned long long)bytes, buffer->offset, why);
+            argument, p.size, (unsigned long long)bytes, tensor->offset, why);
     /* Intel's runtime names an object of its own as the parent of a buffer over SVM, so the memory
      * of the host comes first. */
-    place->memory = buffer->memory;
-    place->offset = buffer->offset;
-    if (p.host == NULL) place->whole = p.whole != NULL ? p.whole : buffer->memory;
-    place->begin = (p.host != NULL ? (uintptr_t)p.host : p.offset) + buffer->offset;
+    place->memory = tensor->memory;
+    place->offset = tensor->offset;
+    if (p.host == NULL) place->whole = p.whole != NULL ? p.whole : tensor->memory;
+    place->begin = (p.host != NULL ? (uintptr_t)p.host : p.offset) + tensor->offset;
     place->end = place->begin + bytes;
     return tconv_check_context(plan, argument, p.context, error);
 }
@@ -135,23 +135,23 @@ static cl_int read_allocation(const tconv_plan *plan, const void *pointer, struc
     return code;
 }
 
-static tconv_status outside(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+static tconv_status outside(const char *argument, const tconv_tensor *tensor, uint64_t bytes,
                             const char *why, const char *memory, tconv_error *error)
 {
     return tconv_fail(error, TCONV_ERROR_BUFFER,
                       "%s is outside its memory: %llu bytes are needed from byte %zu of pointer "
                       "%p on, but its %s ends before%s",
-                      argument, (unsigned long long)bytes, buffer->offset, buffer->pointer, memory,
+                      argument, (unsigned long long)bytes, tensor->offset, tensor->pointer, memory,
                       why);
 }
 
 static tconv_status check_usm(const tconv_plan *plan, const char *argument,
-                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              const tconv_tensor *tensor, uint64_t bytes, const char *why,
                               const struct allocation *a, tconv_error *error)
 {
-    const uint64_t first = (uintptr_t)buffer->pointer - (uintptr_t)a->base;
-    if (a->size - first < buffer->offset || a->size - first - buffer->offset < bytes)
-        return outside(argument, buffer, bytes, why, "allocation", error);
+    const uint64_t first = (uintptr_t)tensor->pointer - (uintptr_t)a->base;
+    if (a->size - first < tensor->offset || a->size - first - tensor->offset < bytes)
+        return outside(argument, tensor, bytes, why, "allocation", error);
     if (a->type != TCONV_CL_MEM_TYPE_DEVICE) return TCONV_OK;
     const cl_device_id own = tconv_device_id_of(plan->device);
     bool part = false, whole = false;
@@ -167,7 +167,7 @@ static tconv_status check_usm(const tconv_plan *plan, const char *argument,
 
 /* Checks a pointer of SVM by making a buffer over the bytes. */
 static tconv_status check_svm(const tconv_plan *plan, const char *argument,
-                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              const tconv_tensor *tensor, uint64_t bytes, const char *why,
                               tconv_error *error)
 {
     const struct tconv_extensions *e = tconv_device_extensions(plan->device);
@@ -176,9 +176,9 @@ static tconv_status check_svm(const tconv_plan *plan, const char *argument,
     cl_bool shared = CL_FALSE;
     cl_mem over = clCreateBuffer(tconv_device_context(plan->device),
                                  CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                 buffer->offset + (size_t)bytes, buffer->pointer, &code);
+                                 tensor->offset + (size_t)bytes, tensor->pointer, &code);
     if (code == CL_INVALID_BUFFER_SIZE)
-        return outside(argument, buffer, bytes, why, "allocation", error);
+        return outside(argument, tensor, bytes, why, "allocation", error);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clCreateBuffer",
                                  "reading which memory the pointer of %s is in", argument);
@@ -191,32 +191,32 @@ static tconv_status check_svm(const tconv_plan *plan, const char *argument,
     return tconv_fail(error, TCONV_ERROR_MISMATCH,
                       "%s is pointer %p, at which no shared memory of the plan's context begins: "
                       "give the pointer that clSVMAlloc returned, and the distance as its offset",
-                      argument, buffer->pointer);
+                      argument, tensor->pointer);
 }
 
 static tconv_status find_pointer(const tconv_plan *plan, const char *argument,
-                                 const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                                 const tconv_tensor *tensor, uint64_t bytes, const char *why,
                                  size_t unit, struct tconv_place *place, tconv_error *error)
 {
     const struct tconv_extensions *e = tconv_device_extensions(plan->device);
-    const uintptr_t address = (uintptr_t)buffer->pointer;
-    if (buffer->memory != NULL)
+    const uintptr_t address = (uintptr_t)tensor->pointer;
+    if (tensor->memory != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "%s has both a buffer, %p, and a pointer, %p: set one of them to NULL",
-                          argument, (void *)buffer->memory, buffer->pointer);
+                          argument, (void *)tensor->memory, tensor->pointer);
     if (!e->svm && !e->usm)
         return tconv_fail(error, TCONV_ERROR_DEVICE,
                           "%s is pointer %p, but %s has neither shared virtual memory nor "
                           "cl_intel_unified_shared_memory: give a buffer",
-                          argument, buffer->pointer, plan->info.name);
-    if (UINTPTR_MAX - address < buffer->offset || UINTPTR_MAX - address - buffer->offset < bytes)
-        return outside(argument, buffer, bytes, why, "address space", error);
-    if ((address + buffer->offset) % unit != 0)
+                          argument, tensor->pointer, plan->info.name);
+    if (UINTPTR_MAX - address < tensor->offset || UINTPTR_MAX - address - tensor->offset < bytes)
+        return outside(argument, tensor, bytes, why, "address space", error);
+    if ((address + tensor->offset) % unit != 0)
         return tconv_fail(error, TCONV_ERROR_BUFFER,
                           "%s begins at byte %zu of pointer %p, whose sum is not a multiple of %zu",
-                          argument, buffer->offset, buffer->pointer, unit);
+                          argument, tensor->offset, tensor->pointer, unit);
     struct allocation a;
-    const cl_int code = read_allocation(plan, buffer->pointer, &a);
+    const cl_int code = read_allocation(plan, tensor->pointer, &a);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetMemAllocInfoINTEL",
                                  "reading which memory the pointer of %s is in", argument);
@@ -224,41 +224,46 @@ static tconv_status find_pointer(const tconv_plan *plan, const char *argument,
     if (!place->usm && !e->svm)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "%s is pointer %p, which is in no shared memory of the plan's context",
-                          argument, buffer->pointer);
+                          argument, tensor->pointer);
     if (!place->usm && e->clSetKernelArgSVMPointer == NULL)
         return tconv_fail(error, TCONV_ERROR_DEVICE,
                           "%s is a pointer to shared virtual memory, but the OpenCL loader has no "
                           "clSetKernelArgSVMPointer: install a loader of OpenCL 2.0",
                           argument);
-    place->pointer = (const char *)buffer->pointer + buffer->offset;
-    place->begin = address + buffer->offset;
+    place->pointer = (const char *)tensor->pointer + tensor->offset;
+    place->begin = address + tensor->offset;
     place->end = place->begin + bytes;
-    return place->usm ? check_usm(plan, argument, buffer, bytes, why, &a, error)
-                      : check_svm(plan, argument, buffer, bytes, why, error);
+    return place->usm ? check_usm(plan, argument, tensor, bytes, why, &a, error)
+                      : check_svm(plan, argument, tensor, bytes, why, error);
 }
 
 /* ---- both ---- */
 
 tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
-                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              const tconv_tensor *tensor, uint64_t bytes, const char *why,
                               size_t unit, cl_mem_flags use, struct tconv_place *place,
                               tconv_error *error)
 {
     *place = (struct tconv_place){0};
-    if (buffer->pointer != NULL)
-        return find_pointer(plan, argument, buffer, bytes, why, unit, place, error);
-    if (buffer->memory != NULL)
-        return find_buffer(plan, argument, buffer, bytes, why, unit, use, place, error);
+    if (tensor->host != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "%s is an array of the host, %p, but only layers read those (layer.h): "
+                          "give a buffer or a pointer into shared memory",
+                          argument, tensor->host);
+    if (tensor->pointer != NULL)
+        return find_pointer(plan, argument, tensor, bytes, why, unit, place, error);
+    if (tensor->memory != NULL)
+        return find_buffer(plan, argument, tensor, bytes, why, unit, use, place, error);
     return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed", argument,
                       (unsigned long long)bytes);
 }
 
 tconv_status tconv_place_check(const tconv_plan *plan, const char *argument,
-                               const tconv_buffer *buffer, uint64_t bytes, size_t unit,
+                               const tconv_tensor *tensor, uint64_t bytes, size_t unit,
                                tconv_error *error)
 {
     struct tconv_place place;
-    return tconv_place_find(plan, argument, buffer, bytes, "", unit, CL_MEM_READ_ONLY, &place,
+    return tconv_place_find(plan, argument, tensor, bytes, "", unit, CL_MEM_READ_ONLY, &place,
                             error);
 }
 

@@ -5,10 +5,16 @@
 
 #include "tconv_cl/plan.h"
 
+/* False if a tensor is absent. */
+static inline bool tconv_is_given(const tconv_tensor *tensor)
+{
+    return tensor->memory != NULL || tensor->pointer != NULL || tensor->host != NULL;
+}
+
 /* Checks, as tconv_plan_enqueue does, that kernels of the plan may read `bytes` of an argument,
  * which begins at a multiple of `unit`. */
 tconv_status tconv_place_check(const tconv_plan *plan, const char *argument,
-                               const tconv_buffer *buffer, uint64_t bytes, size_t unit,
+                               const tconv_tensor *tensor, uint64_t bytes, size_t unit,
                                tconv_error *error);
 
 #endif

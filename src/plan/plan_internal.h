@@ -134,7 +134,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
  * `unit`, and that `bytes` from there on are inside; `why` is the end of the sentence if they are
  * not. place.c says what cannot be checked of a pointer. */
 tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
-                              const tconv_buffer *buffer, uint64_t bytes, const char *why,
+                              const tconv_tensor *tensor, uint64_t bytes, const char *why,
                               size_t unit, cl_mem_flags use, struct tconv_place *place,
                               tconv_error *error);
 
@@ -172,7 +172,7 @@ tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, c
 
 /* Checks the arguments of an execution, and finds the places of its tensors, which stay empty if
  * the plan's batch is 0. */
-tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_args *given,
+tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_tensors *given,
                                   struct tconv_bindings *bindings, tconv_error *error);
 
 /* An argument of a kernel. A tensor takes two: where it is, and the number of its first element

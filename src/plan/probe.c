@@ -104,7 +104,7 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
     memset(output, 0xff, sizeof output);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.math = TCONV_MATH_FAST;
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
         (status = make_named(p, tile, error)) != TCONV_OK ||
@@ -119,14 +119,15 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
     if (workspace > 0 && (status = tconv_probe_buffer(device, (size_t)workspace, NULL,
                                                       &p->workspace, error)) != TCONV_OK)
         return status;
-    args.filter = p->filter;
-    args.data.memory = p->data;
-    args.output.memory = p->output;
-    args.workspace.memory = p->workspace;
+    tensors.packed = p->filter;
+    tensors.data.memory = p->data;
+    tensors.output.memory = p->output;
+    tensors.workspace.memory = p->workspace;
     if ((status = tconv_packed_filter_enqueue_pack(p->filter, p->queue,
-                                                   &(tconv_buffer){.memory = p->weights}, 0, NULL,
+                                                   &(tconv_tensor){.memory = p->weights}, 0, NULL,
                                                    NULL, error)) != TCONV_OK ||
-        (status = tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, error)) != TCONV_OK ||
+        (status = tconv_plan_enqueue(p->plan, p->queue, &tensors, 0, NULL, NULL, error)) !=
+            TCONV_OK ||
         (status = tconv_probe_read(p, output, sizeof output, error)) != TCONV_OK)
         return status;
     *right = output_is_right(small, tconv_type_is_floating(problem->data_type), output);

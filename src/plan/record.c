@@ -203,18 +203,18 @@ static tconv_status record(const tconv_plan *plan, const struct place *place,
 
 /* Checks all arguments of a recording. */
 static tconv_status check(const tconv_plan *plan, struct _cl_command_buffer_khr *command_buffer,
-                          cl_command_queue queue, const tconv_args *args, uint32_t wait_count,
+                          cl_command_queue queue, const tconv_tensors *tensors, uint32_t wait_count,
                           const uint32_t *wait, const uint32_t *done,
                           struct tconv_bindings *bindings, tconv_error *error)
 {
-    if (plan == NULL || args == NULL)
+    if (plan == NULL || tensors == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          plan == NULL ? "plan" : "args");
+                          plan == NULL ? "plan" : "tensors");
     tconv_status status;
     if ((status = tconv_check_wait_list(wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_process_enter(error)) != TCONV_OK ||
         (status = check_command_buffer(plan, command_buffer, queue, error)) != TCONV_OK ||
-        (status = tconv_bind_arguments(plan, args, bindings, error)) != TCONV_OK)
+        (status = tconv_bind_arguments(plan, tensors, bindings, error)) != TCONV_OK)
         return status;
     if (plan->geometry.batch > 0 || done == NULL) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
@@ -224,13 +224,14 @@ static tconv_status check(const tconv_plan *plan, struct _cl_command_buffer_khr 
 
 tconv_status tconv_plan_record(const tconv_plan *plan,
                                struct _cl_command_buffer_khr *command_buffer,
-                               cl_command_queue queue, const tconv_args *args, uint32_t wait_count,
-                               const uint32_t *wait, uint32_t *done, tconv_error *error)
+                               cl_command_queue queue, const tconv_tensors *tensors,
+                               uint32_t wait_count, const uint32_t *wait, uint32_t *done,
+                               tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_bindings bindings = {0};
     const tconv_status status =
-        check(plan, command_buffer, queue, args, wait_count, wait, done, &bindings, error);
+        check(plan, command_buffer, queue, tensors, wait_count, wait, done, &bindings, error);
     if (status != TCONV_OK || plan->geometry.batch == 0) return status;
     return record(plan, &(struct place){command_buffer, queue}, &bindings, wait_count, wait, done,
                   NULL, error);
@@ -243,14 +244,14 @@ static tconv_status check_pointers(const tconv_plan *plan, const struct tconv_bi
     for (int i = 0; i < TCONV_ARG_TABLE; i++)
         if (bindings->place[i].usm)
             return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
-                              "args has pointer %p of cl_intel_unified_shared_memory, but %s "
+                              "tensors has pointer %p of cl_intel_unified_shared_memory, but %s "
                               "replaces only buffers and pointers of SVM in a recording",
                               bindings->place[i].pointer, plan->info.name);
     return TCONV_OK;
 }
 
 tconv_status tconv_recording_create(tconv_plan *plan, struct _cl_command_buffer_khr *command_buffer,
-                                    cl_command_queue queue, const tconv_args *args,
+                                    cl_command_queue queue, const tconv_tensors *tensors,
                                     uint32_t wait_count, const uint32_t *wait, uint32_t *done,
                                     tconv_recording **out, tconv_error *error)
 {
@@ -258,7 +259,7 @@ tconv_status tconv_recording_create(tconv_plan *plan, struct _cl_command_buffer_
     struct tconv_bindings bindings = {0};
     tconv_status status;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
-    if ((status = check(plan, command_buffer, queue, args, wait_count, wait, done, &bindings,
+    if ((status = check(plan, command_buffer, queue, tensors, wait_count, wait, done, &bindings,
                         error)) != TCONV_OK ||
         (status = check_mutable(plan, command_buffer, error)) != TCONV_OK ||
         (status = check_pointers(plan, &bindings, error)) != TCONV_OK)
@@ -315,19 +316,19 @@ static void list_changes(const tconv_plan *plan, const struct command *command,
                                       .pointers = pointers > 0 ? c->pointers : NULL};
 }
 
-tconv_status tconv_recording_update(tconv_recording *recording, const tconv_args *args,
+tconv_status tconv_recording_update(tconv_recording *recording, const tconv_tensors *tensors,
                                     tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (recording == NULL || args == NULL)
+    if (recording == NULL || tensors == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          recording == NULL ? "recording" : "args");
+                          recording == NULL ? "recording" : "tensors");
     const tconv_plan *plan = recording->plan;
     struct tconv_bindings bindings = {0};
     cl_uint state = TCONV_CL_COMMAND_BUFFER_RECORDING;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = tconv_bind_arguments(plan, args, &bindings, error)) != TCONV_OK ||
+        (status = tconv_bind_arguments(plan, tensors, &bindings, error)) != TCONV_OK ||
         (status = check_pointers(plan, &bindings, error)) != TCONV_OK ||
         (status = ask(plan, recording->command_buffer, TCONV_CL_COMMAND_BUFFER_STATE, &state,
                       error)) != TCONV_OK)

@@ -73,28 +73,28 @@ tconv_status tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan,
     const tconv_status status = tconv_packed_filter_create(plan, NULL, filter, error);
     if (status != TCONV_OK) return status;
     return tconv_packed_filter_enqueue_pack(
-        *filter, scratch->queue, &(tconv_buffer){.memory = scratch->weights}, 0, NULL, NULL, error);
+        *filter, scratch->queue, &(tconv_tensor){.memory = scratch->weights}, 0, NULL, NULL, error);
 }
 
 double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *plan,
                          const tconv_packed_filter *filter, int times, tconv_error *error)
 {
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = filter;
-    args.data.memory = scratch->data;
-    args.output.memory = scratch->output;
-    args.workspace.memory = scratch->workspace;
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tensors.packed = filter;
+    tensors.data.memory = scratch->data;
+    tensors.output.memory = scratch->output;
+    tensors.workspace.memory = scratch->workspace;
     const tconv_epilogue *e = &plan->epilogue;
-    if (e->bias) args.bias.memory = scratch->channels;
-    if (e->scale) args.scale.memory = scratch->channels;
-    if (tconv_activation_has_slope(e->activation)) args.slope.memory = scratch->channels;
-    args.residual.memory = scratch->residual;
+    if (e->bias) tensors.bias.memory = scratch->channels;
+    if (e->scale) tensors.scale.memory = scratch->channels;
+    if (tconv_activation_has_slope(e->activation)) tensors.slope.memory = scratch->channels;
+    tensors.residual.memory = scratch->residual;
     cl_event done = NULL;
     bool ran = true;
     const double start = tconv_os_seconds();
     for (int i = 0; i < times && ran; i++)
-        ran = tconv_plan_enqueue(plan, scratch->queue, &args, 0, NULL, i + 1 < times ? NULL : &done,
-                                 error) == TCONV_OK;
+        ran = tconv_plan_enqueue(plan, scratch->queue, &tensors, 0, NULL,
+                                 i + 1 < times ? NULL : &done, error) == TCONV_OK;
     ran = ran && tconv_wait(done, error) == TCONV_OK;
     const double ms = 1e3 * (tconv_os_seconds() - start) / times;
     if (done != NULL) clReleaseEvent(done);

@@ -211,14 +211,14 @@ static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane,
 {
     tconv_packed_filter *filter;
     tconv_status status = tconv_packed_filter_create(
-        plan, storage == NULL ? NULL : &(tconv_buffer){.memory = storage}, &filter, error);
+        plan, storage == NULL ? NULL : &(tconv_tensor){.memory = storage}, &filter, error);
     if (status != TCONV_OK) return status;
     cl_mem buffer;
     if ((status = tconv_lane_upload(
              lane, TCONV_ROLE_FILTER, call->arrays.filter, tconv_plan_geometry(plan)->filter_bytes,
              tconv_type_size(call->problem.filter_type), alone, &buffer, error)) != TCONV_OK ||
         (status = tconv_packed_filter_enqueue_pack(filter, tconv_lane_queue(lane),
-                                                   &(tconv_buffer){.memory = buffer}, 0, NULL, NULL,
+                                                   &(tconv_tensor){.memory = buffer}, 0, NULL, NULL,
                                                    error)) != TCONV_OK) {
         tconv_packed_filter_release(filter);
         return status;
@@ -364,7 +364,7 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
                  output = tconv_type_size(g->output_type),
                  number = tconv_type_size(tconv_scale_type(call->problem.data_type)),
                  bias = tconv_type_size(tconv_bias_type(epilogue, g->output_type));
-    tconv_args args = TCONV_ARGS_INIT;
+    tconv_tensors args = TCONV_TENSORS_INIT;
     cl_mem packed;
     tconv_packed_filter *own = NULL;
     const struct array inputs[] = {
@@ -392,7 +392,7 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
                                             &packed, error)) == TCONV_OK)
             status = pack(plan, lane, call, alone, packed, &own, error);
     }
-    args.filter = filter != NULL ? filter : own;
+    args.packed = filter != NULL ? filter : own;
     const uint64_t workspace = tconv_plan_workspace_bytes(plan);
     if (status == TCONV_OK && workspace != 0)
         status =

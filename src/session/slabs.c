@@ -333,7 +333,7 @@ static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kin
         status = tconv_packed_filter_create(kind->plan, NULL, &kind->filter, &error);
     if (status == TCONV_OK)
         status = tconv_packed_filter_enqueue_pack(kind->filter, w->set[0].queue,
-                                                  &(tconv_buffer){.memory = w->weights}, 0, NULL,
+                                                  &(tconv_tensor){.memory = w->weights}, 0, NULL,
                                                   NULL, &error);
     if (status != TCONV_OK) {
         fail(w, &error);
@@ -543,8 +543,8 @@ static bool start(struct worker *w, int index, int64_t number)
                  slab->output_end, a->output, &set->staging_output)))
         return false;
 
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = kind->filter;
+    tconv_tensors args = TCONV_TENSORS_INIT;
+    args.packed = kind->filter;
     args.data.memory = set->data;
     args.bias.memory = w->bias;
     args.scale.memory = w->scale;

@@ -6,13 +6,13 @@
  *     tconv_device_create(context, device, &dev, &err);
  *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
  *     tconv_packed_filter_create(plan, NULL, &filter, &err);
- *     tconv_buffer weights = {w, 0, NULL};      // w, in and out are buffers (cl_mem)
+ *     tconv_tensor weights = {w, 0, NULL, NULL};      // w, in and out are buffers (cl_mem)
  *     tconv_packed_filter_enqueue_pack(filter, queue, &weights, 0, NULL, NULL, &err);
- *     tconv_args args = TCONV_ARGS_INIT;
- *     args.filter = filter;
- *     args.data.memory = in;
- *     args.output.memory = out;                 // and args.workspace, if the plan needs one
- *     tconv_plan_enqueue(plan, queue, &args, 0, NULL, &done, &err);
+ *     tconv_tensors tensors = TCONV_TENSORS_INIT;
+ *     tensors.packed = filter;
+ *     tensors.data.memory = in;
+ *     tensors.output.memory = out;                 // and tensors.workspace, if the plan needs one
+ *     tconv_plan_enqueue(plan, queue, &tensors, 0, NULL, &done, &err);
  *
  * This is for an in-order queue. On others, give the event of the packing to the execution.
  *
@@ -85,9 +85,10 @@ typedef struct tconv_plan_options {
             TCONV_SEARCH_DEFAULT, 0, NULL, NULL                                                    \
     }
 
-/* Where a tensor is: in a buffer of the application, or behind a pointer into memory that the host
- * and the device share, from an offset on. The tensor must begin at a multiple of the element size.
- * Start from {NULL, 0, NULL}: a member with a random value is an error, or is used.
+/* Where a tensor is: in a buffer of the application, behind a pointer into memory that the host and
+ * the device share, or in memory of the host; from an offset on. The tensor must begin at a
+ * multiple of the element size. Start from TCONV_TENSOR_INIT: a member with a random value is an
+ * error, or is used. Functions that only enqueue take no memory of the host.
  *
  * A pointer is one that clSVMAlloc returned (OpenCL 2.0), or one into an allocation of
  * cl_intel_unified_shared_memory; where kernels may use all memory of the host, as on some CPUs,
@@ -95,39 +96,45 @@ typedef struct tconv_plan_options {
  * Coarse-grained memory must not be mapped while the commands run. On devices with memory of their
  * own, pointers of SVM are not checked: a wrong one makes the command fail or compute nonsense.
  * docs/api.md has an example. */
-typedef struct tconv_buffer {
-    cl_mem memory; /* NULL: there is a pointer, or the tensor is absent */
-    size_t offset; /* bytes, from the begin of `memory`, or from `pointer` on */
-    void *pointer; /* NULL: there is a buffer, or the tensor is absent */
-} tconv_buffer;
+typedef struct tconv_tensor {
+    cl_mem memory;    /* a buffer, or NULL */
+    size_t offset;    /* bytes, from the begin of `memory`, or from `pointer` or `host` on */
+    void *pointer;    /* into shared memory, or NULL */
+    const void *host; /* an array of the host, or NULL; that of an output is written */
+} tconv_tensor;
 
-/* The buffers of one execution. The tensors have the problem's formats and element steps, and are
- * dense without steps. `output` and `workspace` must not overlap anything else, the storage of the
- * packed filter included (TCONV_ERROR_BUFFER; docs/api.md says which overlaps are found); data,
- * output and residual may be slices of one buffer or allocation (docs/semantics.md). The flags of
- * each buffer must allow kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size
- * reaches at least up to `output`. */
-typedef struct tconv_args {
-    size_t struct_size;
-    const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */
-    tconv_buffer data;                 /* the input tensor; not read if it is empty */
-    tconv_buffer
-        output; /* every element is written; read before only if the epilogue's beta is not 0 */
-    tconv_buffer workspace; /* needed if tconv_plan_workspace_bytes is not 0; its contents do not
-                               matter before or after */
-    tconv_buffer bias;      /* this and those below only if the plan's epilogue has them */
-    tconv_buffer scale;     /* one factor for each output channel */
-    tconv_buffer slope;     /* activations with a slope */
-    tconv_buffer residual;  /* a tensor like the output, but with its own steps */
-} tconv_args;
-
-#define TCONV_ARGS_INIT                                                                            \
+#define TCONV_TENSOR_INIT                                                                          \
     {                                                                                              \
-        sizeof(tconv_args), NULL, {NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL},               \
-            {NULL, 0, NULL}, {NULL, 0, NULL}, {NULL, 0, NULL},                                     \
-        {                                                                                          \
-            NULL, 0, NULL                                                                          \
-        }                                                                                          \
+        NULL, 0, NULL, NULL                                                                        \
+    }
+
+/* The tensors of one execution, in the problem's formats and element steps, dense without steps.
+ * What is absent has neither memory nor a pointer nor an array. bias, scale, slope and residual
+ * must be there if and only if the epilogue has them. Data, output and residual may be slices of
+ * one buffer or allocation (docs/semantics.md). The flags of each buffer must allow kernels to read
+ * or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
+typedef struct tconv_tensors {
+    size_t struct_size;
+    tconv_tensor data;                 /* the input tensor; not read if it is empty */
+    tconv_tensor filter;               /* layers: the weights; plans read `packed` instead */
+    const tconv_packed_filter *packed; /* plans: packed, or being packed by an earlier command */
+    tconv_tensor output;     /* every element is written, nothing between them; read before only if
+                                the epilogue's beta is not 0 */
+    tconv_tensor bias;       /* one number for each output channel, as the next two; types as
+                                tconv_epilogue says */
+    tconv_tensor scale;      /* one factor for each output channel */
+    tconv_tensor slope;      /* activations with a slope */
+    tconv_tensor residual;   /* like the output, but with its own steps */
+    tconv_tensor workspace;  /* plans: needed if tconv_plan_workspace_bytes is not 0; its contents
+                                do not matter before or after */
+    uint64_t filter_version; /* layers that watch their weights (layer.h); else 0 */
+} tconv_tensors;
+
+#define TCONV_TENSORS_INIT                                                                         \
+    {                                                                                              \
+        sizeof(tconv_tensors), TCONV_TENSOR_INIT, TCONV_TENSOR_INIT, NULL, TCONV_TENSOR_INIT,      \
+            TCONV_TENSOR_INIT, TCONV_TENSOR_INIT, TCONV_TENSOR_INIT, TCONV_TENSOR_INIT,            \
+            TCONV_TENSOR_INIT, 0                                                                   \
     }
 
 /* The algorithms by index, in order of preference; NULL past the end. Any thread. */
@@ -196,7 +203,7 @@ TCONV_API int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size);
  * NULL. Any thread. */
 TCONV_API tconv_matrix_unit tconv_plan_matrix_unit(const tconv_plan *plan);
 
-/* Bytes of device memory that an execution needs as tconv_args.workspace; 0: none. */
+/* Bytes of device memory that an execution needs as tconv_tensors.workspace; 0: none. */
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
 
 /* Bytes of device memory of the packed filter. */
@@ -275,7 +282,7 @@ TCONV_API bool tconv_plan_is_stale(const tconv_plan *plan);
  * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
  * Ownership: the caller's, until tconv_packed_filter_release. Until then a given buffer is
  * retained, and memory behind a given pointer must not be freed. */
-TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_buffer *storage,
+TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *storage,
                                                   tconv_packed_filter **out, tconv_error *error);
 
 /* Enqueues the packing of `weights`, the problem's filter tensor. Repeat it whenever the weights
@@ -286,7 +293,7 @@ TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_
  * _DEVICE, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter,
                                                         cl_command_queue queue,
-                                                        const tconv_buffer *weights,
+                                                        const tconv_tensor *weights,
                                                         cl_uint wait_count, const cl_event *wait,
                                                         cl_event *done, tconv_error *error);
 
@@ -313,23 +320,23 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
  * On an error no event is returned. If an argument was refused, the output is unchanged. An
  * execution may take several commands, the last of them in pieces if it would keep a GPU busy for
  * long. If the device refuses a command, the commands before it are enqueued and use the buffers of
- * `args` until they end; each element of the output then has its old value or the result.
+ * `tensors` until they end; each element of the output then has its old value or the result.
  *
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _DEVICE, _OPENCL, _DEVICE_MEMORY,
  * _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
-                                          const tconv_args *args, cl_uint wait_count,
+                                          const tconv_tensors *tensors, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);
 
 /* Appends one execution to a command buffer of cl_khr_command_buffer, which the application then
  * finalises and enqueues as often as it likes. Executions of several plans in one command buffer
  * make a chain of layers. `command_buffer` is a cl_command_buffer_khr that was made for
- * `queue` alone, a queue of the plan's device or of a part of it. The tensors of `args` are checked
- * as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers stay the
- * same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr) of the
- * same command buffer: the library cannot check them, and PoCL 3.1 crashes on others. If `done` is
- * not NULL, it receives the sync point of the execution. A plan with a batch of 0 records nothing;
- * `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
+ * `queue` alone, a queue of the plan's device or of a part of it. The tensors of `tensors` are
+ * checked as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers
+ * stay the same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr)
+ * of the same command buffer: the library cannot check them, and PoCL 3.1 crashes on others. If
+ * `done` is not NULL, it receives the sync point of the execution. A plan with a batch of 0 records
+ * nothing; `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
  *
  * The packing of the filter is enqueued before the recording, and ends before the first run. The
  * application keeps the plan, the filter and the tensors until the command buffer is released. Runs
@@ -342,7 +349,7 @@ TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_que
  * cl_khr_command_buffer), _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_record(const tconv_plan *plan,
                                          struct _cl_command_buffer_khr *command_buffer,
-                                         cl_command_queue queue, const tconv_args *args,
+                                         cl_command_queue queue, const tconv_tensors *tensors,
                                          uint32_t wait_count, const uint32_t *wait, uint32_t *done,
                                          tconv_error *error);
 
@@ -359,21 +366,21 @@ typedef struct tconv_recording tconv_recording;
  * recording keeps `plan` alive. `*out` is written only on success. */
 TCONV_API tconv_status tconv_recording_create(tconv_plan *plan,
                                               struct _cl_command_buffer_khr *command_buffer,
-                                              cl_command_queue queue, const tconv_args *args,
+                                              cl_command_queue queue, const tconv_tensors *tensors,
                                               uint32_t wait_count, const uint32_t *wait,
                                               uint32_t *done, tconv_recording **out,
                                               tconv_error *error);
 
 /* Replaces all tensors of a recorded execution, the filter and the workspace too, in the runs of
- * the command buffer that are enqueued from now on. `args` is checked as tconv_plan_enqueue does;
- * it may name the same tensors as before. The command buffer must have been finalised, must still
- * exist, and no run of it may be pending. One thread at a time may update the recordings of a
+ * the command buffer that are enqueued from now on. `tensors` is checked as tconv_plan_enqueue
+ * does; it may name the same tensors as before. The command buffer must have been finalised, must
+ * still exist, and no run of it may be pending. One thread at a time may update the recordings of a
  * command buffer. On an error the tensors are those of before.
  *
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _UNSUPPORTED, _DEVICE, _OPENCL, _DEVICE_MEMORY,
  * _HOST_MEMORY. */
-TCONV_API tconv_status tconv_recording_update(tconv_recording *recording, const tconv_args *args,
-                                              tconv_error *error);
+TCONV_API tconv_status tconv_recording_update(tconv_recording *recording,
+                                              const tconv_tensors *tensors, tconv_error *error);
 
 /* Releases the recording, before or after its command buffer, which it does not change. NULL is a
  * no-op. */

@@ -193,7 +193,7 @@ bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *
     *t = (struct trial){.session = session,
                         .problem = problem,
                         .geometry = TCONV_GEOMETRY_INIT,
-                        .args = TCONV_ARGS_INIT};
+                        .args = TCONV_TENSORS_INIT};
     if (!go_on(t)) return false;
     if (entry->error != NULL)
         return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT, "%s",
@@ -257,10 +257,10 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
         return false;
     if (tconv_packed_filter_create(t->plan, NULL, &t->packed, &error) != TCONV_OK ||
         tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->session),
-                                         &(tconv_buffer){.memory = t->weights}, 0, NULL, NULL,
+                                         &(tconv_tensor){.memory = t->weights}, 0, NULL, NULL,
                                          &error) != TCONV_OK)
         return give_up_call(t, &error);
-    t->args.filter = t->packed;
+    t->args.packed = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
     const double seconds = trial_repeat(t, 1);
     *all_seconds = now() - start;

@@ -31,7 +31,7 @@ struct trial {
     cl_mem weights;
     tconv_plan *plan;
     tconv_packed_filter *packed;
-    tconv_args args;
+    tconv_tensors args;
     double first_call_seconds; /* plan, pack and first run, including compilation */
     double warm_call_seconds;  /* the same with a new device object, when all is compiled */
     double max_error;          /* the largest error seen, over its bound */
