@@ -7,6 +7,7 @@
 #include "device/device_internal.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
+#include "device/lane.h"
 #include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
@@ -23,6 +24,21 @@ static cl_int retain(cl_context context, cl_device_id id, bool *part, const char
     code = clRetainContext(context);
     if (code != CL_SUCCESS && *part) clReleaseDevice(id);
     return code;
+}
+
+/* The alignment in bytes that arrays need for kernels to use them in place, beside that of their
+ * elements; 0: copying is better. OpenCL requires memory from the caller to be aligned to what
+ * kernels access (1.2, appendix C.3): single elements here. Drivers of GPUs that share the host's
+ * memory map whole pages, and copy arrays that do not begin at a page. */
+static size_t alignment_of(const tconv_device *device)
+{
+    enum { ANY = 1, PAGE = 4096 };
+    cl_bool unified = CL_FALSE;
+    if (clGetDeviceInfo(device->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified,
+                        NULL) != CL_SUCCESS ||
+        !unified)
+        return 0;
+    return device->info.kind == TCONV_DEVICE_CPU ? ANY : PAGE;
 }
 
 tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
@@ -67,6 +83,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->context = context;
     device->id = id;
     device->info = info;
+    device->in_place = alignment_of(device);
     tconv_extensions_find(id, &device->extensions);
     device->kernel_dir = kernel_dir;
     if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK &&
@@ -76,6 +93,27 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
         tconv_device_release(device);
     else
         *out = device;
+    return status;
+}
+
+tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
+    cl_platform_id platform;
+    cl_device_id id;
+    tconv_status status;
+    if ((number < 0 && (status = tconv_device_default(&number, error)) != TCONV_OK) ||
+        (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK)
+        return status;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)platform, 0};
+    cl_int code;
+    const cl_context context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clCreateContext", "opening device %d", number);
+    status = tconv_device_create(context, id, out, error);
+    clReleaseContext(context); /* the device object is an owner */
     return status;
 }
 
@@ -90,6 +128,7 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || tconv_process_forked() || atomic_fetch_sub(&device->owners, 1) > 1)
         return;
     tconv_device_trim_workspaces(device);
+    tconv_lanes_release(device);
     tconv_programs_release(device->programs);
     tconv_rejections_release(device->rejections);
     tconv_search_records_release(device->records);
@@ -110,12 +149,23 @@ void tconv_device_release(tconv_device *device)
 
 cl_context tconv_device_context(const tconv_device *device)
 {
-    return device->context;
+    return device == NULL ? NULL : device->context;
 }
 
-cl_device_id tconv_device_id_of(const tconv_device *device)
+cl_device_id tconv_device_id(const tconv_device *device)
 {
-    return device->id;
+    return device == NULL ? NULL : device->id;
+}
+
+uint64_t tconv_device_least_macs(const tconv_device *device)
+{
+    enum { CPU_MACS = 2000000 };
+    return device != NULL && device->info.kind == TCONV_DEVICE_CPU ? CPU_MACS : 0;
+}
+
+bool tconv_device_shares_memory(const tconv_device *device)
+{
+    return device->in_place != 0;
 }
 
 const struct tconv_extensions *tconv_device_extensions(const tconv_device *device)

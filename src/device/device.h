@@ -11,8 +11,8 @@
 
 #include <stdatomic.h>
 
-cl_context tconv_device_context(const tconv_device *device);
-cl_device_id tconv_device_id_of(const tconv_device *device);
+/* True if kernels may use arrays of the host where they are, if these are aligned. */
+bool tconv_device_shares_memory(const tconv_device *device);
 
 /* `*is` is true if a device is the other one, or a part of it. Returns OpenCL's code. */
 cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);

@@ -68,7 +68,9 @@ struct tconv_device {
     atomic_int owners;
     cl_context context;
     cl_device_id id;
-    bool part; /* of another device, as clCreateSubDevices makes it */
+    bool part;       /* of another device, as clCreateSubDevices makes it */
+    size_t in_place; /* alignment in bytes of the host's arrays that kernels may use where they are;
+                        0: none */
     tconv_device_info info;
     struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
@@ -87,6 +89,7 @@ struct tconv_device {
     bool machine_known; /* false: the folder has not been read yet */
     struct tconv_verdict *verdicts;
     struct tconv_workspace *workspaces; /* that no call has taken (workspace.h) */
+    struct tconv_lane *lanes;           /* that no call has taken (lane.h) */
     int workspace_count;                /* taken ones included */
     uint64_t workspace_bytes;           /* the same */
     struct tconv_tracing tracing;

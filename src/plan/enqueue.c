@@ -21,7 +21,7 @@ static tconv_status check_device(const tconv_plan *plan, const char *argument, c
                                  tconv_error *error)
 {
     bool part = false;
-    const cl_int code = tconv_device_is_part(device, tconv_device_id_of(plan->device), &part);
+    const cl_int code = tconv_device_is_part(device, tconv_device_id(plan->device), &part);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetDeviceInfo",
                                  "reading which device the one of %s is a part of", argument);
@@ -232,7 +232,7 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_tensors *te
     const tconv_status status =
         tconv_check_context(plan, "tensors.packed", tconv_device_context(device), error);
     if (status != TCONV_OK) return status;
-    if (tconv_device_id_of(device) != tconv_device_id_of(plan->device))
+    if (tconv_device_id(device) != tconv_device_id(plan->device))
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "tensors.packed belongs to another device than the plan");
     if (filter->plan != plan &&

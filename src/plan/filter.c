@@ -82,7 +82,7 @@ bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_pla
 {
     return filter != NULL && plan != NULL &&
            tconv_device_context(filter->plan->device) == tconv_device_context(plan->device) &&
-           tconv_device_id_of(filter->plan->device) == tconv_device_id_of(plan->device) &&
+           tconv_device_id(filter->plan->device) == tconv_device_id(plan->device) &&
            strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) == 0;
 }
 

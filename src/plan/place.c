@@ -153,7 +153,7 @@ static tconv_status check_usm(const tconv_plan *plan, const char *argument,
     if (a->size - first < tensor->offset || a->size - first - tensor->offset < bytes)
         return outside(argument, tensor, bytes, why, "allocation", error);
     if (a->type != TCONV_CL_MEM_TYPE_DEVICE) return TCONV_OK;
-    const cl_device_id own = tconv_device_id_of(plan->device);
+    const cl_device_id own = tconv_device_id(plan->device);
     bool part = false, whole = false;
     cl_int code = tconv_device_is_part(own, a->device, &whole);
     if (code == CL_SUCCESS) code = tconv_device_is_part(a->device, own, &part);

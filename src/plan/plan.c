@@ -71,9 +71,8 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
 {
     size_t limit = 0;
     const size_t wanted = launch->local[0] * launch->local[1] * launch->local[2];
-    if (clGetKernelWorkGroupInfo(kernel, tconv_device_id_of(plan->device),
-                                 CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
-                                 NULL) != CL_SUCCESS ||
+    if (clGetKernelWorkGroupInfo(kernel, tconv_device_id(plan->device), CL_KERNEL_WORK_GROUP_SIZE,
+                                 sizeof limit, &limit, NULL) != CL_SUCCESS ||
         limit >= wanted)
         return TCONV_OK;
     plan->info.work_group_limit = limit;
@@ -90,7 +89,7 @@ static tconv_status check_local_memory(tconv_plan *plan, const struct tconv_laun
 {
     cl_ulong bytes = 0;
     const cl_ulong all = tconv_device_properties(plan->device)->local_memory;
-    clGetKernelWorkGroupInfo(kernel, tconv_device_id_of(plan->device), CL_KERNEL_LOCAL_MEM_SIZE,
+    clGetKernelWorkGroupInfo(kernel, tconv_device_id(plan->device), CL_KERNEL_LOCAL_MEM_SIZE,
                              sizeof bytes, &bytes, NULL);
     bytes += launch->local_bytes;
     if (bytes <= all) return TCONV_OK;
@@ -225,7 +224,7 @@ uint64_t tconv_plan_private_bytes(const tconv_plan *plan)
     cl_ulong most = 0;
     for (int i = 0; i < plan->kernel_plan.run_count; i++) {
         cl_ulong bytes = 0;
-        if (clGetKernelWorkGroupInfo(plan->run[i], tconv_device_id_of(plan->device),
+        if (clGetKernelWorkGroupInfo(plan->run[i], tconv_device_id(plan->device),
                                      CL_KERNEL_PRIVATE_MEM_SIZE, sizeof bytes, &bytes,
                                      NULL) == CL_SUCCESS &&
             bytes > most)

@@ -24,8 +24,7 @@ tconv_status tconv_probe_queue(const tconv_device *device, cl_command_queue *que
                                tconv_error *error)
 {
     cl_int code;
-    *queue =
-        clCreateCommandQueue(tconv_device_context(device), tconv_device_id_of(device), 0, &code);
+    *queue = clCreateCommandQueue(tconv_device_context(device), tconv_device_id(device), 0, &code);
     if (code == CL_SUCCESS) return TCONV_OK;
     *queue = NULL;
     return tconv_fail_opencl(error, code, "clCreateCommandQueue", "creating a queue");

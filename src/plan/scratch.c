@@ -30,7 +30,7 @@ bool tconv_scratch_make(const tconv_plan *plan, struct tconv_scratch *scratch)
     cl_int code;
     *scratch = (struct tconv_scratch){.queue = NULL};
     scratch->queue = clCreateCommandQueue(tconv_device_context(plan->device),
-                                          tconv_device_id_of(plan->device), 0, &code);
+                                          tconv_device_id(plan->device), 0, &code);
     if (code != CL_SUCCESS) scratch->queue = NULL;
     return code == CL_SUCCESS && make_buffer(plan, scratch, g->data_bytes, &scratch->data) &&
            make_buffer(plan, scratch, g->filter_bytes, &scratch->weights) &&

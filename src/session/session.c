@@ -8,62 +8,29 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "session/lane.h"
 
 #include <stdlib.h>
-
-/* The alignment in bytes that arrays need for kernels to use them in place, beside that of their
- * elements; 0: copying is better. OpenCL requires memory from the caller to be aligned to what
- * kernels access (1.2, appendix C.3): single elements here. Drivers of GPUs that share the host's
- * memory map whole pages, and copy arrays that do not begin at a page. */
-static size_t alignment_of(const struct tconv_session *session)
-{
-    enum { ANY = 1, PAGE = 4096 };
-    cl_bool unified = CL_FALSE;
-    if (clGetDeviceInfo(session->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified,
-                        NULL) != CL_SUCCESS ||
-        !unified)
-        return 0;
-    return tconv_device_properties(session->device)->kind == TCONV_DEVICE_CPU ? ANY : PAGE;
-}
 
 tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
-    cl_platform_id platform;
-    cl_device_id id;
-    tconv_status status;
-    if ((number < 0 && (status = tconv_device_default(&number, error)) != TCONV_OK) ||
-        (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK)
-        return status;
     tconv_session *session = calloc(1, sizeof *session);
-    if (session == NULL || pthread_mutex_init(&session->mutex, NULL) != 0) {
-        free(session);
-        return tconv_fail_memory(error, sizeof *session, "opening a device");
-    }
-    session->id = id;
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                                (cl_context_properties)platform, 0};
-    cl_int code;
-    session->context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
+    if (session == NULL) return tconv_fail_memory(error, sizeof *session, "opening a device");
+    tconv_status status = tconv_device_open(number, &session->device, error);
+    cl_int code = CL_SUCCESS;
+    if (status == TCONV_OK)
+        session->queue = clCreateCommandQueue(tconv_device_context(session->device),
+                                              tconv_device_id(session->device), 0, &code);
     if (code != CL_SUCCESS) {
-        session->context = NULL;
-        status = tconv_fail_opencl(error, code, "clCreateContext", "opening device %d", number);
-    } else if ((session->queue = clCreateCommandQueue(session->context, id, 0, &code),
-                code != CL_SUCCESS)) {
         session->queue = NULL;
         status =
             tconv_fail_opencl(error, code, "clCreateCommandQueue", "opening device %d", number);
-    } else {
-        status = tconv_device_create(session->context, id, &session->device, error);
     }
-    if (status == TCONV_OK) {
-        session->alignment = alignment_of(session);
+    if (status == TCONV_OK)
         *out = session;
-    } else {
+    else
         tconv_session_release(session);
-    }
     return status;
 }
 
@@ -71,17 +38,14 @@ void tconv_session_release(tconv_session *session)
 {
     TCONV_WITHOUT_CANCELLATION;
     if (session == NULL || tconv_process_forked()) return;
-    tconv_lanes_release(session);
-    tconv_device_release(session->device);
     if (session->queue != NULL) clReleaseCommandQueue(session->queue);
-    if (session->context != NULL) clReleaseContext(session->context);
-    pthread_mutex_destroy(&session->mutex);
+    tconv_device_release(session->device);
     free(session);
 }
 
 cl_context tconv_session_context(const tconv_session *session)
 {
-    return session == NULL ? NULL : session->context;
+    return session == NULL ? NULL : tconv_device_context(session->device);
 }
 
 cl_command_queue tconv_session_queue(const tconv_session *session)
@@ -96,10 +60,7 @@ tconv_device *tconv_session_device(const tconv_session *session)
 
 uint64_t tconv_session_least_macs(const tconv_session *session)
 {
-    enum { CPU_MACS = 2000000 };
-    return session != NULL && tconv_device_properties(session->device)->kind == TCONV_DEVICE_CPU
-               ? CPU_MACS
-               : 0;
+    return session == NULL ? 0 : tconv_device_least_macs(session->device);
 }
 
 tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_options *options,

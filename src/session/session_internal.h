@@ -8,13 +8,8 @@
 #include <pthread.h>
 
 struct tconv_session {
-    cl_context context;
     cl_command_queue queue;
     tconv_device *device;
-    cl_device_id id;
-    size_t alignment; /* in bytes, of arrays that kernels may use in place; 0: none */
-    pthread_mutex_t mutex;
-    struct tconv_lane *idle; /* lanes that no call uses, under the mutex */
 };
 
 /* A call's structures in the sizes of this version. */

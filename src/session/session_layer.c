@@ -6,8 +6,8 @@
 #include "base/inside.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "device/lane.h"
 #include "session/key.h"
-#include "session/lane.h"
 #include "session/session_internal.h"
 
 #define XXH_INLINE_ALL
@@ -420,7 +420,7 @@ static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer,
     tconv_status status;
     if ((status = tconv_session_check_arrays(&call->arrays, geometry, &call->options.epilogue,
                                              error)) != TCONV_OK ||
-        (status = tconv_lane_take(session, &lane, error)) != TCONV_OK)
+        (status = tconv_lane_take(session->device, &lane, error)) != TCONV_OK)
         return status;
     if (layer != NULL && layer->constant_filter)
         status = take_filter(layer, plan, lane, call, &filter, error);

@@ -55,20 +55,27 @@ TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_er
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 
-/* One device in a context of the application, with compiled programs: it keeps the 256 most
- * recently used. Plans keep their own programs as long as they live. Opaque. */
+/* One device in a context, with what all plans and layers on it share: compiled programs, of which
+ * it keeps the 256 most recently used (plans keep their own as long as they live), results of
+ * searches, queues and buffers for arrays of the host, and workspaces. Opaque. */
 typedef struct tconv_device tconv_device;
 
-/* Creates the object. `device` is one of the context's devices, or a part of one (a sub-device)
- * where the context makes queues for it: with PoCL, whose contexts list whole devices even if they
- * are made of parts. A part has its own compute units, in its properties and in what is stored of
- * searches. The object retains `context`, and a part, and uses no queue and no buffer of the
- * application. Kernel sources come from the library or, if the environment variable
- * TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns TCONV_ERROR_ARGUMENT
- * (also for an environment variable with an illegal value: cache.h, TCONV_CL_MATRIX), _MISMATCH
- * (the device is not in the context, or the context takes no part of it), _HOST_MEMORY,
- * _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_device_release. Threads: the object
- * may be used by any number of threads at once. */
+/* Opens the device with this number (see tconv_device_at) in a context of its own: for applications
+ * that have none. TCONV_DEVICE_DEFAULT, or any negative number, opens the default device. Returns
+ * TCONV_ERROR_ARGUMENT, _NO_DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership and threads as
+ * of tconv_device_create. */
+TCONV_API tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error);
+
+/* Creates the object in a context of the application. `device` is one of the context's devices, or
+ * a part of one (a sub-device) where the context makes queues for it: with PoCL, whose contexts
+ * list whole devices even if they are made of parts. A part has its own compute units, in its
+ * properties and in what is stored of searches. The object retains `context`, and a part, and uses
+ * no queue and no buffer of the application. Kernel sources come from the library or, if the
+ * environment variable TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns
+ * TCONV_ERROR_ARGUMENT (also for an environment variable with an illegal value: cache.h,
+ * TCONV_CL_MATRIX), _MISMATCH (the device is not in the context, or the context takes no part of
+ * it), _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_device_release.
+ * Threads: the object may be used by any number of threads at once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 
@@ -82,6 +89,16 @@ TCONV_API void tconv_device_release(tconv_device *device);
 /* The properties that tconv_device_describe gave when the object was made. Valid as long as the
  * object. NULL if `device` is NULL. */
 TCONV_API const tconv_device_info *tconv_device_properties(const tconv_device *device);
+
+/* The object's context and OpenCL device. Borrowed: valid as long as the object. NULL if `device`
+ * is NULL. */
+TCONV_API cl_context tconv_device_context(const tconv_device *device);
+TCONV_API cl_device_id tconv_device_id(const tconv_device *device);
+
+/* The multiply-adds (tconv_geometry.macs) that the host computes in about the time of launching a
+ * kernel: 2 million on a CPU (some 12 us on two cores with AVX-512), 0 on other devices. A program
+ * with its own implementation may use that for smaller problems. NULL: 0. */
+TCONV_API uint64_t tconv_device_least_macs(const tconv_device *device);
 
 #ifdef __cplusplus
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes: queues with buffers for the arrays of one call, kept by their session for later calls. */
-#include "session/lane.h"
+/* Lanes: queues with buffers for the arrays of one call, kept by their device object for later
+ * calls. */
+#include "device/lane.h"
 
 #include "base/error.h"
-#include "base/os.h"
-#include "session/session_internal.h"
+#include "device/device_internal.h"
+#include "tconv_cl/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct tconv_lane {
     struct tconv_lane *next; /* idle ones only */
-    tconv_session *session;
+    tconv_device *device;
     cl_command_queue queue;
     cl_mem buffer[TCONV_ROLES]; /* the lane's own */
     uint64_t size[TCONV_ROLES];
@@ -22,18 +23,18 @@ static const char *const names[TCONV_ROLES] = {"data",       "the filter",      
                                                "the scale",  "the slope",         "residual",
                                                "the output", "the packed filter", "the workspace"};
 
-tconv_status tconv_lane_take(tconv_session *session, struct tconv_lane **out, tconv_error *error)
+tconv_status tconv_lane_take(tconv_device *device, struct tconv_lane **out, tconv_error *error)
 {
-    pthread_mutex_lock(&session->mutex);
-    struct tconv_lane *lane = session->idle;
-    if (lane != NULL) session->idle = lane->next;
-    pthread_mutex_unlock(&session->mutex);
+    pthread_mutex_lock(&device->lock);
+    struct tconv_lane *lane = device->lanes;
+    if (lane != NULL) device->lanes = lane->next;
+    pthread_mutex_unlock(&device->lock);
     if (lane == NULL) {
         lane = calloc(1, sizeof *lane);
         if (lane == NULL) return tconv_fail_memory(error, sizeof *lane, "making a queue");
         cl_int code;
-        lane->session = session;
-        lane->queue = clCreateCommandQueue(session->context, session->id, 0, &code);
+        lane->device = device;
+        lane->queue = clCreateCommandQueue(device->context, device->id, 0, &code);
         if (code != CL_SUCCESS) {
             free(lane);
             return tconv_fail_opencl(error, code, "clCreateCommandQueue", "running a layer");
@@ -54,24 +55,27 @@ static void release_buffers(struct tconv_lane *lane)
 
 void tconv_lane_give_back(struct tconv_lane *lane, bool keep)
 {
-    tconv_session *session = lane->session;
+    tconv_device *device = lane->device;
     clFinish(lane->queue);
     for (int role = 0; role < TCONV_ROLES; role++) {
         if (lane->in_place[role] != NULL) clReleaseMemObject(lane->in_place[role]);
         lane->in_place[role] = NULL;
     }
     if (!keep) release_buffers(lane);
-    pthread_mutex_lock(&session->mutex);
-    lane->next = session->idle;
-    session->idle = lane;
-    pthread_mutex_unlock(&session->mutex);
+    pthread_mutex_lock(&device->lock);
+    lane->next = device->lanes;
+    device->lanes = lane;
+    pthread_mutex_unlock(&device->lock);
 }
 
-void tconv_lanes_release(tconv_session *session)
+void tconv_lanes_release(tconv_device *device)
 {
-    while (session->idle != NULL) {
-        struct tconv_lane *lane = session->idle;
-        session->idle = lane->next;
+    pthread_mutex_lock(&device->lock);
+    struct tconv_lane *first = device->lanes, *next;
+    device->lanes = NULL;
+    pthread_mutex_unlock(&device->lock);
+    for (struct tconv_lane *lane = first; lane != NULL; lane = next) {
+        next = lane->next;
         release_buffers(lane);
         clReleaseCommandQueue(lane->queue);
         free(lane);
@@ -98,7 +102,7 @@ tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uin
         lane->size[role] = 0;
         cl_int code;
         lane->buffer[role] =
-            clCreateBuffer(lane->session->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+            clCreateBuffer(lane->device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
         if (code != CL_SUCCESS) {
             lane->buffer[role] = NULL;
             return tconv_fail_opencl(error, code, "clCreateBuffer",
@@ -115,11 +119,11 @@ tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uin
 static bool use_in_place(struct tconv_lane *lane, enum tconv_role role, void *array, uint64_t bytes,
                          size_t element, cl_mem_flags access)
 {
-    const size_t alignment = lane->session->alignment;
+    const size_t alignment = lane->device->in_place;
     if (alignment == 0 || (uintptr_t)array % alignment != 0 || (uintptr_t)array % element != 0)
         return false;
     cl_int code;
-    cl_mem buffer = clCreateBuffer(lane->session->context, access | CL_MEM_USE_HOST_PTR,
+    cl_mem buffer = clCreateBuffer(lane->device->context, access | CL_MEM_USE_HOST_PTR,
                                    (size_t)bytes, array, &code);
     if (code != CL_SUCCESS) return false;
     lane->in_place[role] = buffer;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes: an in-order queue with buffers for the arrays of one call. A lane uploads, downloads, or
- * uses the caller's arrays in place. */
-#ifndef TCONV_SESSION_LANE_H
-#define TCONV_SESSION_LANE_H
+/* Lanes: an in-order queue with buffers for the arrays of one call, kept by their device object for
+ * later calls. A lane uploads, downloads, or uses the caller's arrays in place. */
+#ifndef TCONV_DEVICE_LANE_H
+#define TCONV_DEVICE_LANE_H
 
 #include "base/view.h"
-#include "tconv_cl/session.h"
+#include "tconv_cl/device.h"
 
 /* The arrays of a call that have a buffer. */
 enum tconv_role {
@@ -23,8 +23,8 @@ enum tconv_role {
 
 struct tconv_lane;
 
-/* Takes a lane of the session for one call alone, until tconv_lane_give_back. */
-tconv_status tconv_lane_take(tconv_session *session, struct tconv_lane **out, tconv_error *error);
+/* Takes a lane of the device for one call alone, until tconv_lane_give_back. Any thread. */
+tconv_status tconv_lane_take(tconv_device *device, struct tconv_lane **out, tconv_error *error);
 
 /* Waits for the lane's commands and releases the buffers over the caller's arrays. If `keep` is
  * true, the lane's own buffers stay for the next call. */
@@ -57,7 +57,7 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
                                  const struct tconv_view *view, size_t element, tconv_error *error);
 
-/* Releases the lanes of a session. No call may run. */
-void tconv_lanes_release(tconv_session *session);
+/* Releases the lanes that no call uses. Any thread. */
+void tconv_lanes_release(tconv_device *device);
 
 #endif
