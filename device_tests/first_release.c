@@ -134,7 +134,7 @@ static void enqueue_layer(tconv_session *session, const tconv_problem *p,
 
 static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
 {
-    require(user == &slabs_seen && slab->session == 0 && slab->batch_end == 1 &&
+    require(user == &slabs_seen && slab->device == 0 && slab->batch_end == 1 &&
                 slab->output_end > slab->output_begin && done == slabs_seen + 1 && slabs > 1,
             "a slab");
     slabs_seen++;

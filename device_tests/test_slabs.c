@@ -96,7 +96,7 @@ static bool watch_slab(void *user, const tconv_slab *slab, int64_t done, int64_t
 {
     struct watch *w = user;
     w->calls++;
-    w->sessions[slab->session]++;
+    w->sessions[slab->device]++;
     assert_int_equal(done, w->last + 1);
     w->last = done;
     w->total = total;

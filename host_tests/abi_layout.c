@@ -95,6 +95,17 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_tensors, residual), MEMBER(tconv_tensors, filter_version),
     MEMBER(tconv_tensors, packed), MEMBER(tconv_tensors, workspace),
 
+    GROWING(tconv_run, threads),
+    MEMBER(tconv_run, queue), MEMBER(tconv_run, wait_count), MEMBER(tconv_run, wait),
+    MEMBER(tconv_run, done), MEMBER(tconv_run, memory_limit), MEMBER(tconv_run, progress),
+    MEMBER(tconv_run, user), MEMBER(tconv_run, on_threads), MEMBER(tconv_run, pool),
+    MEMBER(tconv_run, threads),
+
+    GROWING(tconv_layer_counts, weight_bytes),
+    MEMBER(tconv_layer_counts, runs), MEMBER(tconv_layer_counts, plans_made),
+    MEMBER(tconv_layer_counts, plans_kept), MEMBER(tconv_layer_counts, filters_packed),
+    MEMBER(tconv_layer_counts, in_slabs), MEMBER(tconv_layer_counts, weight_bytes),
+
     GROWING(tconv_arrays, filter_version),
     MEMBER(tconv_arrays, data), MEMBER(tconv_arrays, filter), MEMBER(tconv_arrays, output),
     MEMBER(tconv_arrays, bias), MEMBER(tconv_arrays, scale), MEMBER(tconv_arrays, slope),
@@ -128,7 +139,7 @@ const struct abi_entry TABLE[] = {
     FIXED(tconv_list), MEMBER(tconv_list, count), MEMBER(tconv_list, value),
     FIXED(tconv_tensor), MEMBER(tconv_tensor, memory), MEMBER(tconv_tensor, offset),
     MEMBER(tconv_tensor, pointer), MEMBER(tconv_tensor, host),
-    FIXED(tconv_slab), MEMBER(tconv_slab, session), MEMBER(tconv_slab, batch_begin),
+    FIXED(tconv_slab), MEMBER(tconv_slab, device), MEMBER(tconv_slab, batch_begin),
     MEMBER(tconv_slab, batch_end), MEMBER(tconv_slab, output_begin), MEMBER(tconv_slab, output_end),
     MEMBER(tconv_slab, input_begin), MEMBER(tconv_slab, input_end),
 

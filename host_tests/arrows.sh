@@ -17,7 +17,8 @@ allowed() {
     device) echo base cache device ;;
     plan) echo base geometry algorithm algorithm/cost device plan common ;;
     device_layer) echo base device plan device_layer ;;
-    session) echo base geometry device session ;;
+    layer) echo base geometry device plan layer ;;
+    session) echo base geometry device layer session ;;
     oracle) echo base oracle common ;;
     tool | tool/io | tool/system) echo base oracle tool tool/io tool/system common ;;
     tool/bench) echo base oracle tool tool/io tool/system tool/bench ;;

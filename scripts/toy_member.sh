@@ -27,7 +27,7 @@ cat >"$work/toy.c" <<'END_OF_FILE'
 #define TABLE today
 #include "abi_layout.c"
 #undef PROBLEM
-#include "session/key.h"
+#include "layer/key.h"
 #include <stdio.h>
 #include <string.h>
 int main(void)
@@ -76,7 +76,7 @@ without() { # FILE TEXT COMMAND...
     fails "$@"
     cp "$work/kept" "$file"
 }
-without src/base/members.h 'a member of tconv_problem has no row' check -fsyntax-only src/session/key.c
+without src/base/members.h 'a member of tconv_problem has no row' check -fsyntax-only src/layer/key.c
 without src/tool/option_list.h "no member named .toys." check -fsyntax-only src/tool/cli/problem_options.c
 without python/tconv_cl/_library.py 'tconv_problem .* in Python' python3 python/tests/structures.py python/tconv_cl
 without python/tconv_cl/_convolution.py 'toys is not in Options' python3 python/tests/structures.py python/tconv_cl

@@ -11,18 +11,6 @@
 extern "C" {
 #endif
 
-/* A slab: batch items [batch_begin, batch_end) and output rows [output_begin, output_end) of the
- * outermost spatial axis, computed from the input rows [input_begin, input_end). */
-typedef struct tconv_slab {
-    int session;          /* index of the tconv_session that computed it */
-    int64_t batch_begin;  /* first batch item */
-    int64_t batch_end;    /* one behind the last batch item */
-    int64_t output_begin; /* first output row */
-    int64_t output_end;   /* one behind the last output row */
-    int64_t input_begin;  /* first input row */
-    int64_t input_end;    /* one behind the last input row */
-} tconv_slab;
-
 /* Options of the division into slabs. Its struct_size (see tconv_cl.h) reaches at least up to
  * `memory_limit`. */
 typedef struct tconv_slabs_options {

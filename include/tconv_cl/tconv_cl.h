@@ -48,6 +48,7 @@
 #include "device.h"
 #include "device_layer.h"
 #include "epilogue.h"
+#include "layer.h"
 #include "plan.h"
 #include "problem.h"
 #include "session.h"

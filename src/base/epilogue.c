@@ -4,6 +4,12 @@
 
 #include "base/error.h"
 
+const char *tconv_epilogue_name(enum tconv_epilogue_tensor tensor)
+{
+    static const char *const names[] = {"bias", "scale", "slope", "residual"};
+    return names[tensor];
+}
+
 bool tconv_epilogue_has(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor)
 {
     switch (tensor) {
@@ -19,13 +25,12 @@ tconv_status tconv_epilogue_check_given(const tconv_epilogue *epilogue,
                                         enum tconv_epilogue_tensor tensor, bool given,
                                         const char *structure, tconv_error *error)
 {
-    static const char *const names[] = {"bias", "scale", "slope", "residual"};
+    const char *const name = tconv_epilogue_name(tensor);
     if (given == tconv_epilogue_has(epilogue, tensor)) return TCONV_OK;
     const bool is_slope = tensor == TCONV_EPILOGUE_SLOPE; /* an activation has it */
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                       "%s.%s is %s, but options.epilogue.%s is %s: change one of them", structure,
-                      names[tensor], given ? "given" : "NULL",
-                      is_slope ? "activation" : names[tensor],
+                      name, given ? "given" : "absent", is_slope ? "activation" : name,
                       is_slope ? tconv_activation_name(epilogue->activation)
                       : given  ? "false"
                                : "true");
@@ -39,4 +44,24 @@ tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_typ
 tconv_type tconv_scale_type(tconv_type data_type)
 {
     return data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+}
+
+tconv_type tconv_epilogue_type(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
+                               tconv_type data_type, tconv_type output_type)
+{
+    switch (tensor) {
+    case TCONV_EPILOGUE_BIAS: return tconv_bias_type(epilogue, output_type);
+    case TCONV_EPILOGUE_SCALE:
+    case TCONV_EPILOGUE_SLOPE: return tconv_scale_type(data_type);
+    case TCONV_EPILOGUE_RESIDUAL: return output_type;
+    }
+    return TCONV_TYPE_DEFAULT;
+}
+
+uint64_t tconv_epilogue_bytes(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
+                              tconv_type data_type, const tconv_geometry *g)
+{
+    if (tensor == TCONV_EPILOGUE_RESIDUAL) return g->residual_bytes;
+    return (uint64_t)(g->groups * g->group_out_channels) *
+           tconv_type_size(tconv_epilogue_type(epilogue, tensor, data_type, g->output_type));
 }

@@ -12,7 +12,18 @@ enum tconv_epilogue_tensor {
     TCONV_EPILOGUE_RESIDUAL
 };
 
+/* What messages and callers' structures call it: "bias". */
+const char *tconv_epilogue_name(enum tconv_epilogue_tensor tensor);
+
 bool tconv_epilogue_has(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor);
+
+/* Its element type. */
+tconv_type tconv_epilogue_type(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
+                               tconv_type data_type, tconv_type output_type);
+
+/* Its bytes, for a resolved problem; of all but the residual: a number for each output channel. */
+uint64_t tconv_epilogue_bytes(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
+                              tconv_type data_type, const tconv_geometry *geometry);
 
 /* Checks that a tensor of the caller's `structure` is given if the epilogue of its options has it,
  * and not otherwise. */

@@ -30,6 +30,7 @@
  *   O(NUMBER, member)                             of tconv_plan_options
  *   O(ALGORITHM, member)                          a name, perhaps with a tile
  *   O(EPILOGUE, member)                           the structure above
+ *   O(WINDOW, member)                             one end of a window of rows
  *   O(SEARCH, member)                             how long a search takes and what it calls: not a
  *                                                 part of a plan's key */
 #ifndef TCONV_BASE_MEMBERS_H
@@ -95,8 +96,8 @@
     O(EPILOGUE, epilogue)                                                                          \
     O(NUMBER, workspace_limit)                                                                     \
     O(NUMBER, math)                                                                                \
-    O(NUMBER, output_begin)                                                                        \
-    O(NUMBER, output_end)                                                                          \
+    O(WINDOW, output_begin)                                                                        \
+    O(WINDOW, output_end)                                                                          \
     O(NUMBER, search)                                                                              \
     O(SEARCH, search_ms)                                                                           \
     O(SEARCH, search_progress)                                                                     \

@@ -28,6 +28,9 @@ struct tconv_sized {
     TCONV_SIZED(tconv_plan_options, algorithm, "options", "TCONV_PLAN_OPTIONS_INIT")
 #define TCONV_SIZED_CHOICE TCONV_SIZED(tconv_choice, best_ms, "choice", "TCONV_CHOICE_INIT")
 #define TCONV_SIZED_TENSORS TCONV_SIZED(tconv_tensors, output, "tensors", "TCONV_TENSORS_INIT")
+#define TCONV_SIZED_RUN TCONV_SIZED(tconv_run, done, "run", "TCONV_RUN_INIT")
+#define TCONV_SIZED_LAYER_COUNTS                                                                   \
+    TCONV_SIZED(tconv_layer_counts, filters_packed, "counts", "TCONV_LAYER_COUNTS_INIT")
 #define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
 #define TCONV_SIZED_SESSION_LAYER_COUNTS                                                           \
     TCONV_SIZED(tconv_session_layer_counts, filters_packed, "counts",                              \

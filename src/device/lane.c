@@ -53,7 +53,7 @@ static void release_buffers(struct tconv_lane *lane)
     }
 }
 
-void tconv_lane_give_back(struct tconv_lane *lane, bool keep)
+void tconv_lane_give_back(struct tconv_lane *lane)
 {
     tconv_device *device = lane->device;
     clFinish(lane->queue);
@@ -61,7 +61,6 @@ void tconv_lane_give_back(struct tconv_lane *lane, bool keep)
         if (lane->in_place[role] != NULL) clReleaseMemObject(lane->in_place[role]);
         lane->in_place[role] = NULL;
     }
-    if (!keep) release_buffers(lane);
     pthread_mutex_lock(&device->lock);
     lane->next = device->lanes;
     device->lanes = lane;
@@ -126,6 +125,7 @@ static bool use_in_place(struct tconv_lane *lane, enum tconv_role role, void *ar
     cl_mem buffer = clCreateBuffer(lane->device->context, access | CL_MEM_USE_HOST_PTR,
                                    (size_t)bytes, array, &code);
     if (code != CL_SUCCESS) return false;
+    if (lane->in_place[role] != NULL) clReleaseMemObject(lane->in_place[role]);
     lane->in_place[role] = buffer;
     return true;
 }

@@ -26,9 +26,9 @@ struct tconv_lane;
 /* Takes a lane of the device for one call alone, until tconv_lane_give_back. Any thread. */
 tconv_status tconv_lane_take(tconv_device *device, struct tconv_lane **out, tconv_error *error);
 
-/* Waits for the lane's commands and releases the buffers over the caller's arrays. If `keep` is
- * true, the lane's own buffers stay for the next call. */
-void tconv_lane_give_back(struct tconv_lane *lane, bool keep);
+/* Waits for the lane's commands and releases the buffers over the caller's arrays. The lane's own
+ * buffers stay for the next call. */
+void tconv_lane_give_back(struct tconv_lane *lane);
 
 cl_command_queue tconv_lane_queue(const struct tconv_lane *lane);
 

@@ -58,7 +58,7 @@ tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer, tconv_on
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_layer_run run;
     struct shared_run shared = {.run = &run, .error = error};
-    const tconv_status status = tconv_layer_prepare(layer, problem, options, arrays, &run, error);
+    const tconv_status status = tconv_run_prepare(layer, problem, options, arrays, &run, error);
     if (status != TCONV_OK) return status;
     /* A callback must not wait for another thread: see base/inside.h. */
     if (on_threads == NULL || tconv_is_inside() ||
@@ -69,12 +69,4 @@ tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer, tconv_on
     pthread_cond_destroy(&shared.ended);
     pthread_mutex_destroy(&shared.mutex);
     return shared.status;
-}
-
-void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument), void *argument)
-{
-    void (*parallel)(void (*task)(void *), void *argument, unsigned threads, unsigned flags);
-    if (gomp_parallel == NULL) return;
-    memcpy(&parallel, &gomp_parallel, sizeof parallel); /* a cast is POSIX's, not C's */
-    parallel(task, argument, 0, 0);                     /* 0: as many threads as are set */
 }

@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/lane.h"
-#include "session/key.h"
+#include "layer/key.h"
 #include "session/session_internal.h"
 
 #define XXH_INLINE_ALL
@@ -30,8 +30,8 @@ struct kept_plan {
 
 struct kept_filter {
     tconv_packed_filter *filter;
-    struct tconv_key reading; /* of the problem that it was packed for */
-    XXH128_hash_t hash;       /* the weights' identity, if the layer watches them */
+    struct tconv_reading reading; /* of the problem that it was packed for */
+    XXH128_hash_t hash;           /* the weights' identity, if the layer watches them */
     int users;
 };
 
@@ -250,15 +250,15 @@ static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
 
 /* True if the plan reads the filter, and it was packed from weights that were read alike. */
 static bool is_wanted(const struct kept_filter *filter, const tconv_plan *plan,
-                      const struct tconv_key *reading)
+                      const struct tconv_reading *reading)
 {
-    return tconv_key_equal(&filter->reading, reading) &&
+    return tconv_reading_equal(&filter->reading, reading) &&
            tconv_packed_filter_fits(filter->filter, plan);
 }
 
 /* Under the lock: the place of the wanted filter, or else of the first free one. */
 static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan,
-                        const struct tconv_key *reading)
+                        const struct tconv_reading *reading)
 {
     int place = 0;
     while (place < MOST_FILTERS && layer->filter[place] != NULL &&
@@ -270,7 +270,7 @@ static int filter_place(const tconv_session_layer *layer, const tconv_plan *plan
 /* The kept filter for the plan, which counts as used until drop_filter; NULL if there is none. Also
  * tells how often the layer has been refreshed. */
 static struct kept_filter *find_filter(tconv_session_layer *layer, const tconv_plan *plan,
-                                       const struct tconv_key *reading, XXH128_hash_t hash,
+                                       const struct tconv_reading *reading, XXH128_hash_t hash,
                                        uint64_t *refreshes)
 {
     pthread_mutex_lock(&layer->mutex);
@@ -304,7 +304,7 @@ static void keep_filter(tconv_session_layer *layer, const tconv_plan *plan,
 /* Packs a filter for the plan, which counts as used, and keeps it. */
 static tconv_status make_filter(tconv_session_layer *layer, tconv_plan *plan,
                                 struct tconv_lane *lane, const struct tconv_session_call *call,
-                                const struct tconv_key *reading, XXH128_hash_t hash,
+                                const struct tconv_reading *reading, XXH128_hash_t hash,
                                 uint64_t refreshes, struct kept_filter **out, tconv_error *error)
 {
     struct kept_filter *made = calloc(1, sizeof *made);
@@ -335,8 +335,8 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
     tconv_status status = TCONV_OK;
     XXH128_hash_t hash = {0, 0};
     uint64_t refreshes;
-    struct tconv_key reading;
-    tconv_key_make_reading(&call->problem, &reading); /* the plan has accepted its lists */
+    struct tconv_reading reading;
+    tconv_reading_make(&call->problem, &reading); /* the plan has accepted its lists */
     if (layer->watch) hash = identity(plan, &call->arrays);
     struct kept_filter *found = find_filter(layer, plan, &reading, hash, &refreshes);
     if (found == NULL) {
@@ -426,7 +426,7 @@ static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer,
         status = take_filter(layer, plan, lane, call, &filter, error);
     if (status == TCONV_OK)
         status = run_in_lane(plan, lane, call, filter == NULL ? NULL : filter->filter, error);
-    tconv_lane_give_back(lane, layer != NULL);
+    tconv_lane_give_back(lane);
     if (layer != NULL && filter == NULL && status == TCONV_OK)
         atomic_fetch_add(&layer->filters_packed, 1);
     if (filter != NULL) {
@@ -498,7 +498,7 @@ void tconv_session_layer_release(tconv_session_layer *layer)
     free(layer);
 }
 
-tconv_status tconv_layer_prepare(tconv_session_layer *layer, const tconv_problem *problem,
+tconv_status tconv_run_prepare(tconv_session_layer *layer, const tconv_problem *problem,
                                  const tconv_plan_options *options, const tconv_arrays *arrays,
                                  struct tconv_layer_run *run, tconv_error *error)
 {
@@ -529,7 +529,7 @@ tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_pro
 {
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_layer_run run;
-    const tconv_status status = tconv_layer_prepare(layer, problem, options, arrays, &run, error);
+    const tconv_status status = tconv_run_prepare(layer, problem, options, arrays, &run, error);
     return status == TCONV_OK ? tconv_layer_execute(&run, error) : status;
 }
 
@@ -541,7 +541,7 @@ tconv_status tconv_session_layer_plan(tconv_session_layer *layer, const tconv_pr
     struct tconv_layer_run run;
     const tconv_arrays none = TCONV_ARRAYS_INIT;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
-    const tconv_status status = tconv_layer_prepare(layer, problem, options, &none, &run, error);
+    const tconv_status status = tconv_run_prepare(layer, problem, options, &none, &run, error);
     if (status != TCONV_OK) return status;
     tconv_plan_retain(run.plan->plan);
     *out = run.plan->plan;
@@ -569,13 +569,6 @@ void tconv_session_layer_watch(tconv_session_layer *layer, bool watch)
     if (layer == NULL) return;
     if (watch != layer->watch) tconv_session_layer_refresh(layer);
     layer->watch = watch;
-}
-
-void tconv_hash(const void *memory, size_t size, uint64_t hash[2])
-{
-    const XXH128_hash_t own = XXH3_128bits(memory, size);
-    hash[0] = own.low64;
-    hash[1] = own.high64;
 }
 
 tconv_status tconv_session_layer_count(const tconv_session_layer *layer,

@@ -106,7 +106,7 @@ static tconv_slab slab_at(const struct job *job, int64_t number, int session)
 {
     const struct division *d = &job->division;
     const int64_t item = number / d->row_parts * d->items, row = number % d->row_parts * d->rows;
-    tconv_slab slab = {.session = session,
+    tconv_slab slab = {.device = session,
                        .batch_begin = item,
                        .batch_end = item + d->items,
                        .output_begin = row,

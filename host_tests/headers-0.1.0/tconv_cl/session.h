@@ -9,7 +9,7 @@
 #ifndef TCONV_CL_SESSION_H
 #define TCONV_CL_SESSION_H
 
-#include "plan.h"
+#include "layer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,10 +101,6 @@ TCONV_API tconv_status tconv_session_layer_plan(tconv_session_layer *layer,
                                                 const tconv_plan_options *options, tconv_plan **out,
                                                 tconv_error *error);
 
-/* A function of the application that calls task(argument) once on each thread of its pool, on all
- * at the same time, and returns when all these calls have returned. */
-typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void *argument);
-
 /* Multiply-adds, for tconv_session_layer_run_beside. */
 enum {
     TCONV_BESIDE_MACS = 62500, /* of a core while one thread is woken, in 2.5 us */
@@ -131,11 +127,6 @@ TCONV_API tconv_status tconv_session_layer_run_beside(tconv_session_layer *layer
                                                       const tconv_arrays *arrays,
                                                       tconv_error *error);
 
-/* A tconv_on_threads for OpenMP's threads. `gomp_parallel` is the address of GOMP_parallel, a
- * function of GCC's and of LLVM's OpenMP library; NULL: the calling thread computes. Uses as many
- * threads as a parallel region of the calling thread. */
-TCONV_API void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument), void *argument);
-
 /* Says that the constant filter has changed: runs that begin from now on pack it again. NULL is a
  * no-op. Any thread. */
 TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);
@@ -147,10 +138,6 @@ TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);
  * elements, wherever they were. The filter is then not hashed. Off in new layers. NULL is a no-op.
  * No other thread may use the layer meanwhile. */
 TCONV_API void tconv_session_layer_watch(tconv_session_layer *layer, bool watch);
-
-/* Writes the hash of `size` bytes (XXH3, 128 bits). `memory` may be NULL if `size` is 0. Any
- * thread. */
-TCONV_API void tconv_hash(const void *memory, size_t size, uint64_t hash[2]);
 
 /* Counts of what a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to
  * `filters_packed`. */

@@ -13,46 +13,46 @@
 
 #include <cmocka.h>
 
-enum { MOST_PLANS = 128 }; /* that a layer keeps; session.h says the number */
+enum { MOST_PLANS = 128 }; /* that a layer keeps; layer.h says the number */
 
-static tconv_session *open_host(const struct device *device)
+static tconv_device *open_host(const struct device *device)
 {
-    tconv_session *session;
+    tconv_device *opened;
     tconv_error error;
-    expect_ok(tconv_session_create(device->number, &session, &error), &error);
-    return session;
+    expect_ok(tconv_device_open(device->number, &opened, &error), &error);
+    return opened;
 }
 
-static tconv_session_layer *make_layer(tconv_session *session, bool constant_filter)
+static tconv_layer *make_layer(tconv_device *device, tconv_filter_use use)
 {
-    tconv_session_layer *layer;
+    tconv_layer *layer;
     tconv_error error;
-    expect_ok(tconv_session_layer_create(session, constant_filter, &layer, &error), &error);
+    expect_ok(tconv_layer_create(&device, 1, use, &layer, &error), &error);
     return layer;
 }
 
-static tconv_arrays arrays_of(const struct tensors *t)
+static tconv_tensors arrays_of(const struct tensors *t)
 {
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.data = t->data;
-    arrays.filter = t->filter;
-    arrays.output = t->output;
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    arrays.data.host = t->data;
+    arrays.filter.host = t->filter;
+    arrays.output.host = t->output;
     return arrays;
 }
 
-static void run(tconv_session_layer *layer, const tconv_problem *problem,
-                const tconv_plan_options *options, const tconv_arrays *arrays)
+static void run(tconv_layer *layer, const tconv_problem *problem, const tconv_plan_options *options,
+                const tconv_tensors *arrays)
 {
     tconv_error error;
-    expect_ok(tconv_session_layer_run(layer, problem, options, arrays, &error), &error);
+    expect_ok(tconv_layer_run(layer, problem, options, arrays, NULL, &error), &error);
 }
 
-static void expect_counts(const tconv_session_layer *layer, uint64_t runs, uint64_t plans_made,
+static void expect_counts(const tconv_layer *layer, uint64_t runs, uint64_t plans_made,
                           uint64_t plans_kept, uint64_t filters_packed)
 {
-    tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
+    tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
     tconv_error error;
-    expect_ok(tconv_session_layer_count(layer, &counts, &error), &error);
+    expect_ok(tconv_layer_count(layer, &counts, &error), &error);
     assert_int_equal(counts.runs, runs);
     assert_int_equal(counts.plans_made, plans_made);
     assert_int_equal(counts.plans_kept, plans_kept);
@@ -65,13 +65,12 @@ static void weights_have_versions(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *layer = make_layer(session, true);
-        tconv_session_layer_watch(layer, true);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_WATCHED);
         const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
-        tconv_arrays arrays = arrays_of(&t);
+        tconv_tensors arrays = arrays_of(&t);
         const uint64_t versions[] = {0, 0, 1, 1, 2, UINT64_MAX, 0};
         const bool changes[] = {false, true, false, false, true, true, true};
         const uint64_t packed[] = {1, 2, 3, 3, 4, 5, 6};
@@ -91,7 +90,7 @@ static void weights_have_versions(void **state)
         assert_true(t.output[0] == before);
         expect_counts(layer, 9, 1, 1, 7);
         /* Programs that were compiled with shorter arrays have none, whatever lies behind them. */
-        arrays.struct_size = offsetof(tconv_arrays, filter_version);
+        arrays.struct_size = offsetof(tconv_tensors, filter_version);
         for (uint64_t count = 8; count <= 9; count++) {
             t.filter[0] += 1;
             run(layer, &p, NULL, &arrays);
@@ -99,8 +98,8 @@ static void weights_have_versions(void **state)
             expect_counts(layer, count + 2, 1, 1, count);
         }
         free_tensors(&t);
-        tconv_session_layer_release(layer);
-        tconv_session_release(session);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
     }
 }
 
@@ -110,9 +109,9 @@ static void a_constant_filter_has_an_order(void **state)
     (void)state;
     for (int d = 0; d < device_count; d++)
         for (int watch = 0; watch < 2; watch++) {
-            tconv_session *session = open_host(&devices[d]);
-            tconv_session_layer *layer = make_layer(session, true);
-            tconv_session_layer_watch(layer, watch != 0);
+            tconv_device *host = open_host(&devices[d]);
+            tconv_layer *layer =
+                make_layer(host, watch != 0 ? TCONV_FILTER_WATCHED : TCONV_FILTER_CONSTANT);
             tconv_problem p = TCONV_PROBLEM_INIT;
             p.operation = TCONV_ONEAPI_CONV_BACKPROP;
             p.data_format = TCONV_NCX;
@@ -122,14 +121,14 @@ static void a_constant_filter_has_an_order(void **state)
                 p.filter = (tconv_shape){4, {3, 3, 3, 3}};
                 struct tensors t;
                 make_tensors(&p, REAL_NUMBERS, 4, &t);
-                const tconv_arrays arrays = arrays_of(&t);
+                const tconv_tensors arrays = arrays_of(&t);
                 run(layer, &p, NULL, &arrays);
                 compare_with_oracle(&devices[d], &p, NULL, false, &t);
                 free_tensors(&t);
             }
             expect_counts(layer, 4, 2, 2, 2);
-            tconv_session_layer_release(layer);
-            tconv_session_release(session);
+            tconv_layer_release(layer);
+            tconv_device_release(host);
         }
 }
 
@@ -139,30 +138,29 @@ static void a_layer_tells_the_plan_of_its_runs(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_device *device = tconv_session_device(session);
-        tconv_session_layer *layer = make_layer(session, true);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT);
         const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
         struct tensors t;
         tconv_plan *plan, *again, *other;
         tconv_error error;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
-        const tconv_arrays arrays = arrays_of(&t);
-        expect_ok(tconv_device_set_cache(device, NULL, 0, &error), &error);
-        expect_ok(tconv_session_layer_plan(layer, &p, NULL, &plan, &error), &error);
+        const tconv_tensors arrays = arrays_of(&t);
+        expect_ok(tconv_device_set_cache(host, NULL, 0, &error), &error);
+        expect_ok(tconv_layer_plan(layer, &p, NULL, &plan, &error), &error);
         assert_string_not_equal(tconv_plan_algorithm(plan), "reference");
         expect_counts(layer, 0, 1, 1, 0);
         run(layer, &p, NULL, &arrays);
         expect_counts(layer, 1, 1, 1, 1); /* it uses that plan */
-        expect_ok(tconv_device_set_machine(device,
+        expect_ok(tconv_device_set_machine(host,
                                            "reference_tap=0 reference_output=0 reference_wait=0 "
                                            "gpu_begin=0 gpu_wait=0",
                                            &error),
                   &error);
-        expect_ok(tconv_plan_create(device, &p, NULL, &other, &error), &error);
+        expect_ok(tconv_plan_create(host, &p, NULL, &other, &error), &error);
         assert_string_equal(tconv_plan_algorithm(other), "reference");
         tconv_plan_release(other);
-        expect_ok(tconv_session_layer_plan(layer, &p, NULL, &again, &error), &error);
+        expect_ok(tconv_layer_plan(layer, &p, NULL, &again, &error), &error);
         assert_ptr_equal(again, plan);
         tconv_plan_release(again);
         run(layer, &p, NULL, &arrays);
@@ -171,15 +169,15 @@ static void a_layer_tells_the_plan_of_its_runs(void **state)
         /* Other options have plans of their own. */
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.epilogue.activation = TCONV_ACTIVATION_RELU;
-        expect_ok(tconv_session_layer_plan(layer, &p, &options, &other, &error), &error);
+        expect_ok(tconv_layer_plan(layer, &p, &options, &other, &error), &error);
         assert_string_equal(tconv_plan_algorithm(other), "reference");
         expect_counts(layer, 2, 2, 2, 1);
-        tconv_session_layer_release(layer);
+        tconv_layer_release(layer);
         assert_string_equal(tconv_plan_algorithm(other), "reference"); /* it outlives the layer */
         tconv_plan_release(other);
         tconv_plan_release(plan);
         free_tensors(&t);
-        tconv_session_release(session);
+        tconv_device_release(host);
     }
 }
 
@@ -187,20 +185,20 @@ static void a_layer_tells_the_plan_of_its_runs(void **state)
 static void an_empty_batch_packs_nothing(void **state)
 {
     (void)state;
-    tconv_session *session = open_host(&devices[0]);
-    tconv_session_layer *layer = make_layer(session, false);
+    tconv_device *host = open_host(&devices[0]);
+    tconv_layer *layer = make_layer(host, TCONV_FILTER_VARIES);
     const tconv_problem p = plane(0, 5, 7, 6, 3, 2, 1);
-    const tconv_arrays none = TCONV_ARRAYS_INIT;
+    const tconv_tensors none = TCONV_TENSORS_INIT;
     run(layer, &p, NULL, &none);
     expect_counts(layer, 1, 1, 1, 0);
-    tconv_session_layer_release(layer);
-    tconv_session_release(session);
+    tconv_layer_release(layer);
+    tconv_device_release(host);
 }
 
 struct inner {
-    tconv_session_layer *layer;
+    tconv_layer *layer;
     const tconv_problem *problem;
-    const tconv_arrays *arrays;
+    const tconv_tensors *arrays;
     int calls;
 };
 
@@ -220,14 +218,14 @@ static void a_search_may_run_its_layer(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *layer = make_layer(session, true);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT);
         const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1), other = plane(2, 5, 7, 4, 3, 2, 1);
         struct tensors t, others;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
         make_tensors(&other, REAL_NUMBERS, 4, &others);
         memcpy(others.filter, t.filter, (size_t)t.geometry.filter_bytes);
-        const tconv_arrays arrays = arrays_of(&t), inside = arrays_of(&others);
+        const tconv_tensors arrays = arrays_of(&t), inside = arrays_of(&others);
         struct inner inner = {layer, &other, &inside, 0};
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.search = TCONV_SEARCH_RENEW;
@@ -240,8 +238,8 @@ static void a_search_may_run_its_layer(void **state)
         compare_with_oracle(&devices[d], &other, NULL, false, &others);
         free_tensors(&t);
         free_tensors(&others);
-        tconv_session_layer_release(layer);
-        tconv_session_release(session);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
     }
 }
 
@@ -267,9 +265,9 @@ static void a_constant_filter_is_packed_once(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *constant = make_layer(session, true),
-                            *varying = make_layer(session, false);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *constant = make_layer(host, TCONV_FILTER_CONSTANT),
+                    *varying = make_layer(host, TCONV_FILTER_VARIES);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.algorithm = "gather_group";
         struct tensors first;
@@ -277,7 +275,7 @@ static void a_constant_filter_is_packed_once(void **state)
             const tconv_problem p = plane(1 + i % 2, 5, 7, 6 + i % 3, 3, 2, 1);
             struct tensors t;
             make_tensors(&p, REAL_NUMBERS, 4, &t);
-            tconv_arrays arrays = arrays_of(&t);
+            tconv_tensors arrays = arrays_of(&t);
             if (i == 0)
                 first = t;
             else
@@ -294,9 +292,9 @@ static void a_constant_filter_is_packed_once(void **state)
         }
         /* Other weights: the layer is told. */
         const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
-        const tconv_arrays arrays = arrays_of(&first);
+        const tconv_tensors arrays = arrays_of(&first);
         first.filter[0] += 1;
-        tconv_session_layer_refresh(constant);
+        tconv_layer_refresh(constant);
         run(constant, &p, &options, &arrays);
         compare_with_oracle(&devices[d], &p, options.algorithm, false, &first);
         expect_counts(constant, 7, 6, 6, 2);
@@ -306,23 +304,23 @@ static void a_constant_filter_is_packed_once(void **state)
         compare_with_oracle(&devices[d], &p, options.algorithm, false, &first);
         expect_counts(constant, 8, 7, 7, 3);
         free_tensors(&first);
-        tconv_session_layer_release(constant);
-        tconv_session_layer_release(varying);
-        tconv_session_release(session);
+        tconv_layer_release(constant);
+        tconv_layer_release(varying);
+        tconv_device_release(host);
     }
 }
 
 static void the_plans_used_last_are_kept(void **state)
 {
     (void)state;
-    tconv_session *session = open_host(&devices[0]);
-    tconv_session_layer *layer = make_layer(session, true);
+    tconv_device *host = open_host(&devices[0]);
+    tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = "reference";
     const tconv_problem largest = plane(1, 1, 1, MOST_PLANS + 2, 1, 1, 0);
     struct tensors t;
     make_tensors(&largest, SMALL_INTEGERS, 4, &t);
-    const tconv_arrays arrays = arrays_of(&t);
+    const tconv_tensors arrays = arrays_of(&t);
     for (int extent = 1; extent <= MOST_PLANS + 1; extent++) {
         const tconv_problem p = plane(1, 1, 1, extent, 1, 1, 0);
         run(layer, &p, &options, &arrays);
@@ -337,7 +335,7 @@ static void the_plans_used_last_are_kept(void **state)
     tconv_problem p = plane(1, 1, 1, 4, 2, 2, 0);
     struct tensors small;
     make_tensors(&p, SMALL_INTEGERS, 5, &small);
-    const tconv_arrays small_arrays = arrays_of(&small);
+    const tconv_tensors small_arrays = arrays_of(&small);
     uint64_t made = MOST_PLANS + 2, runs = MOST_PLANS + 3;
     run(layer, &p, &options, &small_arrays);
     expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
@@ -356,8 +354,8 @@ static void the_plans_used_last_are_kept(void **state)
     expect_counts(layer, ++runs, made, MOST_PLANS, 2);
     free_tensors(&small);
     free_tensors(&t);
-    tconv_session_layer_release(layer);
-    tconv_session_release(session);
+    tconv_layer_release(layer);
+    tconv_device_release(host);
 }
 
 /* A copy of `bytes` in `memory`, `shift` bytes behind a multiple of 64 that is not its begin. */
@@ -373,8 +371,9 @@ static void arrays_lie_anywhere(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *layers[] = {make_layer(session, true), make_layer(session, false)};
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layers[] = {make_layer(host, TCONV_FILTER_CONSTANT),
+                                 make_layer(host, TCONV_FILTER_VARIES)};
         const tconv_problem p = plane(1, 3, 4, 5, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 6, &t);
@@ -409,14 +408,14 @@ static void arrays_lie_anywhere(void **state)
                     memset(memory[i], 0xa5, parts[i].bytes + 2 * 64 + GUARD);
                     place[i] = at(memory[i], shift + 4 * (i % 3), parts[i].from, parts[i].bytes);
                 }
-                const tconv_arrays arrays = {.struct_size = sizeof arrays,
-                                             .data = place[0],
-                                             .filter = place[1],
-                                             .output = place[6],
-                                             .bias = place[2],
-                                             .scale = place[3],
-                                             .slope = place[4],
-                                             .residual = place[5]};
+                const tconv_tensors arrays = {.struct_size = sizeof arrays,
+                                              .data.host = place[0],
+                                              .filter.host = place[1],
+                                              .output.host = place[6],
+                                              .bias.host = place[2],
+                                              .scale.host = place[3],
+                                              .slope.host = place[4],
+                                              .residual.host = place[5]};
                 run(layers[l], &p, &options, &arrays);
                 memcpy(t.output, place[6], output);
                 compare_with_oracle(&devices[d], &p, "auto", true, &t);
@@ -429,9 +428,9 @@ static void arrays_lie_anywhere(void **state)
                 }
             }
         free_tensors(&t);
-        tconv_session_layer_release(layers[0]);
-        tconv_session_layer_release(layers[1]);
-        tconv_session_release(session);
+        tconv_layer_release(layers[0]);
+        tconv_layer_release(layers[1]);
+        tconv_device_release(host);
     }
 }
 
@@ -440,8 +439,8 @@ static void arrays_overlap(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *layer = make_layer(session, false);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_VARIES);
         const tconv_problem p =
             plane(1, 2, 2, 3, 3, 1, 1); /* data, and filter, as large as the output */
         struct tensors t;
@@ -454,98 +453,130 @@ static void arrays_overlap(void **state)
         options.epilogue.bias = true;
         memcpy(t.residual, t.data, (size_t)t.geometry.output_bytes);
         memcpy(t.bias, t.filter, t.channels * sizeof(float));
-        tconv_arrays arrays = arrays_of(&t);
-        arrays.residual = t.data;
-        arrays.bias = t.filter;
+        tconv_tensors arrays = arrays_of(&t);
+        arrays.residual.host = t.data;
+        arrays.bias.host = t.filter;
         run(layer, &p, &options, &arrays);
         compare_with_oracle(&devices[d], &p, "auto", true, &t);
         memcpy(t.output, t.residual, (size_t)t.geometry.output_bytes);
-        arrays.residual = t.output;
+        arrays.residual.host = t.output;
         run(layer, &p, &options, &arrays);
         compare_with_oracle(&devices[d], &p, "auto", true, &t);
         /* An output on top of each other input, from the same byte on. */
-        tconv_arrays apart = arrays_of(&t);
-        apart.bias = t.bias;
-        apart.residual = t.residual;
+        tconv_tensors apart = arrays_of(&t);
+        apart.bias.host = t.bias;
+        apart.residual.host = t.residual;
         const struct {
             size_t member, bytes;
-        } inputs[] = {{offsetof(tconv_arrays, data), (size_t)t.geometry.data_bytes},
-                      {offsetof(tconv_arrays, filter), (size_t)t.geometry.filter_bytes},
-                      {offsetof(tconv_arrays, bias), t.channels * sizeof(float)}};
+        } inputs[] = {{offsetof(tconv_tensors, data), (size_t)t.geometry.data_bytes},
+                      {offsetof(tconv_tensors, filter), (size_t)t.geometry.filter_bytes},
+                      {offsetof(tconv_tensors, bias), t.channels * sizeof(float)}};
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
             void *block = aligned_alloc(4096, 1 << 16);
             assert_true(inputs[i].bytes <= 1 << 16 && t.geometry.output_bytes <= 1 << 16);
             arrays = apart;
-            const void **member = (const void **)(void *)((char *)&arrays + inputs[i].member);
-            memcpy(block, *member, inputs[i].bytes);
-            *member = arrays.output = block;
+            tconv_tensor *member = (tconv_tensor *)(void *)((char *)&arrays + inputs[i].member);
+            memcpy(block, member->host, inputs[i].bytes);
+            member->host = arrays.output.host = block;
             run(layer, &p, &options, &arrays);
             memcpy(t.output, block, (size_t)t.geometry.output_bytes);
             compare_with_oracle(&devices[d], &p, "auto", true, &t);
             free(block);
         }
         free_tensors(&t);
-        tconv_session_layer_release(layer);
-        tconv_session_release(session);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
     }
 }
 
 static void wrong_calls(void **state)
 {
     (void)state;
-    tconv_session *session = open_host(&devices[0]);
-    tconv_session_layer *layer = make_layer(session, true), *none = NULL;
+    tconv_device *host = open_host(&devices[0]);
+    tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT), *none = NULL;
     tconv_problem p = plane(1, 2, 3, 4, 2, 2, 0);
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 4, &t);
-    tconv_arrays arrays = arrays_of(&t);
-    tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
+    tconv_tensors arrays = arrays_of(&t);
+    tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
     tconv_error error;
-    expect_error(tconv_session_layer_create(NULL, true, &none, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "session is NULL");
-    expect_error(tconv_session_layer_create(session, true, NULL, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "out is NULL");
-    expect_error(tconv_session_layer_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+    tconv_device *twice[] = {host, host}, *no_device = NULL;
+    expect_error(tconv_layer_create(NULL, 1, TCONV_FILTER_CONSTANT, &none, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "devices is NULL");
+    expect_error(tconv_layer_create(&no_device, 1, TCONV_FILTER_CONSTANT, &none, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "devices[0] is NULL");
+    expect_error(tconv_layer_create(twice, 2, TCONV_FILTER_CONSTANT, &none, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "devices[1] is given twice");
+    expect_error(tconv_layer_create(&host, 0, TCONV_FILTER_CONSTANT, &none, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "device_count is 0: it must be at least 1");
+    expect_error(tconv_layer_create(&host, 1, (tconv_filter_use)3, &none, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "filter_use is 3");
+    expect_error(tconv_layer_create(&host, 1, TCONV_FILTER_CONSTANT, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "out is NULL");
+    expect_error(tconv_layer_run(NULL, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
                  &error, "layer is NULL");
-    expect_error(tconv_session_layer_run(layer, NULL, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+    expect_error(tconv_layer_run(layer, NULL, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
                  &error, "problem is NULL");
     tconv_plan *plan = NULL;
-    expect_error(tconv_session_layer_plan(NULL, &p, NULL, &plan, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "layer is NULL");
-    expect_error(tconv_session_layer_plan(layer, NULL, NULL, &plan, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "problem is NULL");
-    expect_error(tconv_session_layer_plan(layer, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "out is NULL");
-    expect_error(tconv_session_layer_count(NULL, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+    expect_error(tconv_layer_plan(NULL, &p, NULL, &plan, &error), TCONV_ERROR_ARGUMENT, &error,
                  "layer is NULL");
-    expect_error(tconv_session_layer_count(layer, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+    expect_error(tconv_layer_plan(layer, NULL, NULL, &plan, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "problem is NULL");
+    expect_error(tconv_layer_plan(layer, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "out is NULL");
+    expect_error(tconv_layer_count(NULL, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "layer is NULL");
+    expect_error(tconv_layer_count(layer, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
                  "counts is NULL");
     counts.struct_size = 8;
-    expect_error(tconv_session_layer_count(layer, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+    expect_error(tconv_layer_count(layer, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
                  "struct_size");
     p.strides.count = 99;
-    expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ATTRIBUTE,
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ATTRIBUTE,
                  &error, "strides");
-    expect_error(tconv_session_layer_plan(layer, &p, NULL, &plan, &error), TCONV_ERROR_ATTRIBUTE,
-                 &error, "strides");
+    expect_error(tconv_layer_plan(layer, &p, NULL, &plan, &error), TCONV_ERROR_ATTRIBUTE, &error,
+                 "strides");
     assert_null(plan);
     p = plane(1, 2, 3, 4, 2, 2, 0);
     p.data.dim[1] = 3;
-    expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_SHAPE,
-                 &error, "channels");
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_SHAPE, &error,
+                 "channels");
     p.data.dim[1] = 2;
-    arrays.filter = NULL;
-    expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "arrays.filter is NULL");
+    arrays.filter.host = NULL;
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "tensors.filter is absent");
+    arrays = arrays_of(&t);
+    arrays.data.host = NULL;
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "tensors.data is absent");
+    arrays = arrays_of(&t);
+    arrays.data.pointer = t.output;
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "tensors.data has both an array of the host");
+    arrays = arrays_of(&t);
+    arrays.bias.host = t.filter;
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "tensors.bias is given, but options.epilogue.bias is false");
+    arrays = arrays_of(&t);
+    tconv_run how = TCONV_RUN_INIT;
+    cl_event done;
+    how.done = &done;
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, &how, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "run.done is given, but run.queue is NULL");
+    how.struct_size = 8;
+    expect_error(tconv_layer_run(layer, &p, NULL, &arrays, &how, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "struct_size of run");
+    expect_error(tconv_layer_run(layer, &p, NULL, NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "tensors is NULL");
     expect_counts(layer, 0, 1, 1, 0);
     const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
-    run(layer, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT);
+    run(layer, &empty, NULL, &(tconv_tensors)TCONV_TENSORS_INIT);
     expect_counts(layer, 1, 2, 2, 0);
-    tconv_session_layer_release(NULL);
-    tconv_session_layer_refresh(NULL);
-    tconv_session_layer_release(layer);
+    tconv_layer_release(NULL);
+    tconv_layer_refresh(NULL);
+    tconv_layer_release(layer);
     free_tensors(&t);
-    tconv_session_release(session);
+    tconv_device_release(host);
 }
 
 /* ---- threads ---- */
@@ -555,7 +586,7 @@ enum { THREADS = 4, SHAPES = 3, TURNS = 40 };
 struct thread {
     pthread_t id;
     int number;
-    tconv_session_layer *layer;
+    tconv_layer *layer;
     const tconv_problem *problems;
     const struct tensors *tensors; /* their outputs are what each run must give */
     char wrong[1300];
@@ -568,20 +599,20 @@ static void *run_shapes(void *argument)
         const int shape = (i + t->number) % SHAPES;
         const struct tensors *known = &t->tensors[shape];
         const size_t bytes = (size_t)known->geometry.output_bytes;
-        tconv_arrays arrays = arrays_of(known);
+        tconv_tensors arrays = arrays_of(known);
         tconv_error error;
-        arrays.output = malloc(bytes);
-        if (arrays.output == NULL) {
+        void *output = malloc(bytes);
+        if (output == NULL) {
             snprintf(t->wrong, sizeof t->wrong, "no memory");
             break;
         }
-        if (t->number == 0 && i % 8 == 0) tconv_session_layer_refresh(t->layer);
-        if (tconv_session_layer_run(t->layer, &t->problems[shape], NULL, &arrays, &error) !=
-            TCONV_OK)
+        arrays.output.host = output;
+        if (t->number == 0 && i % 8 == 0) tconv_layer_refresh(t->layer);
+        if (tconv_layer_run(t->layer, &t->problems[shape], NULL, &arrays, NULL, &error) != TCONV_OK)
             snprintf(t->wrong, sizeof t->wrong, "%s", error.message);
-        else if (memcmp(arrays.output, known->output, bytes) != 0)
+        else if (memcmp(output, known->output, bytes) != 0)
             snprintf(t->wrong, sizeof t->wrong, "shape %d has other results", shape);
-        free(arrays.output);
+        free(output);
     }
     return NULL;
 }
@@ -591,8 +622,9 @@ static void threads_share_a_layer(void **state)
     (void)state;
     if (threads_left_out()) return;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *alone = make_layer(session, true), *layer = make_layer(session, true);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *alone = make_layer(host, TCONV_FILTER_CONSTANT),
+                    *layer = make_layer(host, TCONV_FILTER_CONSTANT);
         tconv_problem problems[SHAPES];
         struct tensors tensors[SHAPES];
         for (int i = 0; i < SHAPES; i++) {
@@ -601,7 +633,7 @@ static void threads_share_a_layer(void **state)
             if (i > 0)
                 memcpy(tensors[i].filter, tensors[0].filter,
                        (size_t)tensors[0].geometry.filter_bytes);
-            const tconv_arrays arrays = arrays_of(&tensors[i]);
+            const tconv_tensors arrays = arrays_of(&tensors[i]);
             run(alone, &problems[i], NULL, &arrays);
             compare_with_oracle(&devices[d], &problems[i], "auto", false, &tensors[i]);
         }
@@ -615,15 +647,15 @@ static void threads_share_a_layer(void **state)
             assert_int_equal(pthread_join(threads[i].id, NULL), 0);
             if (threads[i].wrong[0] != '\0') failed("thread %d: %s", i, threads[i].wrong);
         }
-        tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
+        tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
         tconv_error error;
-        expect_ok(tconv_session_layer_count(layer, &counts, &error), &error);
+        expect_ok(tconv_layer_count(layer, &counts, &error), &error);
         assert_int_equal(counts.runs, THREADS * TURNS);
         assert_int_equal(counts.plans_made, SHAPES);
         for (int i = 0; i < SHAPES; i++) free_tensors(&tensors[i]);
-        tconv_session_layer_release(alone);
-        tconv_session_layer_release(layer);
-        tconv_session_release(session);
+        tconv_layer_release(alone);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
     }
 }
 
@@ -674,7 +706,19 @@ static void on_openmp(void *pool, void (*task)(void *argument), void *argument)
     *(struct pool *)pool = openmp;
 }
 
-/* The layer is computed once, whatever threads the pool has, and errors arrive. */
+static tconv_status run_beside(tconv_layer *layer, tconv_on_threads function, void *pool,
+                               const tconv_problem *problem, const tconv_tensors *tensors,
+                               tconv_error *error)
+{
+    tconv_run how = TCONV_RUN_INIT;
+    how.on_threads = function;
+    how.pool = pool;
+    how.threads = 2;
+    return tconv_layer_run(layer, problem, NULL, tensors, &how, error);
+}
+
+/* The layer is computed once, whatever threads the pool has, and errors arrive. The threads of the
+ * application are left alone for a layer that takes less time than to wake them. */
 static void threads_sleep_beside_a_layer(void **state)
 {
     (void)state;
@@ -682,43 +726,45 @@ static void threads_sleep_beside_a_layer(void **state)
     for (int d = 0; d < device_count && !threads_left_out(); d++) {
         const bool uses_pool = devices[d].info->kind == TCONV_DEVICE_CPU &&
                                devices[d].info->compute_units > 1;
-        tconv_session *session = open_host(&devices[d]);
-        tconv_session_layer *layer = make_layer(session, true);
-        const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT);
+        const tconv_problem p = plane(1, 8, 8, 22, 3, 2, 1), small = plane(1, 5, 7, 9, 3, 2, 1);
         struct tensors t;
         tconv_error error;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
-        tconv_arrays arrays = arrays_of(&t), wrong = arrays;
+        tconv_tensors arrays = arrays_of(&t), wrong = arrays;
         uint64_t runs = 0;
         for (int i = 0; i < 3; i++)
             for (int threads = 0; threads <= THREADS; threads++) {
                 struct pool pool = {.threads = threads};
                 memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
-                expect_ok(tconv_session_layer_run_beside(layer, pools[i], &pool, &p, NULL, &arrays,
-                                                         &error),
-                          &error);
+                expect_ok(run_beside(layer, pools[i], &pool, &p, &arrays, &error), &error);
                 compare_with_oracle(&devices[d], &p, NULL, false, &t);
                 assert_int_equal(pool.calls, uses_pool && pools[i] != NULL ? 1 : 0);
                 expect_counts(layer, ++runs, 1, 1, 1);
             }
         memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
-        expect_ok(
-            tconv_session_layer_run_beside(layer, tconv_on_openmp, NULL, &p, NULL, &arrays, &error),
-            &error);
+        expect_ok(run_beside(layer, tconv_on_openmp, NULL, &p, &arrays, &error), &error);
         compare_with_oracle(&devices[d], &p, NULL, false, &t);
         expect_counts(layer, ++runs, 1, 1, 1);
         struct pool pool = {.threads = 2};
-        wrong.output = NULL;
-        expect_error(
-            tconv_session_layer_run_beside(layer, on_threads, &pool, &p, NULL, &wrong, &error),
-            TCONV_ERROR_ARGUMENT, &error, "arrays.output is NULL");
-        expect_error(
-            tconv_session_layer_run_beside(NULL, on_threads, &pool, &p, NULL, &arrays, &error),
-            TCONV_ERROR_ARGUMENT, &error, "layer is NULL");
-        expect_counts(layer, runs, 1, 1, 1);
+        struct tensors few;
+        make_tensors(&small, REAL_NUMBERS, 4, &few);
+        const tconv_tensors few_arrays = arrays_of(&few);
+        assert_true(t.geometry.macs >= 250000 && few.geometry.macs < 250000);
+        expect_ok(run_beside(layer, on_threads, &pool, &small, &few_arrays, &error), &error);
+        assert_int_equal(pool.calls, 0);
+        expect_counts(layer, ++runs, 2, 2, 2);
+        free_tensors(&few);
+        wrong.output.host = NULL;
+        expect_error(run_beside(layer, on_threads, &pool, &p, &wrong, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "tensors.output is absent");
+        expect_error(run_beside(NULL, on_threads, &pool, &p, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "layer is NULL");
+        expect_counts(layer, runs, 2, 2, 2);
         free_tensors(&t);
-        tconv_session_layer_release(layer);
-        tconv_session_release(session);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
     }
 }
 
@@ -739,5 +785,5 @@ int main(void)
         cmocka_unit_test(threads_share_a_layer),
         cmocka_unit_test(threads_sleep_beside_a_layer),
     };
-    return cmocka_run_group_tests_name("session_layer", tests, open_all_devices, close_all_devices);
+    return cmocka_run_group_tests_name("layer", tests, open_all_devices, close_all_devices);
 }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and checks the arguments of a call on a layer. */
+#include "layer/call.h"
+
+#include "base/error.h"
+#include "base/struct_size.h"
+#include "plan/place.h"
+
+const tconv_tensor *tconv_call_tensor(const tconv_tensors *tensors,
+                                      enum tconv_epilogue_tensor which)
+{
+    switch (which) {
+    case TCONV_EPILOGUE_BIAS: return &tensors->bias;
+    case TCONV_EPILOGUE_SCALE: return &tensors->scale;
+    case TCONV_EPILOGUE_SLOPE: return &tensors->slope;
+    case TCONV_EPILOGUE_RESIDUAL: return &tensors->residual;
+    }
+    return NULL;
+}
+
+/* Refuses a tensor with two places. That of a buffer and a pointer is checked where they are used.
+ */
+static tconv_status check_places(const tconv_tensors *tensors, tconv_error *error)
+{
+    const struct {
+        const char *name;
+        const tconv_tensor *tensor;
+    } all[] = {{"data", &tensors->data},         {"filter", &tensors->filter},
+               {"output", &tensors->output},     {"bias", &tensors->bias},
+               {"scale", &tensors->scale},       {"slope", &tensors->slope},
+               {"residual", &tensors->residual}, {"workspace", &tensors->workspace}};
+    if (tensors->packed != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "tensors.packed is given, but layers pack their filters: give "
+                          "tensors.filter instead");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const tconv_tensor *t = all[i].tensor;
+        if (t->host != NULL && (t->memory != NULL || t->pointer != NULL))
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "tensors.%s has both an array of the host, %p, and a %s, %p: set one "
+                              "of them to NULL",
+                              all[i].name, t->host, t->memory != NULL ? "buffer" : "pointer",
+                              t->memory != NULL ? (const void *)t->memory : t->pointer);
+    }
+    return TCONV_OK;
+}
+
+tconv_status tconv_call_read(const tconv_problem *problem, const tconv_plan_options *options,
+                             const tconv_tensors *tensors, const tconv_run *run,
+                             struct tconv_call *call, tconv_error *error)
+{
+    if (problem == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "problem is NULL");
+    call->problem = (tconv_problem)TCONV_PROBLEM_INIT;
+    call->options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
+    call->tensors = (tconv_tensors)TCONV_TENSORS_INIT;
+    call->run = (tconv_run)TCONV_RUN_INIT;
+    tconv_status status;
+    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &call->problem, error)) !=
+            TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &call->options, error)) !=
+            TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_TENSORS, tensors, &call->tensors, error)) !=
+            TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_RUN, run, &call->run, error)) != TCONV_OK)
+        return status;
+    tconv_call_make_key(call);
+    return check_places(&call->tensors, error);
+}
+
+tconv_status tconv_call_check(const struct tconv_call *call, const tconv_geometry *geometry,
+                              tconv_error *error)
+{
+    const tconv_tensors *t = &call->tensors;
+    const char *missing = geometry->data_bytes != 0 && !tconv_is_given(&t->data) ? "data"
+                          : !tconv_is_given(&t->output)                          ? "output"
+                                                                                 : NULL;
+    if (missing != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "tensors.%s is absent: it has neither memory, a pointer nor an array of "
+                          "the host",
+                          missing);
+    return tconv_epilogue_check_given(&call->options.epilogue, TCONV_EPILOGUE_RESIDUAL,
+                                      tconv_is_given(&t->residual), "tensors", error);
+}

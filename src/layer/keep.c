@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps plans, packed filters and vectors of a layer on one device. Whatever is kept has owners:
+ * the layer, and each run that uses it. So runs go on with what they have when it is replaced. */
+#include "layer/keep.h"
+
+#include "base/error.h"
+#include "base/inside.h"
+#include "device/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* `renewed` is true when a call has set out to replace the plan because it is stale; only one does.
+ */
+struct tconv_kept_plan {
+    struct tconv_key key;
+    tconv_plan *plan;
+    bool renewed;
+};
+
+bool tconv_keep_init(struct tconv_keep *keep, tconv_device *device)
+{
+    if (pthread_mutex_init(&keep->making, NULL) != 0) return false;
+    if (pthread_mutex_init(&keep->mutex, NULL) != 0) {
+        pthread_mutex_destroy(&keep->making);
+        return false;
+    }
+    tconv_device_retain(device);
+    keep->device = device;
+    return true;
+}
+
+static void drop_plan(struct tconv_kept_plan *plan)
+{
+    tconv_plan_release(plan->plan);
+    free(plan);
+}
+
+void tconv_keep_destroy(struct tconv_keep *keep)
+{
+    tconv_keep_refresh(keep);
+    for (int i = 0; i < TCONV_MOST_PLANS && keep->plan[i] != NULL; i++) drop_plan(keep->plan[i]);
+    tconv_device_release(keep->device);
+    pthread_mutex_destroy(&keep->mutex);
+    pthread_mutex_destroy(&keep->making);
+}
+
+bool tconv_keep_begin(struct tconv_keep *keep)
+{
+    if (tconv_is_inside()) return false;
+    pthread_mutex_lock(&keep->making);
+    return true;
+}
+
+void tconv_keep_end(struct tconv_keep *keep, bool begun)
+{
+    if (begun) pthread_mutex_unlock(&keep->making);
+}
+
+/* ---- plans ---- */
+
+/* Under the lock: the place of the plan with this key, or else of the first free one. */
+static int plan_place(const struct tconv_keep *keep, const struct tconv_key *key)
+{
+    int place = 0;
+    while (place < TCONV_MOST_PLANS && keep->plan[place] != NULL &&
+           !tconv_key_equal(&keep->plan[place]->key, key))
+        place++;
+    return place;
+}
+
+/* Under the lock: puts a plan first, before those in front of `place`. */
+static void put_first(struct tconv_keep *keep, struct tconv_kept_plan *plan, int place)
+{
+    memmove(&keep->plan[1], keep->plan, (size_t)place * sizeof *keep->plan);
+    keep->plan[0] = plan;
+}
+
+/* The kept plan with this key, retained; NULL: there is none. `*stale` is true if the caller is to
+ * replace it, which it does if it may. */
+static tconv_plan *find_plan(struct tconv_keep *keep, const struct tconv_key *key, bool may_renew,
+                             bool *stale)
+{
+    pthread_mutex_lock(&keep->mutex);
+    const int place = plan_place(keep, key);
+    struct tconv_kept_plan *found = place < TCONV_MOST_PLANS ? keep->plan[place] : NULL;
+    *stale = may_renew && found != NULL && !found->renewed && tconv_plan_is_stale(found->plan);
+    if (found != NULL) {
+        put_first(keep, found, place);
+        found->renewed = found->renewed || *stale;
+        tconv_plan_retain(found->plan);
+    }
+    pthread_mutex_unlock(&keep->mutex);
+    return found == NULL ? NULL : found->plan;
+}
+
+/* Keeps a new plan, in place of one that is stale, unless a callback made the same one meanwhile.
+ * Returns the one that is kept, retained. */
+static tconv_plan *keep_plan(struct tconv_keep *keep, struct tconv_kept_plan *made)
+{
+    struct tconv_kept_plan *dropped = NULL;
+    pthread_mutex_lock(&keep->mutex);
+    keep->plans_made++;
+    int place = plan_place(keep, &made->key);
+    if (place < TCONV_MOST_PLANS && keep->plan[place] != NULL && !keep->plan[place]->renewed) {
+        dropped = made;
+        made = keep->plan[place];
+    } else if (place == TCONV_MOST_PLANS)
+        dropped = keep->plan[--place];
+    else
+        dropped = keep->plan[place];
+    put_first(keep, made, place);
+    tconv_plan *kept = made->plan;
+    tconv_plan_retain(kept);
+    pthread_mutex_unlock(&keep->mutex);
+    if (dropped != NULL) drop_plan(dropped);
+    return kept;
+}
+
+/* Makes a plan and keeps it. */
+static tconv_status make_plan(struct tconv_keep *keep, const struct tconv_call *call,
+                              tconv_plan **out, tconv_error *error)
+{
+    struct tconv_kept_plan *made = calloc(1, sizeof *made);
+    if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a plan");
+    const tconv_status status =
+        tconv_plan_create(keep->device, &call->problem, &call->options, &made->plan, error);
+    if (status != TCONV_OK) {
+        free(made);
+        return status;
+    }
+    made->key = call->key;
+    *out = keep_plan(keep, made);
+    return TCONV_OK;
+}
+
+tconv_plan *tconv_keep_known_plan(struct tconv_keep *keep, const struct tconv_call *call)
+{
+    bool stale;
+    return call->has_key ? find_plan(keep, &call->key, false, &stale) : NULL;
+}
+
+tconv_status tconv_keep_plan(struct tconv_keep *keep, const struct tconv_call *call, bool renew,
+                             tconv_plan **out, tconv_error *error)
+{
+    if (!call->has_key) /* it is refused, with a sentence */
+        return tconv_plan_create(keep->device, &call->problem, &call->options, out, error);
+    bool stale;
+    tconv_status status = TCONV_OK;
+    tconv_plan *found = find_plan(keep, &call->key, renew, &stale), *made = NULL;
+    if (found == NULL || stale) {
+        const bool begun = tconv_keep_begin(keep);
+        if (found == NULL) found = find_plan(keep, &call->key, renew, &stale); /* made meanwhile */
+        if (found == NULL)
+            status = make_plan(keep, call, &found, error);
+        else if (stale) /* if none can be made, the old one stays, for good */
+            make_plan(keep, call, &made, NULL);
+        tconv_keep_end(keep, begun);
+    }
+    if (made != NULL) {
+        tconv_plan_release(found);
+        found = made;
+    }
+    if (status == TCONV_OK) *out = found;
+    return status;
+}
+
+/* ---- filters ---- */
+
+tconv_status tconv_kept_filter_create(tconv_plan *plan, const tconv_problem *problem,
+                                      const tconv_tensor *storage, struct tconv_kept_filter **out,
+                                      tconv_error *error)
+{
+    struct tconv_kept_filter *made = calloc(1, sizeof *made);
+    if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a filter");
+    const tconv_status status = tconv_packed_filter_create(plan, storage, &made->packed, error);
+    if (status != TCONV_OK) {
+        free(made);
+        return status;
+    }
+    atomic_init(&made->owners, 1);
+    atomic_init(&made->ready, false);
+    tconv_plan_retain(plan);
+    made->plan = plan;
+    tconv_reading_make(problem, &made->reading);
+    *out = made;
+    return TCONV_OK;
+}
+
+void tconv_kept_filter_release(struct tconv_kept_filter *filter)
+{
+    if (filter == NULL || atomic_fetch_sub(&filter->owners, 1) > 1) return;
+    tconv_packed_filter_release(filter->packed);
+    tconv_plan_release(filter->plan);
+    if (filter->end != NULL) clReleaseEvent(filter->end);
+    free(filter);
+}
+
+/* Under the lock: the place of the filter that the plan reads, or else of the first free one. */
+static int filter_place(const struct tconv_keep *keep, const tconv_plan *plan,
+                        const struct tconv_reading *reading)
+{
+    int place = 0;
+    while (place < TCONV_MOST_FILTERS && keep->filter[place] != NULL &&
+           !(tconv_reading_equal(&keep->filter[place]->reading, reading) &&
+             tconv_packed_filter_fits(keep->filter[place]->packed, plan)))
+        place++;
+    return place;
+}
+
+/* Under the lock: drops the filters that were packed from other weights. */
+static void drop_others(struct tconv_keep *keep, const struct tconv_identity *identity)
+{
+    int kept = 0;
+    for (int i = 0; i < TCONV_MOST_FILTERS && keep->filter[i] != NULL; i++) {
+        struct tconv_kept_filter *filter = keep->filter[i];
+        keep->filter[i] = NULL;
+        if (memcmp(&filter->identity, identity, sizeof *identity) == 0)
+            keep->filter[kept++] = filter;
+        else
+            tconv_kept_filter_release(filter);
+    }
+}
+
+void tconv_keep_find(struct tconv_keep *keep, const tconv_problem *problem,
+                     const struct tconv_identity *identity, struct tconv_use *use)
+{
+    struct tconv_reading reading;
+    tconv_reading_make(problem, &reading);
+    pthread_mutex_lock(&keep->mutex);
+    if (identity != NULL) drop_others(keep, identity);
+    const int place = filter_place(keep, use->plan, &reading);
+    use->filter = place < TCONV_MOST_FILTERS ? keep->filter[place] : NULL;
+    use->vectors = keep->vectors;
+    use->refreshes = keep->refreshes;
+    if (use->filter != NULL) atomic_fetch_add(&use->filter->owners, 1);
+    if (use->vectors != NULL) atomic_fetch_add(&use->vectors->owners, 1);
+    pthread_mutex_unlock(&keep->mutex);
+}
+
+void tconv_use_end(const struct tconv_use *use)
+{
+    tconv_kept_filter_release(use->filter);
+    tconv_vectors_release(use->vectors);
+    tconv_plan_release(use->plan);
+}
+
+void tconv_keep_filter(struct tconv_keep *keep, const struct tconv_use *use)
+{
+    struct tconv_kept_filter *filter = use->filter, *dropped = NULL;
+    pthread_mutex_lock(&keep->mutex);
+    if (keep->refreshes == use->refreshes) {
+        int place = filter_place(keep, use->plan, &filter->reading);
+        if (place == TCONV_MOST_FILTERS) place--;
+        dropped = keep->filter[place]; /* the oldest, or the same that a callback packed */
+        memmove(&keep->filter[1], keep->filter, (size_t)place * sizeof *keep->filter);
+        keep->filter[0] = filter;
+        atomic_fetch_add(&filter->owners, 1);
+    }
+    pthread_mutex_unlock(&keep->mutex);
+    tconv_kept_filter_release(dropped);
+}
+
+/* Drops a filter whose packing failed: the next run that gives its weights packs them again. */
+static void forget(struct tconv_keep *keep, struct tconv_kept_filter *filter)
+{
+    bool kept = false;
+    pthread_mutex_lock(&keep->mutex);
+    for (int i = 0; i < TCONV_MOST_FILTERS && keep->filter[i] != NULL; i++) {
+        kept = kept || keep->filter[i] == filter;
+        if (kept) keep->filter[i] = i + 1 < TCONV_MOST_FILTERS ? keep->filter[i + 1] : NULL;
+    }
+    pthread_mutex_unlock(&keep->mutex);
+    if (kept) tconv_kept_filter_release(filter); /* the caller owns it, too */
+}
+
+tconv_status tconv_kept_filter_finish(struct tconv_keep *keep, struct tconv_kept_filter *filter,
+                                      tconv_error *error)
+{
+    if (atomic_load(&filter->ready) || filter->end == NULL) return TCONV_OK;
+    const tconv_status status = tconv_wait(filter->end, error);
+    if (status == TCONV_OK)
+        atomic_store(&filter->ready, true);
+    else
+        forget(keep, filter);
+    return status;
+}
+
+tconv_status tconv_kept_filter_end(struct tconv_keep *keep, struct tconv_kept_filter *filter,
+                                   cl_event *end, tconv_error *error)
+{
+    *end = NULL;
+    if (atomic_load(&filter->ready) || filter->end == NULL) return TCONV_OK;
+    cl_int state = CL_QUEUED;
+    const cl_int code = tconv_event_state(filter->end, &state);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetEventInfo",
+                                 "asking whether the weights are packed");
+    if (state < 0) {
+        forget(keep, filter);
+        return tconv_fail_opencl(error, state, "the command", "packing the weights of the layer");
+    }
+    if (state == CL_COMPLETE)
+        atomic_store(&filter->ready, true);
+    else
+        *end = filter->end;
+    return TCONV_OK;
+}
+
+int tconv_keep_list_filters(struct tconv_keep *keep,
+                            struct tconv_kept_filter *list[TCONV_MOST_FILTERS])
+{
+    int count = 0;
+    pthread_mutex_lock(&keep->mutex);
+    for (; count < TCONV_MOST_FILTERS && keep->filter[count] != NULL; count++) {
+        list[count] = keep->filter[count];
+        atomic_fetch_add(&list[count]->owners, 1);
+    }
+    pthread_mutex_unlock(&keep->mutex);
+    return count;
+}
+
+/* ---- weights that were set ---- */
+
+void tconv_vectors_release(struct tconv_vectors *vectors)
+{
+    if (vectors == NULL || atomic_fetch_sub(&vectors->owners, 1) > 1) return;
+    for (int i = 0; i < TCONV_VECTORS; i++)
+        if (vectors->tensor[i].memory != NULL) clReleaseMemObject(vectors->tensor[i].memory);
+    free(vectors);
+}
+
+void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
+                    struct tconv_vectors *vectors)
+{
+    struct tconv_kept_filter *dropped[TCONV_MOST_FILTERS];
+    pthread_mutex_lock(&keep->mutex);
+    memcpy(dropped, keep->filter, sizeof dropped);
+    memset(keep->filter, 0, sizeof keep->filter);
+    struct tconv_vectors *before = keep->vectors;
+    keep->filter[0] = filter;
+    keep->vectors = vectors;
+    keep->set = filter != NULL;
+    keep->refreshes++;
+    if (filter != NULL) atomic_fetch_add(&filter->owners, 1);
+    if (vectors != NULL) atomic_fetch_add(&vectors->owners, 1);
+    pthread_mutex_unlock(&keep->mutex);
+    for (int i = 0; i < TCONV_MOST_FILTERS; i++) tconv_kept_filter_release(dropped[i]);
+    tconv_vectors_release(before);
+}
+
+bool tconv_keep_has_set(struct tconv_keep *keep)
+{
+    pthread_mutex_lock(&keep->mutex);
+    const bool set = keep->set;
+    pthread_mutex_unlock(&keep->mutex);
+    return set;
+}
+
+void tconv_keep_refresh(struct tconv_keep *keep)
+{
+    tconv_keep_set(keep, NULL, NULL);
+}
+
+void tconv_keep_count(struct tconv_keep *keep, struct tconv_keep_counts *counts)
+{
+    pthread_mutex_lock(&keep->mutex);
+    counts->plans_made += keep->plans_made;
+    for (int i = 0; i < TCONV_MOST_PLANS && keep->plan[i] != NULL; i++) counts->plans_kept++;
+    for (int i = 0; i < TCONV_MOST_FILTERS && keep->filter[i] != NULL; i++)
+        counts->bytes += tconv_plan_filter_bytes(keep->filter[i]->plan);
+    if (keep->vectors != NULL) counts->bytes += keep->vectors->own_bytes;
+    pthread_mutex_unlock(&keep->mutex);
+}

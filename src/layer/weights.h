@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The weights of a run: the filter that it gives, packed, or a kept one, and the vectors that it
+ * gives, or those that were set. */
+#ifndef TCONV_LAYER_WEIGHTS_H
+#define TCONV_LAYER_WEIGHTS_H
+
+#include "layer/call.h"
+#include "layer/keep.h"
+
+struct tconv_lane;
+
+/* Where filters are packed. */
+struct tconv_packing {
+    tconv_filter_use use;    /* whether they are kept */
+    struct tconv_lane *lane; /* NULL: the queue of the run */
+    bool alone;              /* no other array of the run overlaps the filter */
+    atomic_uint_least64_t *count;
+};
+
+/* True if the filter that a call gives can be told from others: by its bytes, or its version. */
+bool tconv_has_identity(const struct tconv_call *call);
+
+/* Takes the plan of a run, a kept filter that fits it, if there is one, and the vectors that were
+ * set. If the run gives no filter, there must be one: if it does not fit the plan that the library
+ * would choose, the plan takes its algorithm. After an error nothing was taken. */
+tconv_status tconv_weights_plan(struct tconv_keep *keep, const struct tconv_call *call,
+                                struct tconv_use *use, tconv_error *error);
+
+/* Takes the filter for use->plan, kept in `keep` or packed now, if the run gives one. Packing in a
+ * queue ends with an event (tconv_kept_filter_end). */
+tconv_status tconv_weights_filter(struct tconv_keep *keep, const struct tconv_call *call,
+                                  const struct tconv_packing *packing, struct tconv_use *use,
+                                  tconv_error *error);
+
+/* Finds the vectors of a run, its own or those that were set: `vector` has an absent tensor where
+ * the epilogue has none. */
+tconv_status tconv_weights_vectors(const struct tconv_call *call, const tconv_geometry *geometry,
+                                   const struct tconv_vectors *set,
+                                   tconv_tensor vector[TCONV_VECTORS], tconv_error *error);
+
+/* Packs the weights of tconv_layer_set, and keeps them instead of all others. `*end`, which may be
+ * NULL, receives the event of the packing if there is no lane; the caller releases it. */
+tconv_status tconv_weights_set(struct tconv_keep *keep, const struct tconv_call *call,
+                               const struct tconv_packing *packing, cl_event *end,
+                               tconv_error *error);
+
+#endif
