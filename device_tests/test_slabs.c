@@ -63,14 +63,27 @@ static tconv_problem problem_of(int which)
     return p;
 }
 
-static void set_arrays(const struct tensors *t, tconv_arrays *arrays)
+static void set_arrays(const struct tensors *t, tconv_tensors *arrays)
 {
-    *arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
-    arrays->data = t->data;
-    arrays->filter = t->filter;
-    arrays->bias = t->bias;
-    arrays->residual = t->residual;
-    arrays->output = t->output;
+    *arrays = (tconv_tensors)TCONV_TENSORS_INIT;
+    arrays->data.host = t->data;
+    arrays->filter.host = t->filter;
+    arrays->bias.host = t->bias;
+    arrays->residual.host = t->residual;
+    arrays->output.host = t->output;
+}
+
+/* Opens devices, and makes a layer on them whose filter varies. */
+static tconv_layer *open_layer(const int *numbers, int count)
+{
+    tconv_device *opened[4];
+    tconv_layer *layer;
+    tconv_error error;
+    for (int i = 0; i < count; i++)
+        expect(tconv_device_open(numbers[i], &opened[i], &error), &error);
+    expect(tconv_layer_create(opened, count, TCONV_FILTER_VARIES, &layer, &error), &error);
+    for (int i = 0; i < count; i++) tconv_device_release(opened[i]);
+    return layer;
 }
 
 /* The bytes of rows [begin, end) of the outermost spatial axis: a dense tensor of its own. */
@@ -89,14 +102,14 @@ static float *rows_of(const float *tensor, bool last, int64_t batch, int64_t cha
 
 struct watch {
     int64_t calls, last, total, stop_at;
-    int sessions[8];
+    int devices[8];
 };
 
 static bool watch_slab(void *user, const tconv_slab *slab, int64_t done, int64_t total)
 {
     struct watch *w = user;
     w->calls++;
-    w->sessions[slab->device]++;
+    w->devices[slab->device]++;
     assert_int_equal(done, w->last + 1);
     w->last = done;
     w->total = total;
@@ -111,14 +124,13 @@ static void windows_are_parts_of_the_whole(void **state)
         struct tensors t;
         make_tensors(&p, SMALL_INTEGERS, (unsigned)which, &t);
         const tconv_geometry *g = &t.geometry;
-        tconv_session *session;
+        tconv_layer *layer = open_layer(&devices[0].number, 1);
         tconv_error error;
-        expect(tconv_session_create(devices[0].number, &session, &error), &error);
-        tconv_arrays arrays;
+        tconv_tensors arrays;
         set_arrays(&t, &arrays);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.epilogue.bias = true;
-        expect(tconv_session_run(session, &p, &options, &arrays, &error), &error);
+        expect(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
         compare_with_oracle(&devices[0], &p, "auto", true, &t);
         const bool last = g->data_format == TCONV_NXC;
         const int64_t step = g->output[0] / 3 + 1;
@@ -136,22 +148,23 @@ static void windows_are_parts_of_the_whole(void **state)
             float *output = malloc(count * sizeof *output);
             options.output_begin = begin;
             options.output_end = end;
-            arrays.data = data;
-            arrays.output = output;
-            expect(tconv_session_run(session, &p, &options, &arrays, &error), &error);
+            arrays.data.host = data;
+            arrays.output.host = output;
+            expect(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
             if (memcmp(output, wanted, count * sizeof *output) != 0)
                 failed("problem %d: rows %lld to %lld are not those of the whole", which,
                        (long long)begin, (long long)end);
             /* The same window in slabs of a few rows. */
             struct watch watch = {0};
-            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+            tconv_run slabs = TCONV_RUN_INIT;
             const int64_t bytes = (int64_t)t.geometry.output_bytes / g->output[0] * (end - begin) +
                                   (int64_t)t.geometry.data_bytes / g->input[0] * (to - from);
-            slabs.memory_limit = (uint64_t)(bytes / g->batch * 3 / 2); /* two slabs at once */
-            slabs.done = watch_slab;
+            slabs.memory_limit = /* of two slabs at once */
+                (uint64_t)(g->batch > 1 ? bytes / g->batch * 3 / 2 : bytes * 7 / 8);
+            slabs.progress = watch_slab;
             slabs.user = &watch;
             memset(output, 0xff, count * sizeof *output);
-            expect(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error), &error);
+            expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
             assert_true(watch.calls > g->batch && watch.calls == watch.total);
             if (memcmp(output, wanted, count * sizeof *output) != 0)
                 failed("problem %d: rows %lld to %lld in slabs are not those of the whole", which,
@@ -164,7 +177,7 @@ static void windows_are_parts_of_the_whole(void **state)
         assert_int_equal(tconv_window_input(g, 0, g->output[0] + 1, &from, &to, &error),
                          TCONV_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "output rows 0 to"));
-        tconv_session_release(session);
+        tconv_layer_release(layer);
         free_tensors(&t);
     }
 }
@@ -182,36 +195,35 @@ static void slabs_are_the_whole(void **state)
             e.beta = which == 0 ? 2 : 0;
             make_epilogue(&p, &e, 3, &t);
             if (e.beta != 0) memcpy(t.output, t.before, t.output_count * sizeof *t.output);
-            tconv_session *session;
+            tconv_layer *layer = open_layer(&devices[d].number, 1);
             tconv_error error;
-            expect(tconv_session_create(devices[d].number, &session, &error), &error);
             struct watch watch = {0};
-            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+            tconv_run slabs = TCONV_RUN_INIT;
             const int64_t item = (int64_t)(t.geometry.data_bytes + 2 * t.geometry.output_bytes);
             slabs.memory_limit = (uint64_t)(item / t.geometry.batch * 2 / (which + 2));
-            slabs.done = watch_slab;
+            slabs.progress = watch_slab;
             slabs.user = &watch;
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
             options.epilogue = e;
             options.epilogue.bias = true;
-            tconv_arrays arrays;
+            tconv_tensors arrays;
             set_arrays(&t, &arrays);
-            expect(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error), &error);
+            expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
             compare_with_oracle(&devices[d], &p, "slabs", true, &t);
             assert_true(watch.total > t.geometry.batch && watch.calls == watch.total);
 
             /* Too little for a row. */
             slabs.memory_limit = 100;
-            assert_int_equal(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error),
+            assert_int_equal(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error),
                              TCONV_ERROR_DEVICE_MEMORY);
             assert_non_null(strstr(error.message, "one row of the outermost axis"));
             /* Stopped. */
             slabs.memory_limit = (uint64_t)(item / t.geometry.batch * 2 / (which + 2));
             watch = (struct watch){.stop_at = 2};
-            assert_int_equal(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error),
+            assert_int_equal(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error),
                              TCONV_ERROR_CANCELLED);
             assert_true(watch.calls == 2);
-            tconv_session_release(session);
+            tconv_layer_release(layer);
             free_tensors(&t);
         }
 }
@@ -226,38 +238,32 @@ static void several_devices_share_the_work(void **state)
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 21, &t);
     const int count = device_count == 1 ? 2 : device_count < 4 ? device_count : 4;
-    tconv_session *sessions[4];
+    int numbers[4];
     tconv_error error;
-    for (int i = 0; i < count; i++)
-        expect(tconv_session_create(devices[i % device_count].number, &sessions[i], &error),
-               &error);
+    for (int i = 0; i < count; i++) numbers[i] = devices[i % device_count].number;
+    tconv_layer *layer = open_layer(numbers, count);
     struct watch watch = {0};
-    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
-    slabs.done = watch_slab;
+    tconv_run slabs = TCONV_RUN_INIT;
+    slabs.progress = watch_slab;
     slabs.user = &watch;
-    tconv_arrays arrays;
+    tconv_tensors arrays;
     set_arrays(&t, &arrays);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue.bias = true;
-    expect(tconv_slabs_run(sessions, count, &p, &options, &slabs, &arrays, &error), &error);
+    expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
     compare_with_oracle(&devices[0], &p, "slabs on several devices", true, &t);
     assert_true(watch.calls >= 6 * count && watch.calls == watch.total);
 
     /* An error names the device. */
     options.algorithm = "depthwise_vector";
-    assert_int_equal(tconv_slabs_run(sessions, count, &p, &options, &slabs, &arrays, &error),
+    assert_int_equal(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error),
                      TCONV_ERROR_ALGORITHM);
     bool named = false;
     for (int i = 0; i < count; i++)
         named = named ||
                 strstr(error.message, devices[i % device_count].info->name) == error.message;
     assert_true(named);
-    /* The same host twice is refused. */
-    tconv_session *twice[] = {sessions[0], sessions[0]};
-    assert_int_equal(tconv_slabs_run(twice, 2, &p, NULL, NULL, &arrays, &error),
-                     TCONV_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "given twice"));
-    for (int i = 0; i < count; i++) tconv_session_release(sessions[i]);
+    tconv_layer_release(layer);
     free_tensors(&t);
 }
 
@@ -285,22 +291,25 @@ static void arrays_have_steps(void **state)
             /* Odd numbers of elements from where malloc aligns. */
             t.output = i % 3 == 2 ? copy + 1 : copy;
             memcpy(t.output, t.before, bytes);
-            tconv_session *session;
+            tconv_layer *layer = open_layer(&devices[d].number, 1);
             tconv_error error;
-            expect(tconv_session_create(devices[d].number, &session, &error), &error);
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
             options.epilogue = e;
             options.epilogue.bias = true;
-            tconv_arrays arrays;
+            tconv_tensors arrays;
             set_arrays(&t, &arrays);
-            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
-            slabs.memory_limit = 40000;
-            expect(i % 3 == 0 ? tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error)
-                              : tconv_session_run(session, &p, &options, &arrays, &error),
+            struct watch watch = {0};
+            tconv_run slabs = TCONV_RUN_INIT;
+            slabs.memory_limit = t.geometry.output_bytes / 2;
+            slabs.progress = watch_slab;
+            slabs.user = &watch;
+            expect(i % 3 == 0 ? tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error)
+                              : tconv_layer_run(layer, &p, &options, &arrays, NULL, &error),
                    &error);
             compare_with_oracle(&devices[d], &p, i % 3 == 0 ? "slabs" : "auto", true, &t);
+            assert_true(i % 3 != 0 || watch.total > 1);
             expect_gaps(&p, &t, t.before);
-            tconv_session_release(session);
+            tconv_layer_release(layer);
             t.output = own;
             free(copy);
             free_tensors(&t);
@@ -321,9 +330,8 @@ static void windows_keep_steps(void **state)
 {
     (void)state;
     unsigned seed = 11;
-    tconv_session *session;
+    tconv_layer *layer = open_layer(&devices[0].number, 1);
     tconv_error error;
-    expect(tconv_session_create(devices[0].number, &session, &error), &error);
     for (int i = 0; i < 8; i++) {
         tconv_problem p = problem_of(i % 4);
         struct tensors t;
@@ -337,10 +345,10 @@ static void windows_keep_steps(void **state)
         memcpy(parts, t.output, bytes);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.epilogue.bias = true;
-        tconv_arrays arrays;
+        tconv_tensors arrays;
         set_arrays(&t, &arrays);
-        arrays.residual = NULL;
-        expect(tconv_session_run(session, &p, &options, &arrays, &error), &error);
+        arrays.residual.host = NULL;
+        expect(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
         compare_with_oracle(&devices[0], &p, "auto", true, &t);
         const int rows = t.geometry.data_format == TCONV_NXC ? 1 : 2;
         const int64_t height = t.geometry.output[0], step = height / 3 + 1;
@@ -350,12 +358,12 @@ static void windows_keep_steps(void **state)
             options.output_end = begin + step < height ? begin + step : height;
             expect(tconv_window_input(&t.geometry, begin, options.output_end, &from, &to, &error),
                    &error);
-            arrays.data = t.data + from * p.data_steps.value[rows];
-            arrays.output = parts + begin * p.output_steps.value[rows];
-            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
-            slabs.memory_limit = 40000;
-            expect(i < 4 ? tconv_session_run(session, &p, &options, &arrays, &error)
-                         : tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error),
+            arrays.data.host = t.data + from * p.data_steps.value[rows];
+            arrays.output.host = parts + begin * p.output_steps.value[rows];
+            tconv_run slabs = TCONV_RUN_INIT;
+            slabs.memory_limit = t.geometry.output_bytes / 4;
+            expect(i < 4 ? tconv_layer_run(layer, &p, &options, &arrays, NULL, &error)
+                         : tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error),
                    &error);
         }
         if (memcmp(parts, t.output, bytes) != 0)
@@ -363,7 +371,7 @@ static void windows_keep_steps(void **state)
         free(parts);
         free_tensors(&t);
     }
-    tconv_session_release(session);
+    tconv_layer_release(layer);
 }
 
 /* Data and output in different channels of one array, channels last; the same channels are refused,
@@ -372,9 +380,8 @@ static void slices_of_one_array(void **state)
 {
     (void)state;
     enum { PIXELS = 64, CHANNELS = 7, IN = 4, OUT = 3 };
-    tconv_session *session;
+    tconv_layer *layer = open_layer(&devices[0].number, 1);
     tconv_error error;
-    expect(tconv_session_create(devices[0].number, &session, &error), &error);
     tconv_problem p = TCONV_PROBLEM_INIT;
     p.operation = TCONV_ONEAPI_CONV_BACKPROP;
     p.data_format = TCONV_NXC;
@@ -383,10 +390,10 @@ static void slices_of_one_array(void **state)
     set_list(&p.strides, 2, (int64_t[]){2, 2});
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 1, &t);
-    tconv_arrays arrays;
+    tconv_tensors arrays;
     set_arrays(&t, &arrays);
-    arrays.bias = arrays.residual = NULL;
-    expect(tconv_session_run(session, &p, NULL, &arrays, &error), &error);
+    arrays.bias.host = arrays.residual.host = NULL;
+    expect(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), &error);
 
     float joined[PIXELS * CHANNELS];
     for (int i = 0; i < PIXELS * CHANNELS; i++) joined[i] = -1;
@@ -394,11 +401,11 @@ static void slices_of_one_array(void **state)
         memcpy(joined + (size_t)i * CHANNELS, t.data + (size_t)i * IN, IN * sizeof *joined);
     p.data_steps = (tconv_steps){4, {1, 4 * CHANNELS, CHANNELS, 1}};
     p.output_steps = (tconv_steps){4, {1, 8 * CHANNELS, CHANNELS, 1}};
-    arrays.data = joined;
-    arrays.output = joined + IN;
-    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
-    slabs.memory_limit = 4096;
-    expect(tconv_slabs_run(&session, 1, &p, NULL, &slabs, &arrays, &error), &error);
+    arrays.data.host = joined;
+    arrays.output.host = joined + IN;
+    tconv_run slabs = TCONV_RUN_INIT;
+    slabs.memory_limit = 1024;
+    expect(tconv_layer_run(layer, &p, NULL, &arrays, &slabs, &error), &error);
     for (int i = 0; i < PIXELS; i++)
         for (int c = 0; c < CHANNELS; c++) {
             const float value = joined[i * CHANNELS + c], wanted = c >= IN
@@ -411,18 +418,18 @@ static void slices_of_one_array(void **state)
 
     float before[PIXELS * CHANNELS];
     memcpy(before, joined, sizeof before);
-    arrays.output = joined + IN - 1;
-    assert_int_equal(tconv_slabs_run(&session, 1, &p, NULL, &slabs, &arrays, &error),
+    arrays.output.host = joined + IN - 1;
+    assert_int_equal(tconv_layer_run(layer, &p, NULL, &arrays, &slabs, &error),
                      TCONV_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "arrays.output overlaps arrays.data"));
-    arrays.output = joined + IN;
+    assert_non_null(strstr(error.message, "tensors.output overlaps tensors.data"));
+    arrays.output.host = joined + IN;
     p.residual_steps = p.output_steps;
-    assert_int_equal(tconv_slabs_run(&session, 1, &p, NULL, &slabs, &arrays, &error),
+    assert_int_equal(tconv_layer_run(layer, &p, NULL, &arrays, &slabs, &error),
                      TCONV_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "residual_steps has 4 values"));
     assert_memory_equal(before, joined, sizeof before);
     free_tensors(&t);
-    tconv_session_release(session);
+    tconv_layer_release(layer);
 }
 
 /* An output may begin where an input ends, and be the residual; each overlap is refused, whatever
@@ -438,45 +445,47 @@ static void the_output_has_memory_of_its_own(void **state)
     options.epilogue.activation = TCONV_ACTIVATION_PRELU;
     make_epilogue(&p, &options.epilogue, 31, &t);
     options.epilogue.bias = true;
-    tconv_session *sessions[2];
+    const int numbers[] = {devices[0].number, devices[0].number};
+    tconv_layer *layers[] = {open_layer(numbers, 1), open_layer(numbers, 2)};
+    tconv_run slabs = TCONV_RUN_INIT;
+    slabs.memory_limit = 8192; /* one device takes the tensors at once otherwise */
     tconv_error error;
-    for (int i = 0; i < 2; i++)
-        expect(tconv_session_create(devices[0].number, &sessions[i], &error), &error);
-    tconv_arrays good;
+    tconv_tensors good;
     set_arrays(&t, &good);
-    good.scale = t.scale;
-    good.slope = t.slope;
+    good.scale.host = t.scale;
+    good.slope.host = t.slope;
     const struct {
         const char *name;
         size_t member, bytes;
     } inputs[] = {
-        {"data", offsetof(tconv_arrays, data), t.data_count * sizeof(float)},
-        {"filter", offsetof(tconv_arrays, filter), t.filter_count * sizeof(float)},
-        {"bias", offsetof(tconv_arrays, bias), t.channels * sizeof(float)},
-        {"scale", offsetof(tconv_arrays, scale), t.channels * sizeof(float)},
-        {"slope", offsetof(tconv_arrays, slope), t.channels * sizeof(float)},
-        {"residual", offsetof(tconv_arrays, residual), t.output_count * sizeof(float)},
+        {"data", offsetof(tconv_tensors, data), t.data_count * sizeof(float)},
+        {"filter", offsetof(tconv_tensors, filter), t.filter_count * sizeof(float)},
+        {"bias", offsetof(tconv_tensors, bias), t.channels * sizeof(float)},
+        {"scale", offsetof(tconv_tensors, scale), t.channels * sizeof(float)},
+        {"slope", offsetof(tconv_tensors, slope), t.channels * sizeof(float)},
+        {"residual", offsetof(tconv_tensors, residual), t.output_count * sizeof(float)},
     };
     const size_t output_bytes = t.output_count * sizeof(float);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         const size_t bytes = inputs[i].bytes;
         char *block = calloc(1, bytes + output_bytes), *before = malloc(bytes + output_bytes);
-        tconv_arrays arrays = good;
-        const void **member = (const void **)(void *)((char *)&arrays + inputs[i].member);
-        memcpy(block, *member, bytes);
+        tconv_tensors arrays = good;
+        tconv_tensor *member = (tconv_tensor *)(void *)((char *)&arrays + inputs[i].member);
+        memcpy(block, member->host, bytes);
         memcpy(before, block, bytes + output_bytes);
-        *member = block;
+        member->host = block;
         for (int count = 1; count <= (threads_left_out() ? 1 : 2); count++) {
             char words[64];
-            snprintf(words, sizeof words, "arrays.output overlaps arrays.%s", inputs[i].name);
-            arrays.output = block + bytes - sizeof(float);
-            assert_int_equal(tconv_slabs_run(sessions, count, &p, &options, NULL, &arrays, &error),
-                             TCONV_ERROR_ARGUMENT);
+            snprintf(words, sizeof words, "tensors.output overlaps tensors.%s", inputs[i].name);
+            arrays.output.host = block + bytes - sizeof(float);
+            assert_int_equal(
+                tconv_layer_run(layers[count - 1], &p, &options, &arrays, &slabs, &error),
+                TCONV_ERROR_ARGUMENT);
             assert_non_null(strstr(error.message, words));
             assert_memory_equal(block, before, bytes + output_bytes);
         }
-        arrays.output = block + bytes;
-        expect(tconv_slabs_run(sessions, 1, &p, &options, NULL, &arrays, &error), &error);
+        arrays.output.host = block + bytes;
+        expect(tconv_layer_run(layers[0], &p, &options, &arrays, &slabs, &error), &error);
         assert_memory_equal(block, before, bytes);
         memcpy(t.output, block + bytes, output_bytes);
         compare_with_oracle(&devices[0], &p, inputs[i].name, true, &t);
@@ -484,12 +493,68 @@ static void the_output_has_memory_of_its_own(void **state)
         free(before);
     }
     memcpy(t.output, t.residual, output_bytes);
-    good.residual = good.output;
-    expect(tconv_slabs_run(sessions, threads_left_out() ? 1 : 2, &p, &options, NULL, &good, &error),
+    good.residual.host = good.output.host;
+    expect(tconv_layer_run(layers[threads_left_out() ? 0 : 1], &p, &options, &good, &slabs, &error),
            &error);
     compare_with_oracle(&devices[0], &p, "residual", true, &t);
-    for (int i = 0; i < 2; i++) tconv_session_release(sessions[i]);
+    for (int i = 0; i < 2; i++) tconv_layer_release(layers[i]);
     free_tensors(&t);
+}
+
+/* Each use of the filter, and weights that were set: slabs take plans and packed filters that the
+ * layer keeps, and make no others in a second run. One plan serves all inner slabs. */
+static void slabs_use_what_the_layer_keeps(void **state)
+{
+    (void)state;
+    tconv_problem p = problem_of(0);
+    p.data.dim[0] = 1;
+    p.data.dim[2] = 120;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.bias = true;
+    for (int d = 0; d < device_count; d++)
+        for (int use = TCONV_FILTER_VARIES; use <= TCONV_FILTER_WATCHED; use++)
+            for (int set = 0; set < 2; set++) {
+                struct tensors t;
+                make_tensors(&p, SMALL_INTEGERS, 41, &t);
+                tconv_tensors arrays, weights = TCONV_TENSORS_INIT;
+                tconv_layer_counts first = TCONV_LAYER_COUNTS_INIT, second = first;
+                tconv_device *opened;
+                tconv_layer *layer;
+                tconv_error error;
+                struct watch watch = {0};
+                tconv_run slabs = TCONV_RUN_INIT;
+                slabs.memory_limit = (t.geometry.data_bytes + t.geometry.output_bytes) / 4;
+                slabs.progress = watch_slab;
+                slabs.user = &watch;
+                expect(tconv_device_open(devices[d].number, &opened, &error), &error);
+                expect(tconv_layer_create(&opened, 1, (tconv_filter_use)use, &layer, &error),
+                       &error);
+                set_arrays(&t, &arrays);
+                weights.filter = arrays.filter;
+                weights.bias = arrays.bias;
+                if (set) {
+                    expect(tconv_layer_set(layer, &p, &options, &weights, NULL, &error), &error);
+                    arrays.filter.host = arrays.bias.host = NULL;
+                }
+                for (int i = 0; i < 2; i++) {
+                    memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
+                    watch = (struct watch){0};
+                    expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
+                    compare_with_oracle(&devices[d], &p, "slabs", true, &t);
+                    assert_true(watch.total >= 8 && watch.calls == watch.total);
+                    expect(tconv_layer_count(layer, i == 0 ? &first : &second, &error), &error);
+                }
+                assert_int_equal(second.runs, 2);
+                assert_int_equal(second.in_slabs, 2);
+                assert_true(first.plans_made <= 5 && second.plans_made == first.plans_made);
+                if (use == TCONV_FILTER_VARIES && !set)
+                    assert_int_equal(second.filters_packed, 2 * first.filters_packed);
+                else
+                    assert_int_equal(second.filters_packed, first.filters_packed);
+                free_tensors(&t);
+                tconv_layer_release(layer);
+                tconv_device_release(opened);
+            }
 }
 
 int main(void)
@@ -502,6 +567,7 @@ int main(void)
         cmocka_unit_test(windows_keep_steps),
         cmocka_unit_test(slices_of_one_array),
         cmocka_unit_test(the_output_has_memory_of_its_own),
+        cmocka_unit_test(slabs_use_what_the_layer_keeps),
     };
     return cmocka_run_group_tests_name("slabs", tests, open_all_devices, close_all_devices);
 }

@@ -119,13 +119,13 @@ tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *erro
 
 void tconv_device_retain(tconv_device *device)
 {
-    if (device != NULL && !tconv_process_forked()) atomic_fetch_add(&device->owners, 1);
+    if (device != NULL) atomic_fetch_add(&device->owners, 1);
 }
 
 void tconv_device_release(tconv_device *device)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (device == NULL || tconv_process_forked() || atomic_fetch_sub(&device->owners, 1) > 1)
+    if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1 || tconv_process_forked())
         return;
     tconv_device_trim_workspaces(device);
     tconv_lanes_release(device);

@@ -6,6 +6,8 @@
 #include "base/struct_size.h"
 #include "plan/place.h"
 
+#include <string.h>
+
 const tconv_tensor *tconv_call_tensor(const tconv_tensors *tensors,
                                       enum tconv_epilogue_tensor which)
 {
@@ -45,23 +47,31 @@ static tconv_status check_places(const tconv_tensors *tensors, tconv_error *erro
     return TCONV_OK;
 }
 
+/* Reads one structure. Most are as long as this version's: only others need the defaults. */
+static tconv_status read(struct tconv_sized sized, const void *given, const void *defaults,
+                         void *own, tconv_error *error)
+{
+    if (given == NULL || *(const size_t *)given < sized.size) memcpy(own, defaults, sized.size);
+    return tconv_struct_read(sized, given, own, error);
+}
+
 tconv_status tconv_call_read(const tconv_problem *problem, const tconv_plan_options *options,
                              const tconv_tensors *tensors, const tconv_run *run,
                              struct tconv_call *call, tconv_error *error)
 {
-    if (problem == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "problem is NULL");
-    call->problem = (tconv_problem)TCONV_PROBLEM_INIT;
-    call->options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
-    call->tensors = (tconv_tensors)TCONV_TENSORS_INIT;
-    call->run = (tconv_run)TCONV_RUN_INIT;
+    static const tconv_problem no_problem = TCONV_PROBLEM_INIT;
+    static const tconv_plan_options no_options = TCONV_PLAN_OPTIONS_INIT;
+    static const tconv_tensors no_tensors = TCONV_TENSORS_INIT;
+    static const tconv_run no_run = TCONV_RUN_INIT;
     tconv_status status;
-    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &call->problem, error)) !=
+    if (problem == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "problem is NULL");
+    if ((status = read(TCONV_SIZED_PROBLEM, problem, &no_problem, &call->problem, error)) !=
             TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &call->options, error)) !=
+        (status = read(TCONV_SIZED_PLAN_OPTIONS, options, &no_options, &call->options, error)) !=
             TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_TENSORS, tensors, &call->tensors, error)) !=
+        (status = read(TCONV_SIZED_TENSORS, tensors, &no_tensors, &call->tensors, error)) !=
             TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_RUN, run, &call->run, error)) != TCONV_OK)
+        (status = read(TCONV_SIZED_RUN, run, &no_run, &call->run, error)) != TCONV_OK)
         return status;
     tconv_call_make_key(call);
     return check_places(&call->tensors, error);

@@ -76,22 +76,34 @@ static void put_first(struct tconv_keep *keep, struct tconv_kept_plan *plan, int
     keep->plan[0] = plan;
 }
 
+/* Under the lock: the kept plan with this key, which becomes the first; NULL: there is none. */
+static struct tconv_kept_plan *find_plan(struct tconv_keep *keep, const struct tconv_key *key)
+{
+    const int place = plan_place(keep, key);
+    struct tconv_kept_plan *found = place < TCONV_MOST_PLANS ? keep->plan[place] : NULL;
+    if (found != NULL && place > 0) put_first(keep, found, place);
+    return found;
+}
+
+/* True if the caller is to replace the plan. */
+static bool is_to_renew(const struct tconv_kept_plan *plan, bool renew)
+{
+    return renew && !plan->renewed && tconv_plan_is_stale(plan->plan);
+}
+
 /* The kept plan with this key, retained; NULL: there is none. `*stale` is true if the caller is to
- * replace it, which it does if it may. */
-static tconv_plan *find_plan(struct tconv_keep *keep, const struct tconv_key *key, bool may_renew,
+ * replace it, which no other call then does. */
+static tconv_plan *take_plan(struct tconv_keep *keep, const struct tconv_key *key, bool renew,
                              bool *stale)
 {
     pthread_mutex_lock(&keep->mutex);
-    const int place = plan_place(keep, key);
-    struct tconv_kept_plan *found = place < TCONV_MOST_PLANS ? keep->plan[place] : NULL;
-    *stale = may_renew && found != NULL && !found->renewed && tconv_plan_is_stale(found->plan);
-    if (found != NULL) {
-        put_first(keep, found, place);
-        found->renewed = found->renewed || *stale;
-        tconv_plan_retain(found->plan);
-    }
+    struct tconv_kept_plan *found = find_plan(keep, key);
+    tconv_plan *plan = found == NULL ? NULL : found->plan;
+    *stale = found != NULL && is_to_renew(found, renew);
+    if (*stale) found->renewed = true;
+    tconv_plan_retain(plan);
     pthread_mutex_unlock(&keep->mutex);
-    return found == NULL ? NULL : found->plan;
+    return plan;
 }
 
 /* Keeps a new plan, in place of one that is stale, unless a callback made the same one meanwhile.
@@ -134,10 +146,16 @@ static tconv_status make_plan(struct tconv_keep *keep, const struct tconv_call *
     return TCONV_OK;
 }
 
-tconv_plan *tconv_keep_known_plan(struct tconv_keep *keep, const struct tconv_call *call)
+tconv_plan *tconv_keep_known_plan(struct tconv_keep *keep, const struct tconv_call *call,
+                                  bool renew)
 {
-    bool stale;
-    return call->has_key ? find_plan(keep, &call->key, false, &stale) : NULL;
+    if (!call->has_key) return NULL;
+    pthread_mutex_lock(&keep->mutex);
+    const struct tconv_kept_plan *found = find_plan(keep, &call->key);
+    tconv_plan *plan = found == NULL || is_to_renew(found, renew) ? NULL : found->plan;
+    tconv_plan_retain(plan);
+    pthread_mutex_unlock(&keep->mutex);
+    return plan;
 }
 
 tconv_status tconv_keep_plan(struct tconv_keep *keep, const struct tconv_call *call, bool renew,
@@ -147,10 +165,10 @@ tconv_status tconv_keep_plan(struct tconv_keep *keep, const struct tconv_call *c
         return tconv_plan_create(keep->device, &call->problem, &call->options, out, error);
     bool stale;
     tconv_status status = TCONV_OK;
-    tconv_plan *found = find_plan(keep, &call->key, renew, &stale), *made = NULL;
+    tconv_plan *found = take_plan(keep, &call->key, renew, &stale), *made = NULL;
     if (found == NULL || stale) {
         const bool begun = tconv_keep_begin(keep);
-        if (found == NULL) found = find_plan(keep, &call->key, renew, &stale); /* made meanwhile */
+        if (found == NULL) found = take_plan(keep, &call->key, renew, &stale); /* made meanwhile */
         if (found == NULL)
             status = make_plan(keep, call, &found, error);
         else if (stale) /* if none can be made, the old one stays, for good */

@@ -80,8 +80,10 @@ void tconv_keep_end(struct tconv_keep *keep, bool begun);
 
 /* ---- plans ---- */
 
-/* The kept plan of a call, which then counts as used; NULL: there is none. */
-tconv_plan *tconv_keep_known_plan(struct tconv_keep *keep, const struct tconv_call *call);
+/* The kept plan of a call, which then counts as used; NULL: there is none, or it is stale and the
+ * call may replace it. */
+tconv_plan *tconv_keep_known_plan(struct tconv_keep *keep, const struct tconv_call *call,
+                                  bool renew);
 
 /* The kept plan of a call, or a new one, which is kept. A stale plan (tconv_plan_is_stale) is
  * replaced by one of the calls with `renew`: its successor may read another packed layout, so the

@@ -115,33 +115,31 @@ static tconv_status tell(const struct tconv_call *call, const tconv_geometry *g,
     return tconv_fail(error, TCONV_ERROR_CANCELLED, "stopped after 1 of 1 slabs");
 }
 
-static tconv_status run_whole(tconv_layer *layer, const struct tconv_call *call, tconv_error *error)
+/* Computes a run at once. `use` may have its plan, and is ended. */
+static tconv_status run_whole(tconv_layer *layer, const struct tconv_call *call,
+                              struct tconv_use *use, tconv_error *error)
 {
     struct tconv_keep *keep = &layer->keep[0];
-    struct tconv_use use;
-    tconv_status status = tconv_weights_plan(keep, call, &use, error);
+    tconv_status status = tconv_weights_plan(keep, call, use, error);
     if (status != TCONV_OK) return status;
-    const tconv_geometry *g = tconv_plan_geometry(use.plan);
-    if (g->output_bytes != 0) status = tconv_run_beside(layer, keep, call, &use, error);
+    const tconv_geometry *g = tconv_plan_geometry(use->plan);
+    if (g->output_bytes != 0) status = tconv_run_beside(layer, keep, call, use, error);
     if (status == TCONV_OK) status = tell(call, g, error);
-    tconv_use_end(&use);
+    tconv_use_end(use);
     return status;
 }
 
 /* True if the rule of layer.h says so before the first try. The geometry is that of the kept plan,
  * if there is one: resolving the problem takes longer. */
-static bool is_divided(tconv_layer *layer, const struct tconv_call *call)
+static bool is_divided(const tconv_layer *layer, const struct tconv_call *call,
+                       const tconv_plan *known)
 {
+    if (known != NULL) return tconv_slabs_wanted(layer, call, tconv_plan_geometry(known));
+    const tconv_plan_options *options = &call->options;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    tconv_plan *known = tconv_keep_known_plan(&layer->keep[0], call);
-    const bool wanted = known != NULL
-                            ? tconv_slabs_wanted(layer, call, tconv_plan_geometry(known))
-                            : tconv_resolve_window(&call->problem, call->options.output_begin,
-                                                   call->options.output_end, &geometry,
-                                                   NULL) == TCONV_OK &&
-                                  tconv_slabs_wanted(layer, call, &geometry);
-    tconv_plan_release(known);
-    return wanted;
+    return tconv_resolve_window(&call->problem, options->output_begin, options->output_end,
+                                &geometry, NULL) == TCONV_OK &&
+           tconv_slabs_wanted(layer, call, &geometry);
 }
 
 /* Computes a run and waits for it. */
@@ -149,9 +147,13 @@ static tconv_status compute(tconv_layer *layer, const struct tconv_call *call, t
 {
     tconv_status status = check_without_queue(&call->run, error);
     if (status != TCONV_OK) return status;
-    if (!is_divided(layer, call)) {
+    struct tconv_use use = {.plan = tconv_keep_known_plan(&layer->keep[0], call,
+                                                          tconv_is_given(&call->tensors.filter))};
+    if (is_divided(layer, call, use.plan)) {
+        tconv_use_end(&use);
+    } else {
         tconv_error first;
-        status = run_whole(layer, call, &first);
+        status = run_whole(layer, call, &use, &first);
         if (status == TCONV_OK) return TCONV_OK;
         if (status != TCONV_ERROR_DEVICE_MEMORY || !tconv_slabs_may_follow(call))
             return tconv_fail_with(error, &first);
@@ -299,7 +301,7 @@ tconv_status tconv_layer_plan(tconv_layer *layer, const tconv_problem *problem,
         (status = tconv_call_read(problem, options, NULL, NULL, &call, error)) != TCONV_OK)
         return status;
     struct tconv_keep *keep = &layer->keep[0];
-    struct tconv_use use;
+    struct tconv_use use = {.plan = NULL};
     if (!tconv_keep_has_set(keep)) return tconv_keep_plan(keep, &call, true, out, error);
     if ((status = tconv_weights_plan(keep, &call, &use, error)) != TCONV_OK) return status;
     tconv_plan_retain(use.plan);

@@ -118,7 +118,7 @@ tconv_status tconv_run_enqueue(tconv_layer *layer, const struct tconv_call *call
                                tconv_error *error)
 {
     struct tconv_keep *keep;
-    struct tconv_use use;
+    struct tconv_use use = {.plan = NULL};
     tconv_status status;
     if ((status = check_call(call, error)) != TCONV_OK ||
         (status = tconv_layer_find_queue(layer, call->run.queue, &keep, error)) != TCONV_OK ||

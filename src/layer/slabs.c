@@ -292,6 +292,7 @@ static tconv_status take_weights(struct worker *w, const struct tconv_call *call
                        (layer->use == TCONV_FILTER_WATCHED && tconv_has_identity(call));
     const struct tconv_packing packing = {keeps ? layer->use : TCONV_FILTER_CONSTANT, set->lane,
                                           true, &layer->filters_packed};
+    set->use = (struct tconv_use){.plan = NULL};
     tconv_status status = tconv_weights_plan(w->keep, call, &set->use, error);
     if (status == TCONV_OK)
         status =

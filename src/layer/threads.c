@@ -49,10 +49,11 @@ static void execute_or_sleep(void *argument)
  * thread (base/inside.h). */
 static bool threads_sleep(const struct tconv_call *call, const tconv_device *device, uint64_t macs)
 {
+    if (call->run.on_threads == NULL) return false;
     const tconv_device_info *info = tconv_device_properties(device);
     const uint64_t n = call->run.threads != 0 ? call->run.threads : info->compute_units;
-    return call->run.on_threads != NULL && info->kind == TCONV_DEVICE_CPU &&
-           info->compute_units > 1 && n > 1 && macs / MACS / n >= n && !tconv_is_inside();
+    return info->kind == TCONV_DEVICE_CPU && info->compute_units > 1 && n > 1 &&
+           macs / MACS / n >= n && !tconv_is_inside();
 }
 
 static bool make_locks(struct shared_run *shared)
@@ -63,20 +64,28 @@ static bool make_locks(struct shared_run *shared)
     return false;
 }
 
-tconv_status tconv_run_beside(tconv_layer *layer, struct tconv_keep *keep,
-                              const struct tconv_call *call, struct tconv_use *use,
-                              tconv_error *error)
+/* Gives the run to a thread of the pool, while the others sleep. */
+static tconv_status run_in_pool(tconv_layer *layer, struct tconv_keep *keep,
+                                const struct tconv_call *call, struct tconv_use *use,
+                                tconv_error *error)
 {
     struct shared_run shared = {
         .layer = layer, .keep = keep, .call = call, .use = use, .error = error};
-    if (!threads_sleep(call, keep->device, tconv_plan_geometry(use->plan)->macs) ||
-        !make_locks(&shared))
-        return tconv_run_whole(layer, keep, call, use, error);
+    if (!make_locks(&shared)) return tconv_run_whole(layer, keep, call, use, error);
     call->run.on_threads(call->run.pool, execute_or_sleep, &shared);
     if (!shared.is_taken) execute_or_sleep(&shared); /* the pool called no task */
     pthread_cond_destroy(&shared.ended);
     pthread_mutex_destroy(&shared.mutex);
     return shared.status;
+}
+
+tconv_status tconv_run_beside(tconv_layer *layer, struct tconv_keep *keep,
+                              const struct tconv_call *call, struct tconv_use *use,
+                              tconv_error *error)
+{
+    return threads_sleep(call, keep->device, tconv_plan_geometry(use->plan)->macs)
+               ? run_in_pool(layer, keep, call, use, error)
+               : tconv_run_whole(layer, keep, call, use, error);
 }
 
 void tconv_on_openmp(void *gomp_parallel, void (*task)(void *argument), void *argument)

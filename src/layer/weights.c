@@ -241,8 +241,8 @@ tconv_status tconv_weights_plan(struct tconv_keep *keep, const struct tconv_call
                                 struct tconv_use *use, tconv_error *error)
 {
     const bool given = tconv_is_given(&call->tensors.filter);
-    *use = (struct tconv_use){.plan = NULL};
-    tconv_status status = tconv_keep_plan(keep, call, given, &use->plan, error);
+    tconv_status status = use->plan != NULL ? TCONV_OK
+                                            : tconv_keep_plan(keep, call, given, &use->plan, error);
     if (status != TCONV_OK || tconv_plan_geometry(use->plan)->output_bytes == 0) return status;
     tconv_keep_find(keep, &call->problem, NULL, use);
     if (!given && use->filter == NULL) status = take_any_alike(keep, call, use, error);

@@ -20,9 +20,10 @@ struct tconv_packing {
 /* True if the filter that a call gives can be told from others: by its bytes, or its version. */
 bool tconv_has_identity(const struct tconv_call *call);
 
-/* Takes the plan of a run, a kept filter that fits it, if there is one, and the vectors that were
- * set. If the run gives no filter, there must be one: if it does not fit the plan that the library
- * would choose, the plan takes its algorithm. After an error nothing was taken. */
+/* Takes the plan of a run, unless `use` has it, a kept filter that fits it, if there is one, and
+ * the vectors that were set. If the run gives no filter, there must be one: if it does not fit the
+ * plan that the library would choose, the plan takes its algorithm. After an error nothing was
+ * taken. */
 tconv_status tconv_weights_plan(struct tconv_keep *keep, const struct tconv_call *call,
                                 struct tconv_use *use, tconv_error *error);
 

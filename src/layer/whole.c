@@ -16,31 +16,41 @@ struct input {
     tconv_tensor *into; /* receives where it is on the device; NULL: packing takes it */
 };
 
-enum { INPUTS = 6 };
+enum { MOST_INPUTS = 6 };
+
+struct inputs {
+    int count;
+    struct input list[MOST_INPUTS];
+};
+
+static void add(struct inputs *inputs, enum tconv_role role, const tconv_tensor *tensor,
+                uint64_t bytes, tconv_type type, tconv_tensor *into)
+{
+    if (tconv_is_given(tensor))
+        inputs->list[inputs->count++] =
+            (struct input){role, tensor, bytes, tconv_type_size(type), into};
+}
 
 static void list_inputs(const struct tconv_call *call, const tconv_geometry *g,
                         const tconv_tensor vector[TCONV_VECTORS], tconv_tensors *into,
-                        struct input inputs[INPUTS])
+                        struct inputs *inputs)
 {
-    const tconv_problem *p = &call->problem;
-    const tconv_epilogue *e = &call->options.epilogue;
     static const enum tconv_role roles[] = {TCONV_ROLE_BIAS, TCONV_ROLE_SCALE, TCONV_ROLE_SLOPE};
     tconv_tensor *const vectors[] = {&into->bias, &into->scale, &into->slope};
-    int count = 0;
-    inputs[count++] = (struct input){TCONV_ROLE_DATA, &call->tensors.data, g->data_bytes,
-                                     tconv_type_size(p->data_type), &into->data};
-    inputs[count++] = (struct input){TCONV_ROLE_FILTER, &call->tensors.filter, g->filter_bytes,
-                                     tconv_type_size(p->filter_type), NULL};
+    const tconv_problem *p = &call->problem;
+    const tconv_epilogue *e = &call->options.epilogue;
+    const tconv_tensors *t = &call->tensors;
+    inputs->count = 0;
+    add(inputs, TCONV_ROLE_DATA, &t->data, g->data_bytes, p->data_type, &into->data);
+    add(inputs, TCONV_ROLE_FILTER, &t->filter, g->filter_bytes, p->filter_type, NULL);
+    add(inputs, TCONV_ROLE_RESIDUAL, &t->residual, g->residual_bytes, g->output_type,
+        &into->residual);
     for (int i = 0; i < TCONV_VECTORS; i++) {
         const enum tconv_epilogue_tensor which = (enum tconv_epilogue_tensor)i;
-        inputs[count++] = (struct input){
-            roles[i], &vector[i], tconv_epilogue_bytes(e, which, p->data_type, g),
-            tconv_type_size(tconv_epilogue_type(e, which, p->data_type, g->output_type)),
-            vectors[i]};
+        if (tconv_is_given(&vector[i]))
+            add(inputs, roles[i], &vector[i], tconv_epilogue_bytes(e, which, p->data_type, g),
+                tconv_epilogue_type(e, which, p->data_type, g->output_type), vectors[i]);
     }
-    inputs[count++] = (struct input){TCONV_ROLE_RESIDUAL, &call->tensors.residual,
-                                     g->residual_bytes, tconv_type_size(g->output_type),
-                                     &into->residual};
 }
 
 /* True if an array of the host overlaps another one. */
@@ -53,14 +63,25 @@ static bool overlap(const tconv_tensor *a, uint64_t a_bytes, const tconv_tensor 
 }
 
 /* True if no other array of the run overlaps this one, so that kernels may use it in place. */
-static bool is_alone(const struct input inputs[INPUTS], int which, const tconv_tensor *output,
-                     uint64_t output_bytes)
+static bool is_alone(const struct inputs *inputs, const struct input *own,
+                     const tconv_tensor *output, uint64_t output_bytes)
 {
-    const struct input *own = &inputs[which];
     bool alone = !overlap(own->tensor, own->bytes, output, output_bytes);
-    for (int i = 0; i < INPUTS && alone; i++)
-        alone = i == which || !overlap(own->tensor, own->bytes, inputs[i].tensor, inputs[i].bytes);
+    for (int i = 0; i < inputs->count && alone; i++) {
+        const struct input *other = &inputs->list[i];
+        alone = other == own || !overlap(own->tensor, own->bytes, other->tensor, other->bytes);
+    }
     return alone;
+}
+
+/* Takes the packed filter: a kept one, or the run's, which is packed now. */
+static tconv_status take_filter(tconv_layer *layer, struct tconv_keep *keep,
+                                const struct tconv_call *call, struct tconv_lane *lane, bool alone,
+                                struct tconv_use *use, tconv_error *error)
+{
+    const struct tconv_packing packing = {layer->use, lane, alone, &layer->filters_packed};
+    const tconv_status status = tconv_weights_filter(keep, call, &packing, use, error);
+    return status == TCONV_OK ? tconv_kept_filter_finish(keep, use->filter, error) : status;
 }
 
 /* Brings all inputs to the device, the filter packed. */
@@ -69,29 +90,26 @@ static tconv_status take_inputs(tconv_layer *layer, struct tconv_keep *keep,
                                 struct tconv_use *use, tconv_tensors *into, tconv_error *error)
 {
     const tconv_geometry *g = tconv_plan_geometry(use->plan);
-    const tconv_tensor *output = &call->tensors.output;
-    struct input inputs[INPUTS];
+    struct inputs inputs;
     tconv_tensor vector[TCONV_VECTORS];
-    for (int i = 0; i < TCONV_VECTORS; i++)
-        vector[i] = *tconv_call_tensor(&call->tensors, (enum tconv_epilogue_tensor)i);
-    struct tconv_packing packing = {layer->use, lane, false, &layer->filters_packed};
-    list_inputs(call, g, vector, into, inputs);
-    packing.alone = is_alone(inputs, 1, output, g->output_bytes);
+    bool filter_alone = true;
     tconv_status status = tconv_weights_vectors(call, g, use->vectors, vector, error);
-    if (status == TCONV_OK) status = tconv_weights_filter(keep, call, &packing, use, error);
-    if (status == TCONV_OK) status = tconv_kept_filter_finish(keep, use->filter, error);
-    for (int i = 0; i < INPUTS && status == TCONV_OK; i++) {
-        const struct input *input = &inputs[i];
-        if (input->into == NULL) continue;
-        *input->into = *input->tensor;
-        if (input->tensor->host == NULL) continue;
-        *input->into = (tconv_tensor)TCONV_TENSOR_INIT;
-        if (input->bytes != 0)
-            status = tconv_lane_upload(
-                lane, input->role, tconv_array_of(input->tensor), input->bytes, input->element,
-                is_alone(inputs, i, output, g->output_bytes), &input->into->memory, error);
+    if (status != TCONV_OK) return status;
+    list_inputs(call, g, vector, into, &inputs);
+    for (int i = 0; i < inputs.count && status == TCONV_OK; i++) {
+        const struct input *input = &inputs.list[i];
+        const bool alone = is_alone(&inputs, input, &call->tensors.output, g->output_bytes);
+        if (input->into == NULL)
+            filter_alone = alone;
+        else if (input->tensor->host == NULL)
+            *input->into = *input->tensor;
+        else if (input->bytes != 0)
+            status = tconv_lane_upload(lane, input->role, tconv_array_of(input->tensor),
+                                       input->bytes, input->element, alone, &input->into->memory,
+                                       error);
     }
-    into->packed = use->filter == NULL ? NULL : use->filter->packed;
+    if (status == TCONV_OK) status = take_filter(layer, keep, call, lane, filter_alone, use, error);
+    if (status == TCONV_OK) into->packed = use->filter->packed;
     return status;
 }
 

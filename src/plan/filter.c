@@ -88,13 +88,13 @@ bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_pla
 
 void tconv_packed_filter_retain(tconv_packed_filter *filter)
 {
-    if (filter != NULL && !tconv_process_forked()) atomic_fetch_add(&filter->owners, 1);
+    if (filter != NULL) atomic_fetch_add(&filter->owners, 1);
 }
 
 void tconv_packed_filter_release(tconv_packed_filter *filter)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (filter == NULL || tconv_process_forked() || atomic_fetch_sub(&filter->owners, 1) > 1)
+    if (filter == NULL || atomic_fetch_sub(&filter->owners, 1) > 1 || tconv_process_forked())
         return;
     if (filter->place.memory != NULL) clReleaseMemObject(filter->place.memory);
     tconv_plan_release(filter->plan);

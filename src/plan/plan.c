@@ -377,13 +377,12 @@ tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_candidate
 
 void tconv_plan_retain(tconv_plan *plan)
 {
-    if (plan != NULL && !tconv_process_forked()) atomic_fetch_add(&plan->owners, 1);
+    if (plan != NULL) atomic_fetch_add(&plan->owners, 1);
 }
 
-void tconv_plan_release(tconv_plan *plan)
+static void destroy(tconv_plan *plan)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (plan == NULL || tconv_process_forked() || atomic_fetch_sub(&plan->owners, 1) > 1) return;
     clear_algorithm(plan);
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
     free(plan->timed);
@@ -391,6 +390,12 @@ void tconv_plan_release(tconv_plan *plan)
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
+}
+
+void tconv_plan_release(tconv_plan *plan)
+{
+    if (plan == NULL || atomic_fetch_sub(&plan->owners, 1) > 1 || tconv_process_forked()) return;
+    destroy(plan);
 }
 
 const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan)
