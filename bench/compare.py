@@ -15,7 +15,8 @@ A peer that is not installed is left out unless --peers names it, and a peer tha
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes
 table and pictures from it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what
-tconv-cl runs on; POCL_AFFINITY is 1 unless it is set, else threads of PoCL may share a processor for whole kernels.
+tconv-cl runs on; POCL_AFFINITY is 1, unless it is set or the process may not use the processors that PoCL would take:
+else threads of PoCL may share a processor for whole kernels.
 """
 
 import argparse
@@ -319,11 +320,14 @@ def compare(run, layer, workers, arguments, ceilings):
 
 
 def write_json(run, path):
-    """The whole file or none of it."""
+    """The whole file or none of it. One that is write-protected is refused, as open(path, "w") would."""
     text = json.dumps(run, indent=1)
-    with open(path + ".part", "w") as file:
+    if os.path.exists(path):
+        open(path, "r+b").close()
+    part = os.path.join(os.path.dirname(path), f"part.{os.getpid()}")  # any name of `path` may be the longest
+    with open(part, "w") as file:
         file.write(text)
-    os.replace(path + ".part", path)
+    os.replace(part, path)
 
 
 def build_of(tool):
@@ -454,7 +458,9 @@ def main():
     )
     compare_report.add_options(parser)
     arguments = parser.parse_args()
-    os.environ.setdefault("POCL_AFFINITY", "1")
+    os.environ["POCL_AFFINITY"] = subprocess.run(
+        ["sh", os.path.join(HERE, "..", "scripts", "pocl_affinity.sh")], capture_output=True, text=True, check=True
+    ).stdout.strip()
     for name in arguments.peers.split(",") if arguments.peers else []:
         if name not in PEERS:
             parser.error(f'--peers names "{name}": it must be one of {", ".join(PEERS)}')
@@ -463,7 +469,7 @@ def main():
     run = begin(arguments)
     workers = [Worker(name, arguments) for name in run["how"]["peers"]]
     suite = list(read_suite(arguments.suite))
-    order = [layer["id"] for layer in suite]
+    order = {layer["id"]: number for number, layer in enumerate(suite)}
     for wanted in arguments.ids.split(",") if arguments.ids else []:
         if wanted not in order:
             parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
@@ -474,12 +480,13 @@ def main():
                 f"compare.py: {arguments.json} cannot be resumed: "
                 f"its {entry['id']}, {entry['layer']}, is not in {arguments.suite}"
             )
-    done = [e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy]
+    done = {e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy}
+    chosen = set(arguments.ids.split(",")) if arguments.ids else order
     layers = [
         e
         for e in suite
         if e["id"] not in done
-        and (not arguments.ids or e["id"] in arguments.ids.split(","))
+        and e["id"] in chosen
         and min(e["in_channels"], e["out_channels"]) >= arguments.least_channels * e["groups"]
     ]
     start = time.monotonic()
@@ -496,7 +503,7 @@ def main():
             else:
                 entry = compare(run, layer, workers, arguments, number % CEILINGS_EVERY == 0)
             run["layers"] = sorted(
-                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order.index(e["id"])
+                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order[e["id"]]
             )
             write_json(run, arguments.json)
             print(

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -374,6 +375,66 @@ static void the_machine_is_stored(void **state)
     }
 }
 
+#if !defined(_WIN32) /* where others may write to a folder that is not looked at */
+static void keep_message(void *context, const tconv_trace_event *event)
+{
+    if (event->message != NULL) snprintf(context, 500, "%s", event->message);
+}
+
+/* In a folder that others may write to nothing is stored. Plans are as good, and say so. */
+static void what_cannot_be_stored_is_told(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        tconv_error error;
+        tconv_plan *plan;
+        char text[500] = "", traced[500] = "", words[400];
+        tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
+        snprintf(words, sizeof words, "cannot be stored in %s: others may write", folder);
+        assert_true(clear_folder(folder));
+        tconv_device *device = device_with_cache(&devices[d], folder);
+        assert_int_equal(tconv_device_machine_fields(device, text, sizeof text), 0);
+        assert_int_equal(tconv_device_set_machine(device, "reference_tap=7", &error), TCONV_OK);
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 15);
+        assert_int_equal(chmod(folder, 0777), 0);
+        assert_int_equal(tconv_device_set_machine(device, "reference_tap=8", &error),
+                         TCONV_ERROR_FILE);
+        assert_non_null(strstr(error.message, words));
+        assert_int_equal(tconv_device_set_machine(device, "", &error), TCONV_ERROR_FILE);
+        assert_non_null(strstr(error.message, "cannot be removed from"));
+        assert_int_equal(tconv_device_machine_fields(device, text, sizeof text), 15);
+        assert_string_equal(text, "reference_tap=7"); /* what was there stays */
+        assert_int_equal(
+            tconv_device_set_trace(device, TCONV_TRACE_PLAN, keep_message, traced, &error),
+            TCONV_OK);
+        assert_int_equal(tconv_plan_create(device, &p, &options, &plan, &error), TCONV_OK);
+        tconv_plan_not_stored(plan, text, sizeof text);
+        assert_non_null(strstr(text, words));
+        assert_string_equal(traced, text);
+        assert_int_equal(tconv_plan_not_stored(plan, NULL, 0), strlen(text));
+        tconv_plan_release(plan);
+        assert_int_equal(chmod(folder, 0700), 0);
+        assert_int_equal(for_each_record(NULL), 0);
+
+        options.search = TCONV_SEARCH_RENEW; /* again, where it can be stored */
+        assert_int_equal(tconv_plan_create(device, &p, &options, &plan, &error), TCONV_OK);
+        assert_int_equal(tconv_plan_not_stored(plan, text, sizeof text), 0);
+        assert_string_equal(text, "");
+        tconv_plan_release(plan);
+        assert_int_equal(tconv_plan_not_stored(NULL, text, sizeof text), 0);
+        assert_int_equal(for_each_record(NULL), 1);
+        assert_int_equal(tconv_device_set_machine(device, "", &error), TCONV_OK);
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 0);
+        tconv_device_release(device);
+        device = device_with_cache(&devices[d], folder); /* another process has none, either */
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 0);
+        assert_int_equal(tconv_device_machine_fields(NULL, text, sizeof text), 0);
+        tconv_device_release(device);
+    }
+}
+#endif
+
 static void a_search_can_be_stopped(void **state)
 {
     (void)state;
@@ -486,6 +547,9 @@ int main(void)
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
         cmocka_unit_test(results_can_be_listed),
         cmocka_unit_test(the_machine_is_stored),
+#if !defined(_WIN32)
+        cmocka_unit_test(what_cannot_be_stored_is_told),
+#endif
         cmocka_unit_test(a_search_can_be_stopped),
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(misuse_is_refused),

@@ -33,6 +33,13 @@ expect_refusal 2 "most has 2 axes" --data-shape 1,5,9 --up-to 1,5 $layer
 expect_refusal 2 "up-to is for one layer" --ids B07,B43 --up-to 1,5,8
 expect_refusal 2 "up-to" --data-shape 1,5,9 --up-to 1,x,8 $layer
 
+mkdir -m 777 "$work/anybody"
+chmod 777 "$work/anybody"
+code=0
+TCONV_CL_CACHE_DIR=$work/anybody "$tool" prepare $device --data-shape 1,5,3 $layer >"$work/out" 2>"$work/err" || code=$?
+[ $code = 1 ] && grep -q "cannot be stored in $work/anybody: " "$work/err" && ! grep -q "^tconv-cl: stored" "$work/err" ||
+    fail "prepare in a folder that others may write: $code, $(cat "$work/err")"
+
 export TCONV_CL_CACHE=off
 "$tool" prepare $device --data-shape 1,5,3 $layer >"$work/out" 2>"$work/err" && grep -q "nothing is stored" "$work/err" || fail "prepare without a folder: $(cat "$work/err")"
 

@@ -71,8 +71,10 @@ typedef struct tconv_plan_options {
      * driver and version of the library, and for everything in the problem that speed depends on.
      */
     tconv_search search;
-    uint32_t search_ms; /* the most that timing takes, besides compiling, packing and the first run
-                           of each algorithm; 0: 500 */
+    /* The most that timing takes, in milliseconds, besides compiling, packing and the first run of
+     * each algorithm; 0: 500. If that is too short for four runs of the fastest algorithm and of
+     * the cost model's choice, these are made all the same. */
+    uint32_t search_ms;
     tconv_search_progress search_progress; /* or NULL */
     void *search_context;                  /* for search_progress */
 } tconv_plan_options;
@@ -143,28 +145,30 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
  * rounding from those without preparation, but they do not depend on the order of calls. Other
  * plans of the layer, with extents outside of the range, prefer these programs likewise. The list
  * of them is stored beside the results of searches, and the programs with all of their kernels
- * beside it (cache.h). Later processes with the same folder find both: preparing again then takes
- * milliseconds.
+ * beside it (cache.h). Later processes with the same folder find both; preparing again takes them a
+ * fraction of a second for each layer. If something cannot be stored, the error is
+ * TCONV_ERROR_FILE, and the programs are ready in this process only.
  *
  * Each program runs once, on scratch buffers as large as one of the problems. Of a range of more
- * than 4096 problems, an even choice is looked at, with the ends of each axis. `search_progress` is
+ * than 1024 problems, an even choice is looked at, with the ends of each axis. `search_progress` is
  * called before each program is made; if it returns false, the call ends, and only the programs are
  * kept. `options` may be NULL. If `programs` is not NULL, it receives how many programs the range
- * takes. Returns what tconv_plan_create returns. Any thread; with PoCL 3.1, no other thread may run
- * kernels of `device` meanwhile (tconv_device_export_programs). */
+ * takes. Returns also what tconv_plan_create returns. Any thread; with PoCL 3.1, no other thread
+ * may run kernels of `device` meanwhile (tconv_device_export_programs). */
 TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
                                             const tconv_shape *most,
                                             const tconv_plan_options *options, int *programs,
                                             tconv_error *error);
 
 /* Resolves the problem, chooses an algorithm and its parameters, and compiles kernels that are not
- * compiled yet. If the library chooses, it passes over an algorithm whose kernels do not build or
- * cannot run on the device (tconv_plan_passed_over). Every other failure is the call's error and
- * never changes the choice. If algorithms are timed (`search`), the scratch buffers are as large as
- * the problem's tensors and respect `workspace_limit`; if they cannot be allocated, the cost model
- * chooses. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
- * _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD. Ownership: the caller's,
- * until tconv_plan_release; the plan keeps `device` alive. `*out` is written only on success. */
+ * compiled yet. If the library chooses, it passes over an algorithm whose kernels cannot run on the
+ * device, or do not build in two tries (tconv_plan_passed_over, tconv_plan_is_stale). Every other
+ * failure is the call's error and never changes the choice. If algorithms are timed (`search`), the
+ * scratch buffers are as large as the problem's tensors and respect `workspace_limit`; if they
+ * cannot be allocated, the cost model chooses. `options` may be NULL. Returns what tconv_resolve
+ * returns, TCONV_ERROR_ALGORITHM, _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL,
+ * _BUILD. Ownership: the caller's, until tconv_plan_release; the plan keeps `device` alive. `*out`
+ * is written only on success. */
 TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
                                          const tconv_plan_options *options, tconv_plan **out,
                                          tconv_error *error);
@@ -206,11 +210,15 @@ typedef struct tconv_choice {
     int32_t candidates;  /* how many were timed, now or when the result was stored; else 0 */
     double model_ms;     /* least time of the cost model's choice, if there were any */
     double best_ms;      /* least time of the algorithm, likewise */
+    /* MEASURE: how far the ratio of these times may be off, as a part of it, by what the runs
+     * differed: 0.05 is 5 %. The algorithm is the cost model's choice unless the ratio exceeds 1 by
+     * more than that. 0: too few runs to tell, or another source. */
+    double noise;
 } tconv_choice;
 
 #define TCONV_CHOICE_INIT                                                                          \
     {                                                                                              \
-        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0                                          \
+        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0, 0                                       \
     }
 
 /* Writes how the plan's algorithm was chosen. Returns TCONV_ERROR_ARGUMENT. Any thread. */
@@ -228,6 +236,11 @@ TCONV_API int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t s
  * returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
 
+/* Writes why the result of the search that made this plan could not be stored (cache.h): the folder
+ * and the system's reason. An empty text if it was stored, if there is no folder, or if the plan
+ * was not made by a search. Writes and returns as tconv_plan_explain does. */
+TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
+
 /* The factor by which the bound of rounding errors exceeds that of exact math: 1, or more with
  * TCONV_MATH_FAST. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
@@ -243,6 +256,14 @@ TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size
  * test, the line of the algorithm that uses it says so. Usually an empty text. Writes and returns
  * as tconv_plan_explain does. */
 TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size);
+
+/* True if a new plan of the same problem may get a faster algorithm: whoever keeps plans then makes
+ * one. Kernels did not build when this plan was made, and perhaps not because of their source: a
+ * signal may have interrupted the compiler, or it was short of memory or disk. Later plans build
+ * such kernels again, up to 8 times, after pauses that grow with the time that a build takes and
+ * double each time. The answer is true when the next try is due. Session layers ask by themselves.
+ * False if `plan` is NULL. Any thread. */
+TCONV_API bool tconv_plan_is_stale(const tconv_plan *plan);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;

@@ -7,12 +7,12 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from ctypes import byref, c_int, c_void_p, cast
+from ctypes import byref, c_int, c_void_p, cast, create_string_buffer
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
-from ._library import RequestError, call, create, library
+from ._library import Error, RequestError, call, create, library
 from ._trace import callback_of, follow
 from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
@@ -108,6 +108,17 @@ class Kept(Generic[Value]):
         del out  # without the lock: releasing objects may take a while
         return made
 
+    def renew(self, key: Hashable, old: Value, make: Callable[[], Value]) -> Value:
+        """A new object in place of `old`; `old` if none can be made."""
+        try:
+            made = make()
+        except (Error, RequestError):
+            return old
+        with self._lock:
+            if self._entries.get(key) is old:
+                self._entries[key] = made
+        return made
+
     def find(self, wanted: Callable[[Value], bool]) -> Value | None:
         """The first kept object that is wanted, which counts as used; `wanted` is called without the lock."""
         with self._lock:
@@ -197,8 +208,8 @@ class Plan(Resolved):
         super().__init__(request)
         handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
         self.handle = keep(self, "tconv_plan_release", handle)
-        self.algorithm = library.tconv_plan_algorithm(handle).decode()
         self.workspace_bytes = library.tconv_plan_workspace_bytes(handle)
+        self.renewed = False  # a call has set out to replace it
 
 
 class Filter:
@@ -229,9 +240,12 @@ class Device:
         call("tconv_device_set_trace", self.handle, kinds, callback, context)
 
     def plan(self, request: Request) -> Plan:
-        """The plan for a request, kept or new."""
-        key = request if request.window is None else Resolved(request).key
-        plan: Plan = self.plans.get((Plan, key), lambda: Plan(self, request))
+        """The plan for a request, kept or new. Of a stale one, one call makes a new one."""
+        key = Plan, request if request.window is None else Resolved(request).key
+        plan: Plan = self.plans.get(key, lambda: Plan(self, request))
+        if library.tconv_plan_is_stale(plan.handle) and not plan.renewed:
+            plan.renewed = True
+            plan = self.plans.renew(key, plan, lambda: Plan(self, request))
         return plan
 
 
@@ -268,6 +282,16 @@ class SessionLayer:
             keep(self, "tconv_session_layer_release", self.handle)
         else:  # the session's own; the newest is freed first
             keep(session, "tconv_session_layer_release", self.handle)
+
+    def explain(self, resolved: Resolved) -> str:
+        """Why runs of the request compute with their plan's algorithm: a line for each algorithm."""
+        plan = create("tconv_session_layer_plan", self.handle, byref(resolved.problem), byref(resolved.options))
+        try:
+            text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
+            library.tconv_plan_explain(plan, text, len(text))
+        finally:
+            library.tconv_plan_release(plan)
+        return text.value.decode()
 
     def counts(self) -> c.SessionLayerCounts:
         counts = c.SessionLayerCounts()

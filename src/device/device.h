@@ -4,6 +4,7 @@
 #ifndef TCONV_DEVICE_DEVICE_H
 #define TCONV_DEVICE_DEVICE_H
 
+#include "base/os.h"
 #include "tconv_cl/cache.h"
 #include "tconv_cl/device.h"
 #include "tconv_cl/problem.h"
@@ -12,6 +13,12 @@
 
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
+
+/* `*is` is true if a device is the other one, or a part of it. Returns OpenCL's code. */
+cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
+
+/* The compute units of a device that is a part of another; 0: it is a whole one. */
+uint32_t tconv_device_part_units(const tconv_device *device);
 
 /* What the device has beyond OpenCL 1.2. */
 struct tconv_extensions;
@@ -33,17 +40,19 @@ bool tconv_device_has_own_sources(const tconv_device *device);
  * thread. */
 char *tconv_device_search_record(tconv_device *device, const char *key);
 
-/* Stores such a text, and replaces an older one. If it cannot be stored, nothing happens. Any
- * thread. */
-void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
+/* Keeps such a text in memory, and stores it if there is a folder; replaces an older one. False if
+ * it cannot be stored; `reason` says why. Any thread. */
+bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
+                                     struct tconv_os_reason *reason);
 
 /* The text of the cost model's fields that were stored for the device, in memory or in the folder.
  * From malloc; NULL: none. Any thread. */
 char *tconv_device_machine_record(tconv_device *device);
 
-/* Stores such a text in memory, and in the folder if there is one. False without memory. Any
- * thread. */
-bool tconv_device_keep_machine_record(tconv_device *device, const char *text);
+/* Stores such a text in memory, and in the folder if there is one; "" removes it. After an error
+ * both are as before. Returns TCONV_ERROR_HOST_MEMORY, _FILE. Any thread. */
+tconv_status tconv_device_keep_machine_record(tconv_device *device, const char *text,
+                                              tconv_error *error);
 
 /* A search record of the folder, or another file there that is not a program. Unknown texts are "".
  * `device` is the begin of a foreign record's key: library, platform, device and driver. */
@@ -60,15 +69,31 @@ bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_v
 /* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
-/* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
- * same options share the program while the device object keeps it. The caller releases it. Any
- * thread. */
-tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
-                                  cl_program *program, tconv_error *error);
+/* How a plan asks for programs that did not build before, and what it learns: rejection.c. Times
+ * are those of tconv_os_seconds. */
+struct tconv_retry {
+    double begun; /* when the plan began: it builds no program again that failed since */
+    bool insist;  /* build those that wait for a later time, too */
+    bool waits;   /* a program was not built, because it waits for a later time */
+    bool unsure;  /* a program did not build that may build later */
+    double again; /* the earliest time for that; 0: there is none */
+};
 
-/* Stores a program in the folder, if there is one, with its kernels as they were compiled for the
- * work-groups of their first runs. For PoCL, which compiles kernels when they run: other platforms
- * have compiled all when the program was built, and it is stored then. Any thread. */
-void tconv_device_complete_program(tconv_device *device, const char *name, const char *options);
+/* Adds what another plan for the same problem learned. */
+void tconv_retry_join(struct tconv_retry *to, const struct tconv_retry *from);
+
+/* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
+ * same options share the program while the device object keeps it. A program that does not build is
+ * built once more, because the compiler may have been interrupted, or short of memory or disk. The
+ * caller releases it. Any thread. */
+tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
+                                  struct tconv_retry *retry, cl_program *program,
+                                  tconv_error *error);
+
+/* Stores a program in the folder, if there is one for programs, with its kernels as they were
+ * compiled for the work-groups of their first runs: PoCL compiles kernels when they run. False with
+ * a reason if it cannot be stored. Any thread. */
+bool tconv_device_complete_program(tconv_device *device, const char *name, const char *options,
+                                   struct tconv_os_reason *reason);
 
 #endif

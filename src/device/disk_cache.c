@@ -94,8 +94,7 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
             CL_SUCCESS &&
         clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes, sizes, NULL) ==
             CL_SUCCESS) {
-        cl_uint i = 0;
-        while (i < count && ids[i] != device->id) i++;
+        const size_t i = tconv_device_place(ids, count, device->id);
         if (i < count && sizes[i] > 0) own = malloc(sizes[i]);
         if (own != NULL) {
             *size = sizes[i];
@@ -130,18 +129,22 @@ cl_program tconv_program_load(const tconv_device *device, const char *key)
     return program;
 }
 
-void tconv_program_store(const tconv_device *device, const char *key, cl_program program)
+bool tconv_program_store(const tconv_device *device, const char *key, cl_program program,
+                         struct tconv_os_reason *reason)
 {
-    if (device->cache == NULL || !device->programs_on_disk) return;
+    if (device->cache == NULL || !device->programs_on_disk) return true;
     char *whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
     size_t size = 0;
     unsigned char *binary = whole == NULL ? NULL : binary_of(device, program, &size);
+    bool stored = false;
     if (binary != NULL) {
         const struct tconv_record record = {whole, strlen(whole), binary, size};
-        tconv_folder_store(device->cache, device->cache_limit, &record);
-    }
+        stored = tconv_folder_store(device->cache, device->cache_limit, &record, reason);
+    } else if (reason != NULL)
+        snprintf(reason->text, sizeof reason->text, "the driver does not give a program's binary");
     free(binary);
     free(whole);
+    return stored;
 }
 
 /* A retained program of the list with its key. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the results of searches for the fastest algorithm, in memory and beside the programs in the
  * folder. */
+#include "base/error.h"
 #include "base/os.h"
 #include "cache/folder.h"
 #include "device/device_internal.h"
 #include "tconv_cl/cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,15 +87,23 @@ static char *load_text(const tconv_device *device, const char *key)
     return text;
 }
 
-/* Writes a text to the folder, if there is one. */
-static void store_text(const tconv_device *device, const char *key, const char *text)
+/* Writes a text to the folder, if there is one. An empty text removes what is there. False if that
+ * fails. */
+static bool store_text(const tconv_device *device, const char *key, const char *text,
+                       struct tconv_os_reason *reason)
 {
-    if (device->identity == NULL || device->cache == NULL) return;
+    if (device->identity == NULL || device->cache == NULL) return true;
     char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key);
-    if (whole == NULL) return;
+    if (whole == NULL) {
+        snprintf(reason->text, sizeof reason->text, "no memory");
+        return false;
+    }
     const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
-    tconv_folder_store(device->cache, device->cache_limit, &record);
+    const bool stored =
+        text[0] == '\0' ? tconv_folder_forget(device->cache, whole, reason)
+                        : tconv_folder_store(device->cache, device->cache_limit, &record, reason);
     free(whole);
+    return stored;
 }
 
 char *tconv_device_search_record(tconv_device *device, const char *key)
@@ -106,36 +116,59 @@ char *tconv_device_search_record(tconv_device *device, const char *key)
     return text;
 }
 
-void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text)
+bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
+                                     struct tconv_os_reason *reason)
 {
-    if (device->identity == NULL) return;
+    if (device->identity == NULL) return true;
     tconv_search_record_add(device, key, text);
-    store_text(device, key, text);
+    return store_text(device, key, text, reason);
 }
 
+/* The key of the cost model's fields. A part of a device has fields of its own. */
 static const char machine_key[] = "machine";
+
+static void write_machine_key(const tconv_device *device, char key[40])
+{
+    const uint32_t units = tconv_device_part_units(device);
+    snprintf(key, 40, "%s", machine_key);
+    if (units != 0) snprintf(key, 40, "%s of %u units", machine_key, (unsigned)units);
+}
 
 char *tconv_device_machine_record(tconv_device *device)
 {
+    char key[40];
+    write_machine_key(device, key);
     pthread_mutex_lock(&device->lock);
-    if (!device->machine_known) device->machine = load_text(device, machine_key);
+    if (!device->machine_known) device->machine = load_text(device, key);
     device->machine_known = true;
     char *text = device->machine == NULL ? NULL : strdup(device->machine);
     pthread_mutex_unlock(&device->lock);
     return text;
 }
 
-bool tconv_device_keep_machine_record(tconv_device *device, const char *text)
+tconv_status tconv_device_keep_machine_record(tconv_device *device, const char *text,
+                                              tconv_error *error)
 {
-    char *own = strdup(text);
-    if (own == NULL) return false;
-    pthread_mutex_lock(&device->lock);
-    free(device->machine);
-    device->machine = own;
-    device->machine_known = true;
+    struct tconv_os_reason reason = {""};
+    char *own = strdup(text), key[40];
+    write_machine_key(device, key);
+    if (own == NULL)
+        return tconv_fail_memory(error, strlen(text) + 1, "keeping fields of the cost model");
+    pthread_mutex_lock(&device->lock); /* so that memory and folder have the text of one thread */
+    const bool stored = store_text(device, key, text, &reason);
+    if (stored) {
+        char *before = device->machine;
+        device->machine = own;
+        device->machine_known = true;
+        own = before;
+    }
     pthread_mutex_unlock(&device->lock);
-    store_text(device, machine_key, text);
-    return true;
+    free(own);
+    return stored
+               ? TCONV_OK
+               : tconv_fail(error, TCONV_ERROR_FILE, "fields of the cost model cannot be %s %s: %s",
+                            text[0] == '\0' ? "removed from" : "stored in", device->cache,
+                            reason.text);
 }
 
 struct listing {
@@ -170,7 +203,7 @@ static void tell_record(struct listing *l, const char *name, char *key, const ch
             stored.text = text;
         }
     }
-    if (strcmp(stored.key, machine_key) != 0) l->visit(l->context, &stored);
+    if (strncmp(stored.key, machine_key, strlen(machine_key)) != 0) l->visit(l->context, &stored);
 }
 
 static void tell_file(void *context, const char *name, enum tconv_file_state state,

@@ -7,13 +7,13 @@
 #include "base/number.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "plan/rounds.h"
 #include "plan/scratch.h"
 
 #include <stdlib.h>
 
 enum {
     MOST_CANDIDATES = 8,
-    MOST_ROUNDS = 100,
     MOST_TIMES = 10, /* computations of a run on a GPU, if so many take less than */
     RUN_MS = 1,      /* this */
     USUAL_MS = 500,  /* milliseconds for timing, by default */
@@ -30,19 +30,11 @@ enum {
  * candidate's time: tiles that are ranked far behind are not worth a compilation. */
 static const double CLOSE = 2;
 
-/* A candidate replaces the cost model's choice only if its least time is below CLEARLY_FASTER of
- * the other's, and if it was faster in MOSTLY of the rounds. Smaller differences, and those that
- * few rounds show, are noise of a shared machine: repeated runs of one algorithm differ by 1 to 3
- * %. */
-static const double CLEARLY_FASTER = 0.97, MOSTLY = 0.75;
-
 struct timed {
     struct tconv_candidate candidate;
     tconv_plan *plan;
     tconv_packed_filter *filter;
-    double ms; /* the least time; 0: not timed yet */
-    int rounds;
-    float each[MOST_ROUNDS]; /* the time of each round */
+    struct tconv_rounds rounds;
 };
 
 /* The objects of timing. Every member may be missing after an error. */
@@ -50,6 +42,7 @@ struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
     struct tconv_scratch scratch;
+    bool incomplete; /* a candidate could not be timed, maybe because of the moment */
 };
 
 static double now_ms(void)
@@ -106,9 +99,17 @@ static void free_bench(struct bench *bench)
 }
 
 /* Runs a candidate and waits. Returns the time of one computation; negative if one fails. */
-static double run(const struct bench *bench, const struct timed *c, int times)
+static double run(const struct bench *bench, const struct timed *c, int times, tconv_error *error)
 {
-    return tconv_scratch_run(&bench->scratch, c->plan, c->filter, times);
+    return tconv_scratch_run(&bench->scratch, c->plan, c->filter, times, error);
+}
+
+/* Packs the filter of a candidate and runs it once. */
+static tconv_status run_first(struct bench *bench, struct timed *c, tconv_error *error)
+{
+    const tconv_status status = tconv_scratch_pack(&bench->scratch, c->plan, &c->filter, error);
+    if (status != TCONV_OK) return status;
+    return run(bench, c, 1, error) < 0 ? error->status : TCONV_OK;
 }
 
 /* Compiles a candidate, packs its filter and runs it once. If it cannot be timed it has no plan
@@ -119,6 +120,7 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
     tconv_error own;
     tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
     if (status == TCONV_OK) status = tconv_plan_make(c->plan, &c->candidate, &own);
+    if (c->plan != NULL) tconv_retry_join(&plan->retry, &c->plan->retry);
     if (status != TCONV_OK) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
@@ -126,8 +128,8 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
             return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
         return tconv_fail_with(error, &own);
     }
-    c->filter = tconv_scratch_pack(&bench->scratch, c->plan);
-    if (c->filter == NULL || run(bench, c, 1) < 0) {
+    if (run_first(bench, c, &own) != TCONV_OK) {
+        bench->incomplete = bench->incomplete || !tconv_kernel_is_unfit(&own);
         tconv_plan_release(c->plan);
         c->plan = NULL;
     }
@@ -139,7 +141,7 @@ static const struct timed *fastest(const struct bench *bench)
     const struct timed *best = NULL;
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        if (c->ms > 0 && (best == NULL || c->ms < best->ms)) best = c;
+        if (c->rounds.count > 0 && (best == NULL || c->rounds.least < best->rounds.least)) best = c;
     }
     return best;
 }
@@ -153,9 +155,9 @@ static bool go_on(const tconv_plan_options *options, const struct bench *bench, 
                                               : best != NULL ? best->candidate.algorithm
                                                              : NULL;
     const bool was_inside = tconv_enter_callback();
-    const bool wanted = options->search_progress(options->search_context,
-                                                 algorithm == NULL ? "" : algorithm->name, index,
-                                                 bench->count, best == NULL ? 0 : best->ms);
+    const bool wanted =
+        options->search_progress(options->search_context, algorithm == NULL ? "" : algorithm->name,
+                                 index, bench->count, best == NULL ? 0 : best->rounds.least);
     tconv_leave_callback(was_inside);
     return wanted;
 }
@@ -172,54 +174,72 @@ static const struct timed *model_choice(const struct bench *bench)
 static bool hopeless(const struct bench *bench, const struct timed *c, int round, double most_ms)
 {
     const struct timed *best = fastest(bench), *model = model_choice(bench);
-    if (c == model || best == NULL || c->ms <= 2 * best->ms) return false;
+    const double ms = c->rounds.least;
+    if (c == model || best == NULL || ms <= 2 * best->rounds.least) return false;
     const bool expected = c->candidate.cost > 1.5 * model->candidate.cost;
-    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER) || c->ms * LONG_RUNS > most_ms;
+    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER) || ms * LONG_RUNS > most_ms;
 }
 
 /* How many computations a timed run has. On a GPU several, if one takes microseconds: the time to
  * start it and to notice its end is longer, and differs from run to run. */
 static int times_of(const struct timed *c)
 {
-    if (c->plan->info.kind != TCONV_DEVICE_GPU || c->ms == 0) return 1;
-    return c->ms * MOST_TIMES > RUN_MS ? (int)(RUN_MS / c->ms) + 1 : MOST_TIMES;
+    const double ms = c->rounds.least;
+    if (c->plan->info.kind != TCONV_DEVICE_GPU || ms == 0) return 1;
+    return ms * MOST_TIMES > RUN_MS ? (int)(RUN_MS / ms) + 1 : MOST_TIMES;
+}
+
+/* Times a candidate once more. False if its run fails. */
+static bool time_once(struct bench *bench, struct timed *c)
+{
+    tconv_error own;
+    const double ms = run(bench, c, times_of(c), &own);
+    bench->incomplete = bench->incomplete || ms < 0;
+    if (ms > 0) tconv_rounds_add(&c->rounds, ms);
+    return ms > 0;
 }
 
 /* Times all candidates in turn, again and again until the time is over. */
 static void time_rounds(struct bench *bench, double most_ms)
 {
     const double start = now_ms();
-    for (int round = 0; round < MOST_ROUNDS; round++)
+    for (int round = 0; round < TCONV_MOST_ROUNDS; round++)
         for (int i = 0; i < bench->count; i++) {
             struct timed *c = &bench->candidates[i];
             if (c->plan == NULL || hopeless(bench, c, round, most_ms)) continue;
-            const double ms = run(bench, c, times_of(c));
-            if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
-            if (ms > 0 && c->rounds == round) c->each[c->rounds++] = (float)ms;
+            if (c->rounds.count == round) time_once(bench, c); /* else a run of it has failed */
             if (now_ms() - start > most_ms) return;
         }
 }
 
-static bool clearly_faster(const struct timed *c, const struct timed *model)
+/* If the time was over before the fastest candidate and the model's choice had the rounds that tell
+ * whether one is faster, both get them now. */
+static void time_fastest(struct bench *bench)
 {
-    int both = 0, wins = 0;
-    for (; both < c->rounds && both < model->rounds; both++)
-        wins += c->each[both] < model->each[both];
-    return c->ms < CLEARLY_FASTER * model->ms && wins >= MOSTLY * both;
+    const struct timed *best = fastest(bench), *model = model_choice(bench);
+    if (best == NULL || !tconv_rounds_may_be_faster(&best->rounds, &model->rounds)) return;
+    while (tconv_rounds_common(&best->rounds, &model->rounds) < TCONV_FEWEST_ROUNDS) {
+        const struct timed *next = best->rounds.count < model->rounds.count ? best : model;
+        if (!time_once(bench, &bench->candidates[next - bench->candidates])) return;
+    }
 }
 
 static void conclude(const struct bench *bench, struct tconv_measured *m)
 {
     const struct timed *model = model_choice(bench), *best = model;
-    if (model == NULL || model->ms == 0) return;
+    m->incomplete = bench->incomplete;
+    if (model == NULL || model->rounds.count == 0) return;
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        m->candidates += c->ms > 0;
-        if (c->ms > 0 && c->ms < best->ms && clearly_faster(c, model)) best = c;
+        m->candidates += c->rounds.count > 0;
+        if (c->rounds.count > 0 && c->rounds.least < best->rounds.least &&
+            tconv_rounds_are_faster(&c->rounds, &model->rounds))
+            best = c;
     }
     m->best = best->candidate;
-    m->model_ms = model->ms;
-    m->best_ms = best->ms;
+    m->model_ms = model->rounds.least;
+    m->best_ms = best->rounds.least;
+    m->noise = tconv_rounds_noise(&best->rounds, &model->rounds);
 }
 
 /* Writes the text of tconv_plan_timed. NULL if memory is missing. */
@@ -232,13 +252,13 @@ static char *report(const struct bench *bench)
     struct tconv_text lines = tconv_text_begin(text, size);
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        char tile[TCONV_TILE_TEXT], cost[24], ms[24];
+        char tile[TCONV_TILE_TEXT];
         tconv_tile_text(&c->candidate, tile, sizeof tile);
-        if (c->ms > 0)
+        if (c->rounds.count > 0)
             tconv_text_add_line(&lines, "%s%s%s cost %s ms %s", c->candidate.algorithm->name,
                                 tile[0] == '\0' ? "" : " ", tile,
-                                tconv_number_write(c->candidate.cost, cost, sizeof cost),
-                                tconv_number_write(c->ms, ms, sizeof ms));
+                                tconv_number(c->candidate.cost, 6).text,
+                                tconv_number(c->rounds.least, 6).text);
     }
     return text;
 }
@@ -258,6 +278,7 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
         }
         if (status == TCONV_OK && !measured->stopped) {
             time_rounds(&bench, options->search_ms == 0 ? USUAL_MS : options->search_ms);
+            time_fastest(&bench);
             measured->stopped = !go_on(options, &bench, bench.count);
         }
         conclude(&bench, measured);

@@ -11,6 +11,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/inside.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/device.h"
@@ -54,7 +55,6 @@ struct range {
     tconv_device *device;
     tconv_problem problem; /* with the least extents, until `set_problem` */
     tconv_plan_options options;
-    tconv_search search;
     bool chooses; /* plans of the range look for prepared programs */
     tconv_shape least, most;
     int axes;                       /* of `most`; 0: only one problem */
@@ -67,6 +67,7 @@ struct range {
     struct tconv_prepared prepared;
     struct job *jobs;
     size_t job_count, jobs_done;
+    struct tconv_os_reason not_stored; /* the first reason; "": all is stored */
 };
 
 static tconv_status check_range(const tconv_problem *problem, const tconv_shape *most,
@@ -135,7 +136,8 @@ static tconv_status begin(struct range *r, tconv_plan **plan, tconv_error *error
 {
     tconv_status status = tconv_plan_begin(r->device, &r->problem, &r->options, plan, error);
     if (status != TCONV_OK) return status;
-    status = tconv_plan_read_options(*plan, &r->options, &r->search, error);
+    status = tconv_plan_read_options(*plan, &r->options, error);
+    (*plan)->retry.insist = true; /* the caller asks for these programs */
     if (status != TCONV_OK) tconv_plan_release(*plan);
     return status;
 }
@@ -187,7 +189,7 @@ static tconv_status list_problems(struct range *r, tconv_error *error)
         set_problem(r, i);
         if ((status = begin(r, &plan, error)) != TCONV_OK) break;
         if (i == 0) {
-            r->chooses = plan->pattern.algorithm == NULL && r->search != TCONV_SEARCH_MODEL;
+            r->chooses = plan->pattern.algorithm == NULL && plan->search != TCONV_SEARCH_MODEL;
             if (r->chooses) tconv_prepared_read(plan, &r->prepared);
         }
         if (r->chooses) status = list_near(r, plan, &r->near[i], error);
@@ -346,19 +348,23 @@ static tconv_status list_jobs(struct range *r, tconv_error *error)
 }
 
 /* Runs a plan once, so that its kernels are compiled to the end, then stores its programs. */
-static void run_once(tconv_plan *plan, char *programs)
+static void run_once(struct range *r, tconv_plan *plan, char *programs)
 {
     struct tconv_scratch scratch = {.queue = NULL};
     tconv_packed_filter *filter = NULL;
-    if (plan->geometry.output_bytes > 0 && tconv_scratch_make(plan, &scratch))
-        filter = tconv_scratch_pack(&scratch, plan);
-    if (filter != NULL) tconv_scratch_run(&scratch, plan, filter, 1);
+    tconv_error own;
+    if (plan->geometry.output_bytes > 0 && tconv_scratch_make(plan, &scratch) &&
+        tconv_scratch_pack(&scratch, plan, &filter, &own) == TCONV_OK)
+        tconv_scratch_run(&scratch, plan, filter, 1, &own);
     tconv_packed_filter_release(filter);
     tconv_scratch_free(&scratch);
     for (char *line = programs, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         char *space = strchr(line, ' '); /* between file and options */
         *space = *end = '\0';
-        tconv_device_complete_program(plan->device, line, space + 1);
+        struct tconv_os_reason reason = {""};
+        if (!tconv_device_complete_program(plan->device, line, space + 1, &reason) &&
+            r->not_stored.text[0] == '\0')
+            r->not_stored = reason;
         *space = ' ';
         *end = '\n';
     }
@@ -404,7 +410,7 @@ static tconv_status make_job(struct range *r, const struct job *job, bool *again
     } else if (status != TCONV_OK) {
         status = tconv_fail_with(error, &own);
     } else {
-        run_once(plan, job->programs);
+        run_once(r, plan, job->programs);
         *again = known == GOOD && plan->info.kind == TCONV_DEVICE_GPU &&
                  tconv_plan_private_bytes(plan) > 0;
         if (*again) give_up(r, &job->candidate, SPILLS);
@@ -453,7 +459,8 @@ static tconv_status keep(struct range *r, tconv_error *error)
     set_problem(r, 0);
     const tconv_status status = begin(r, &plan, error);
     if (status != TCONV_OK) return status;
-    tconv_prepared_keep(plan, &r->prepared);
+    struct tconv_os_reason reason = {""};
+    if (!tconv_prepared_keep(plan, &r->prepared, &reason)) r->not_stored = reason;
     tconv_plan_release(plan);
     return TCONV_OK;
 }
@@ -476,7 +483,10 @@ static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
     for (size_t i = 0; i < r->job_count; i++) free(r->jobs[i].programs);
     free(r->jobs);
     free(r->near);
-    return status;
+    if (status != TCONV_OK || r->not_stored.text[0] == '\0') return status;
+    return tconv_fail(error, TCONV_ERROR_FILE,
+                      "the programs are ready, but cannot be stored in %s: %s",
+                      tconv_device_search_folder(r->device), r->not_stored.text);
 }
 
 tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,

@@ -3,11 +3,13 @@
  * the tile parameters on which its programs depend. */
 #include "plan/prepared.h"
 
+#include "base/os.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "plan/search_text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,12 +71,14 @@ void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared
     free(text);
 }
 
-bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared)
+bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
+                         struct tconv_os_reason *reason)
 {
     char key[TCONV_SEARCH_KEY], text[TEXT_BYTES];
     struct tconv_text t = tconv_text_begin(text, sizeof text);
     for (int i = 0; i < prepared->count; i++) add_pattern(&t, &prepared->pattern[i]);
-    if (!tconv_prepared_key(plan, key) || !tconv_text_fits(&t)) return false;
-    tconv_device_keep_search_record(plan->device, key, text);
-    return true;
+    if (tconv_prepared_key(plan, key) && tconv_text_fits(&t))
+        return tconv_device_keep_search_record(plan->device, key, text, reason);
+    snprintf(reason->text, sizeof reason->text, "its text is too long");
+    return false;
 }
