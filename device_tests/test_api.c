@@ -3,6 +3,7 @@
  * out-of-order queues, empty problems, and an error with a sentence for each misuse. */
 #include "portable.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include "oracle/oracle.h"
 
@@ -913,14 +914,14 @@ static void tensors_with_steps_share_a_buffer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_order_the_work),
-        cmocka_unit_test(out_of_order_queues_work),
+    struct CMUnitTest tests[] = {
+        smoke_test(events_order_the_work),
+        smoke_test(out_of_order_queues_work),
         cmocka_unit_test(one_filter_serves_several_plans),
         cmocka_unit_test(objects_have_owners),
         cmocka_unit_test(layouts_do_not_depend_on_extents),
         cmocka_unit_test(weights_may_change),
-        cmocka_unit_test(sub_buffers_work),
+        smoke_test(sub_buffers_work),
         cmocka_unit_test(an_empty_batch_is_a_problem_like_others),
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(devices_have_errors_too),
@@ -929,7 +930,7 @@ int main(void)
         cmocka_unit_test(wrong_variables_are_errors),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),
         cmocka_unit_test(arrays_and_epilogue_agree),
-        cmocka_unit_test(host_arrays_in_host_arrays_out),
+        smoke_test(host_arrays_in_host_arrays_out),
         cmocka_unit_test(structures_may_be_of_any_version),
         cmocka_unit_test(a_description_ends_with_the_callers_structure),
         cmocka_unit_test(a_plan_explains_itself),
@@ -937,5 +938,5 @@ int main(void)
         cmocka_unit_test(a_plan_names_its_unit),
         cmocka_unit_test(tensors_with_steps_share_a_buffer),
     };
-    return cmocka_run_group_tests_name("api", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("api", tests, open_all_devices, close_all_devices);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data with a spatial extent of 0: the output has the extents of the formula, and each element is
  * the epilogue of a sum of 0. The same through plans, sessions, layers, windows and slabs. */
+#include "smoke.h"
 #include "support.h"
 
 #include <setjmp.h>
@@ -183,10 +184,10 @@ static void windows_of_empty_data_are_empty(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_output_is_the_epilogue_of_zero),
+    struct CMUnitTest tests[] = {
+        smoke_test(the_output_is_the_epilogue_of_zero),
         cmocka_unit_test(host_arrays_may_be_empty),
         cmocka_unit_test(windows_of_empty_data_are_empty),
     };
-    return cmocka_run_group_tests_name("empty", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("empty", tests, open_all_devices, close_all_devices);
 }

@@ -8,11 +8,13 @@
 #include "percent.h"
 #include "portable.h"
 #include "recorder.h"
+#include "smoke.h"
 #include "support.h"
 
 #include "base/os.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,7 +89,7 @@ static tconv_status record_and_run(tconv_plan *plan, const tconv_args *args, tco
 {
     cl_int code;
     tconv_recording *of_tensors = NULL;
-    recording made = replaced ? recorder_begin_mutable(&recorder, device_id, queue)
+    recording made = replaced ? recorder_create_mutable(&recorder, queue)
                               : recorder.create(1, &queue, NULL, &code);
     assert_non_null(made);
     tconv_status status =
@@ -493,6 +495,8 @@ static void expect_sentence(const char *what, const char *call, cl_int code, boo
 {
     if (o->error.status != o->status || o->error.message[0] == '\0')
         fail_msg("%s: status %d without a sentence", what, o->status);
+    if (o->status == TCONV_ERROR_FILE && strstr(o->error.message, "cannot be stored") != NULL)
+        return; /* the programs are ready, which is more than why they cannot be kept */
     if (!opencl) {
         if (o->status != TCONV_ERROR_HOST_MEMORY) fail_msg("%s: %s", what, o->error.message);
         return;
@@ -553,6 +557,8 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     return true;
 }
 
+static int most_places = INT_MAX; /* at which this run lets each call fail */
+
 /* A short run has the first two places of each call and one of eight of the others. */
 static bool left_out(int call, int n)
 {
@@ -567,7 +573,7 @@ static void fail_everywhere(const char *name, struct outcome (*scenario)(void), 
     every = every && sample_is_whole();
     struct figures all = {0, 0, 0};
     for (int call = 0; fault_calls[call].name != NULL; call++)
-        for (int n = 1;; n++) {
+        for (int n = 1; n <= most_places; n++) {
             const cl_int *codes = fault_calls[call].codes;
             int count = 0, first = 0;
             if (left_out(call, n)) continue;
@@ -649,6 +655,7 @@ static int open_device(void **state)
 {
     (void)state;
     cl_int code;
+    if (smoke_suffices()) most_places = 1;
     device_number = find_one_device(&device_id);
     if (device_number < 0) return 1;
     fill();
@@ -702,15 +709,15 @@ static int close_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_that_list_devices_fail_one_by_one),
+    struct CMUnitTest tests[] = {
+        smoke_test(calls_that_list_devices_fail_one_by_one),
         cmocka_unit_test(plans_that_fail),
-        cmocka_unit_test(host_runs_that_fail),
+        smoke_test(host_runs_that_fail),
         cmocka_unit_test(device_layers_that_fail),
         cmocka_unit_test(kept_programs_that_fail),
         cmocka_unit_test(broken_sources_that_fail),
     };
-    const int failures = cmocka_run_group_tests_name("faults", tests, open_device, close_device);
+    const int failures = run_smoke_or_all("faults", tests, open_device, close_device);
     report_compiling();
     return failures;
 }

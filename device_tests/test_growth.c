@@ -5,6 +5,7 @@
 #include "device/device_internal.h"
 #include "faults.h"
 #include "percent.h"
+#include "smoke.h"
 #include "support.h"
 
 #include <setjmp.h>
@@ -56,7 +57,7 @@ static void distinct_problems_leave_only_kept_programs(void **state)
     (void)state;
     enum { REPORTS = 6 };
     const char *wanted = getenv("TCONV_CL_TEST_PROBLEMS");
-    const int problems = wanted != NULL ? atoi(wanted) : scaled(300);
+    const int problems = wanted != NULL ? atoi(wanted) : scaled(smoke_suffices() ? 60 : 300);
     for (int d = 0; d < device_count; d++) {
         long before[KINDS], now[KINDS];
         tconv_session *session;

@@ -4,6 +4,7 @@
  * spilled registers, refused options, and matrix units whose trial fails. */
 #include "compile_watch.h"
 #include "faults.h"
+#include "smoke.h"
 #include "support.h"
 
 #include "base/os.h"
@@ -705,11 +706,11 @@ static int close_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(only_unfit_kernels_are_passed_over),
         cmocka_unit_test(refusals_are_no_lack_of_memory),
         cmocka_unit_test(a_tile_that_spills_is_left),
-        cmocka_unit_test(a_refused_option_is_left_out),
+        smoke_test(a_refused_option_is_left_out),
         cmocka_unit_test(a_unit_is_tried_again),
         cmocka_unit_test(later_plans_try_again),
         cmocka_unit_test(searches_of_the_moment_are_not_stored),
@@ -717,8 +718,7 @@ int main(void)
         cmocka_unit_test(device_layers_try_again),
         cmocka_unit_test(bench_tells_what_was_passed_over),
     };
-    const int failures =
-        cmocka_run_group_tests_name("passed over", tests, open_device, close_device);
+    const int failures = run_smoke_or_all("passed over", tests, open_device, close_device);
     report_compiling();
     return failures;
 }

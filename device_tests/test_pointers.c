@@ -4,6 +4,7 @@
  * each misuse has a sentence and changes nothing. A device without shared memory refuses them. */
 #include "recorder.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include "device/opencl_loader.h"
 
@@ -534,11 +535,11 @@ static void the_output_has_memory_of_its_own(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_takes_pointers),
         cmocka_unit_test(misuse_has_a_sentence),
-        cmocka_unit_test(buffers_over_host_memory_overlap),
-        cmocka_unit_test(the_output_has_memory_of_its_own),
+        smoke_test(buffers_over_host_memory_overlap),
+        smoke_test(the_output_has_memory_of_its_own),
     };
-    return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("pointers", tests, open_all_devices, close_all_devices);
 }

@@ -3,6 +3,7 @@
  * later ones with the same folder; results are right and do not depend on the order of calls. */
 #include "portable.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -270,12 +271,12 @@ static int tear_down_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(no_extent_of_the_range_compiles),
-        cmocka_unit_test(the_folder_has_finished_kernels),
+        smoke_test(the_folder_has_finished_kernels),
         cmocka_unit_test(other_plans_follow_the_model),
         cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(misuse_is_refused),
     };
-    return cmocka_run_group_tests_name("prepare", tests, set_up_all, tear_down_all);
+    return run_smoke_or_all("prepare", tests, set_up_all, tear_down_all);
 }

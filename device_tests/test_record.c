@@ -5,6 +5,7 @@
  * it, and each misuse has a sentence. A device without the extension refuses to record. */
 #include "recorder.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -653,16 +654,16 @@ static void recordings_are_traced(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_is_recorded),
-        cmocka_unit_test(layers_make_a_chain),
+        smoke_test(layers_make_a_chain),
         cmocka_unit_test(tensors_are_replaced),
         cmocka_unit_test(wrong_recordings_have_a_sentence),
         cmocka_unit_test(misuse_has_a_sentence),
-        cmocka_unit_test(layers_are_recorded),
+        smoke_test(layers_are_recorded),
         cmocka_unit_test(recorded_layers_are_replaced),
         cmocka_unit_test(wrong_layer_recordings_have_a_sentence),
-        cmocka_unit_test(recordings_are_traced),
+        smoke_test(recordings_are_traced),
     };
-    return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("record", tests, open_all_devices, close_all_devices);
 }

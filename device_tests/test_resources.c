@@ -3,6 +3,7 @@
  * run, cancelled ones too, and a device whose memory is full is told with the bytes that were
  * needed. */
 #include "setup.h"
+#include "smoke.h"
 
 #include "plan/plan_internal.h" /* for the program of a plan, which the API does not show */
 
@@ -442,12 +443,12 @@ static void cancelled_work_is_no_work_or_the_whole(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(many_plans_leave_nothing_behind),
-        cmocka_unit_test(objects_may_go_before_their_commands),
+        smoke_test(objects_may_go_before_their_commands),
         cmocka_unit_test(cancelled_work_is_no_work_or_the_whole),
         cmocka_unit_test(full_memory_is_told_in_bytes),
         cmocka_unit_test(buffers_beyond_the_device_are_told_in_bytes),
     };
-    return cmocka_run_group_tests_name("resources", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("resources", tests, open_all_devices, close_all_devices);
 }

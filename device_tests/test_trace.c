@@ -3,6 +3,7 @@
  * library, and that a removed callback is never called again. test_faults.c and test_divided.c have
  * failing calls and divided launches. */
 #include "setup.h"
+#include "smoke.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -644,8 +645,8 @@ static void removal_waits_for_running_calls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_says_what_happened),
+    struct CMUnitTest tests[] = {
+        smoke_test(every_kind_says_what_happened),
         cmocka_unit_test(a_callback_may_come_late_and_go),
         cmocka_unit_test(searches_tell_their_source),
         cmocka_unit_test(kinds_are_chosen),
@@ -657,5 +658,5 @@ int main(void)
         cmocka_unit_test(a_callback_may_refresh_the_layer),
         cmocka_unit_test(removal_waits_for_running_calls),
     };
-    return cmocka_run_group_tests_name("trace", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("trace", tests, open_all_devices, close_all_devices);
 }
