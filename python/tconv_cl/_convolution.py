@@ -150,7 +150,8 @@ def conv_transpose(
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
         residual: like the output; may be a view, also one that repeats elements (`numpy.broadcast_to`).
         out: receives the output: an array or a view, such as a slice of the channels of a larger array, of the output's
-            shape and type, sharing no element with another array. Read before if beta is not 0.
+            shape and type, sharing no element with another array. Read before if beta is not 0. After an exception
+            each of its elements has its old value or the result.
         alpha, beta: factors of the sum and of the old contents of out.
         activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "hardswish",
             "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
@@ -169,7 +170,7 @@ def conv_transpose(
         data_rows: with output_rows: how many rows the outermost spatial axis of all data has.
         progress: NumPy only: called with how many slabs are done and how many there are, after each; with (1, 1) where
             all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call,
-            and so does False, with tconv_cl.Error.
+            and so does False, with tconv_cl.Error. Without it, too, Ctrl-C ends a call in slabs after a slab.
 
     Returns:
         `out`, or a NumPy array; or a pyopencl array where data is one. That is on the queue of `data` and may still be

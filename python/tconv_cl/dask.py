@@ -215,18 +215,21 @@ class _Layer:
         """The layer in this process, on its device."""
         with self._lock:
             if self._convolution is None:
-                filter, bias, scale, slope = self._arrays
-                device, memory_limit, options = (self._options[name] for name in ("device", "memory_limit", "options"))
-                self._convolution = ConvTranspose(
-                    filter,
-                    bias,
-                    scale=scale,
-                    slope=slope,
-                    device=_worker_device() if device == "worker" else device,
-                    memory_limit=memory_limit,
-                    **options,
-                )
+                self._convolution = self._made()
             return self._convolution
+
+    def _made(self) -> ConvTranspose:
+        filter, bias, scale, slope = self._arrays
+        device, memory_limit, options = (self._options[name] for name in ("device", "memory_limit", "options"))
+        return ConvTranspose(
+            filter,
+            bias,
+            scale=scale,
+            slope=slope,
+            device=_worker_device() if device == "worker" else device,
+            memory_limit=memory_limit,
+            **options,
+        )
 
 
 def _slab(
