@@ -182,6 +182,8 @@ def test_convert_returns_the_model():
     ]
     with pytest.raises(TypeError, match="model is a str: it must be an openvino.Model"):
         tconv_cl.openvino.convert("model.xml")
+    with pytest.raises(TypeError, match=r"convert\(\) got an .* 'device_name'; write device='CPU'"):
+        tconv_cl.openvino.convert(model, device_name="CPU")
 
 
 ACTIVATIONS = {

@@ -26,7 +26,8 @@ from ._device import (
 )
 from ._library import RequestError, library
 from ._request import NXC, XIO, Attributes, Tensor, Window, integer
-from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, suggesting, window_of
+from ._names import suggesting
+from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, window_of
 from ._request import window_input as _window_input
 from ._types import type_of
 
@@ -68,7 +69,7 @@ class Options(TypedDict, total=False):
     output_zero_point: int
 
 
-@suggesting
+@suggesting()
 def conv_transpose(
     data: Array,
     filter: Array,
@@ -208,6 +209,7 @@ class ConvTranspose:
         array([[[1., 1., 2., 1., 1.]]], dtype=float32)
     """
 
+    @suggesting(DEFAULTS, name="ConvTranspose")
     def __init__(
         self,
         filter: Array,
@@ -228,7 +230,7 @@ class ConvTranspose:
                 given[name] = _host.other_array(name, given[name], weights.dtype)
             given["filter"] = np.ascontiguousarray(weights)
         self._arrays = Arrays(None, **given)
-        self._attributes = attributes_of("ConvTranspose", **options)
+        self._attributes = attributes_of(**options)
         self._options = options
         self._device = device
         self._memory_limit = memory_limit
@@ -239,7 +241,7 @@ class ConvTranspose:
         self._layers: Kept[SessionLayer] = Kept(8)  # of devices, for NumPy arrays
         self._filters: Kept[Filter] = Kept(8)  # for pyopencl arrays
 
-    @suggesting
+    @suggesting(maker="ConvTranspose")
     def __call__(
         self,
         data: Array,
@@ -334,7 +336,7 @@ def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tupl
     return shapes
 
 
-@suggesting
+@suggesting()
 def output_shape(
     data: Sequence[int],
     filter: Sequence[int],
@@ -369,6 +371,7 @@ def output_shape(
     return extents(resolve(_problem(attributes, data, filter)).output_shape)
 
 
+@suggesting(DEFAULTS)
 def window_input(
     data: Sequence[int], filter: Sequence[int], output_rows: tuple[int, int], **options: Unpack[Options]
 ) -> tuple[int, int]:
@@ -394,11 +397,10 @@ def window_input(
     """
     window = window_of(output_rows, 1)
     assert window is not None
-    return _window_input(
-        resolve(_problem(attributes_of("window_input", **options), data, filter)), window.begin, window.end
-    )
+    return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
 
 
+@suggesting(DEFAULTS)
 def explain(
     data: Sequence[int],
     filter: Sequence[int],
@@ -425,7 +427,7 @@ def explain(
     """
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
-    request = Request(attributes_of("explain", **options), *tensors, bias, scale=False, residual=False)
+    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
     plan = session_of(_devices(device)[0]).plan(request)
     text = create_string_buffer(library.tconv_plan_explain(plan.handle, None, 0) + 1)
     library.tconv_plan_explain(plan.handle, text, len(text))

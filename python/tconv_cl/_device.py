@@ -15,7 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
 from ._callbacks import Listening, callback, is_kept
-from ._library import RequestError, call, create, library
+from ._library import Error, RequestError, call, create, library
+from ._names import instead_of_value
 from ._trace import callback_of, follow
 from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
@@ -335,7 +336,10 @@ def session_of(number: int) -> Session:
 def number_of(name: str | None) -> int:
     """The number of a named device, None being the default. Asked once for each name, because asking is slow."""
     number = c_int()
-    call("tconv_device_find", None if name is None else c.text("device", name), byref(number))
+    try:
+        call("tconv_device_find", None if name is None else c.text("device", name), byref(number))
+    except Error as error:
+        raise Error(f"{error}{instead_of_value('device', name)}", error.status, error.opencl_code) from None
     return number.value
 
 

@@ -18,6 +18,7 @@ from openvino.utils.node_factory import NodeFactory
 from ._adapter import check_device, check_options, follow_devices
 from ._explanation import Explanation, Layer
 from ._library import RequestTypeError
+from ._names import RUNTIME, suggesting
 from ._openvino.concatenation import Concat
 from ._openvino.fusion import fuse
 from ._openvino.graph import OURS, STOCK, run
@@ -77,6 +78,7 @@ def statistics() -> Statistics:
     return Statistics(*values)
 
 
+@suggesting(maker="", table=RUNTIME)
 def convert(
     model: openvino.Model,
     device: int | str | None = None,
@@ -87,9 +89,9 @@ def convert(
 ) -> openvino.Model:
     """Replaces the transposed convolutions of `model`, in the bodies of its branches too. Returns `model`.
 
-    The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
-    and an activation that the library has, become part of the operator. What the library refuses stays as it is, and a
-    line on stderr says why.
+    The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one
+    constant for each channel, a tensor of the output's shape that is added, and an activation that the library has,
+    become part of the operator. What the library refuses stays as it is, and a line on stderr says why.
 
     Args:
         device: a number as `tconv_cl.devices()` lists them, "gpu", "cpu", "accelerator" or a part of a device's name;

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ._adapter import check_options
 from ._explanation import Explanation, Layer
 from ._library import RequestTypeError
+from ._names import RUNTIME, suggesting
 from ._torch import tensors
 from ._torch.call import QUANTIZED, Axes, check_out, convolve, is_unobserved, one_for_each_axis, refuse_gradients
 from ._torch.classes import own_class, subclass_of
@@ -275,6 +276,7 @@ STOCK = {cls: cls.forward for cls in CONVERTED}  # a class with another one is l
 SCRIPT = "which convert cannot change: call the model in a `with tconv_cl.torch.dispatch():`"
 
 
+@suggesting(maker="", table=RUNTIME)
 def convert(
     model: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
 ) -> nn.Module:
@@ -469,6 +471,7 @@ class dispatch(TorchDispatchMode):
     Args: as those of convert.
     """
 
+    @suggesting(maker="", table=RUNTIME, name="dispatch")
     def __init__(self, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None) -> None:
         super().__init__()
         check_options(search, fallback=fallback)

@@ -28,9 +28,8 @@
     F("in-channels out-channels num-output num-filter channels",                                   \
       "the channels in --filter-shape: input channels, output channels of a group, kernel")        \
     F("batch-size", "the batch in --data-shape")                                                   \
-    F("output-size target-shape outsize",                                                          \
-      "--output-padding with the extents that are missing, or --output-shape % without pads: "     \
-      "--rules decides what that means")                                                           \
+    F("output-size outsize", "--output-padding with what the extents without it lack")             \
+    F("target-shape", "--output-shape %")                                                          \
     F("negative-slope", "--activation leaky_relu:%")                                               \
     F("input inputs image lhs", "--data %")                                                        \
     F("weight weights kernel rhs filters", "--filter %")                                           \
@@ -39,7 +38,7 @@
     F("out-dtype output-dtype", "--output-type %")                                                 \
     F("algo", "--algorithm %")                                                                     \
     F("device-id device-name", "--device %")                                                       \
-    F("workspace memory", "--memory-limit %")
+    F("memory max-memory", "--memory-limit %")
 
 /* What only the tool has. */
 #define FOREIGN_TOOL_OPTIONS(F)                                                                    \

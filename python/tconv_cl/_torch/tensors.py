@@ -288,7 +288,6 @@ def _asked(
     if place is None:
         place = _Place(_channels_last(data.shape) if last else tuple(data.shape))
     attributes = attributes_of(
-        "conv_transpose",
         strides=call.stride,
         pads_begin=call.padding,
         pads_end=call.padding,
