@@ -388,13 +388,13 @@ def refuse(
     function: str,
     options: Mapping[str, Any],
     known: frozenset[str],
-    others: Mapping[str, Any],
-    maker: str,
-    table: Mapping[str, Written],
+    others: Mapping[str, Any] | None = None,
+    maker: str = "",
+    table: Mapping[str, Written] = OTHERS,
 ) -> NoReturn:
     """Raises the error for unknown arguments among `options`: it says what to write instead. `others` are the
     positional arguments, and `maker` is the function that has what this one has not."""
-    unknown, call = [name for name in options if name not in known], Call({**others, **options})
+    unknown, call = [name for name in options if name not in known], Call({**(others or {}), **options})
     hints: dict[str, list[str]] = {}
     for name in unknown:
         write = f"{name}={_text(options[name])}" if name in ARGUMENTS else instead_of(name, call, known, table)

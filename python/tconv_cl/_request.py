@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from . import _library as c
 from ._library import RequestError, RequestTypeError, call, library, text
-from ._names import instead_of_list
+from ._names import instead_of_list, refuse
 from ._types import number_of, output_type_of
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
@@ -161,6 +161,8 @@ DEFAULTS: dict[str, Any] = {
 
 def attributes_of(**options: Any) -> Attributes:
     """Reads the attributes of a call, _convolution.Options."""
+    if not options.keys() <= DEFAULTS.keys():
+        refuse("conv_transpose", options, frozenset(DEFAULTS))
     return attributes_among({**DEFAULTS, **options})
 
 
