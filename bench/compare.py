@@ -11,11 +11,12 @@ Every layer is timed by all in turn, several rounds, so that a busy moment of th
 constant and outputs bound for all peers; times are from the application's view. Every result is compared with an f64
 computation, ours by `tconv-cl bench`; a wrong one is told and does not count. A variant whose name begins with "plain"
 reads and writes NC[D]HW. Data and output of the other variants are channels last, or in a format that the peer chose.
-A peer that is not installed, or refuses a layer, is left out.
+A peer that is not installed is left out unless --peers names it, and a peer that refuses a layer is left out there.
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes
 table and pictures from it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what
-tconv-cl runs on; POCL_AFFINITY is 1 unless it is set, else threads of PoCL may share a processor for whole kernels.
+tconv-cl runs on; POCL_AFFINITY is 1, unless it is set or the process may not use the processors that PoCL would take:
+else threads of PoCL may share a processor for whole kernels.
 """
 
 import argparse
@@ -319,11 +320,14 @@ def compare(run, layer, workers, arguments, ceilings):
 
 
 def write_json(run, path):
-    """The whole file or none of it."""
+    """The whole file or none of it. One that is write-protected is refused, as open(path, "w") would."""
     text = json.dumps(run, indent=1)
-    with open(path + ".part", "w") as file:
+    if os.path.exists(path):
+        open(path, "r+b").close()
+    part = os.path.join(os.path.dirname(path), f"part.{os.getpid()}")  # any name of `path` may be the longest
+    with open(part, "w") as file:
         file.write(text)
-    os.replace(path + ".part", path)
+    os.replace(part, path)
 
 
 def build_of(tool):
@@ -335,18 +339,51 @@ def build_of(tool):
     return digest.hexdigest()
 
 
+def installed(arguments):
+    """The versions of the peers. Those that --peers names must be there; of the default ones, one at least."""
+    versions = {}
+    for name in arguments.peers.split(",") if arguments.peers else CPU_PEERS:
+        wrong = None
+        if arguments.type not in PEERS[name].types:
+            wrong = f"{name} does not compute {arguments.type}"
+        else:
+            try:
+                versions[name] = PEERS[name].version()
+            except (ImportError, OSError):  # that of a missing package is an ImportError
+                wrong = f"{name} is not installed: {os.path.join(HERE, 'peers.txt')} says how"
+        if wrong and arguments.peers:
+            sys.exit(f"compare.py: {wrong}")
+        if wrong:
+            print(f"{wrong}; it is left out", file=sys.stderr)
+    if not versions:
+        sys.exit("compare.py: there is no system to compare with")
+    return versions
+
+
+def check_device(arguments, versions):
+    """Ends the program if the tool would compute on another device than the peers, and nobody asked for that."""
+    done = subprocess.run([arguments.tool, "devices", "--json", "-"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"compare.py: {done.stderr.strip()}")
+    listed = json.loads(done.stdout)
+    number = listed["default"] if arguments.device is None else arguments.device
+    device = next((device for device in listed["devices"] if device["number"] == number), None)
+    if device is None:
+        sys.exit(f"compare.py: --device is {number}, but there is no such device")
+    if arguments.device is None and device["kind"] != "CPU":
+        sys.exit(
+            f"compare.py: the tool's device is {device['name']}, a {device['kind']}, but the other systems compute on "
+            "the CPU: name a device by --device"
+        )
+    others = [name for name in versions if name in OPENCL_PEERS]
+    if others and number != 0:
+        sys.exit(f"compare.py: {', '.join(others)} compute on device 0, but tconv-cl on device {number}: --device 0")
+
+
 def begin(arguments):
     """The run so far: nothing, or with --resume what the JSON file has, if it was made in the same way."""
-    versions = {}
-    for name in arguments.peers.split(","):
-        if arguments.type not in PEERS[name].types:
-            continue
-        try:
-            versions[name] = PEERS[name].version()
-        except (ImportError, OSError):  # that of a missing package is an ImportError
-            print(
-                f"{name} is not installed and is left out: {os.path.join(HERE, 'peers.txt')} says how", file=sys.stderr
-            )
+    versions = installed(arguments)
+    check_device(arguments, versions)
     run = {
         "how": {
             "peers": versions,
@@ -377,7 +414,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", default="build/tconv-cl", help="the program to time; default: %(default)s")
     parser.add_argument(
-        "--device", type=int, help="number of its device, as `tconv-cl devices` lists them; default: its own choice"
+        "--device",
+        type=int,
+        help="number of its device, as `tconv-cl devices` lists them; default: its own choice, which must be a CPU",
     )
     parser.add_argument("--suite", default=os.path.join(HERE, "suite.csv"), help="layers; default: %(default)s")
     parser.add_argument("--ids", help="only these, separated by commas")
@@ -396,8 +435,8 @@ def main():
     )
     parser.add_argument(
         "--peers",
-        default=",".join(CPU_PEERS),
-        help=f"default: %(default)s; there are also {', '.join(OPENCL_PEERS)}, which compute by OpenCL",
+        help=f"default: those of {', '.join(CPU_PEERS)} that are installed; there are also {', '.join(OPENCL_PEERS)}, "
+        "which compute by OpenCL on device 0",
     )
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of every peer; default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds of each layer; default: %(default)s")
@@ -419,8 +458,10 @@ def main():
     )
     compare_report.add_options(parser)
     arguments = parser.parse_args()
-    os.environ.setdefault("POCL_AFFINITY", "1")
-    for name in arguments.peers.split(","):
+    os.environ["POCL_AFFINITY"] = subprocess.run(
+        ["sh", os.path.join(HERE, "..", "scripts", "pocl_affinity.sh")], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    for name in arguments.peers.split(",") if arguments.peers else []:
         if name not in PEERS:
             parser.error(f'--peers names "{name}": it must be one of {", ".join(PEERS)}')
     if not shutil.which(arguments.tool):
@@ -428,7 +469,7 @@ def main():
     run = begin(arguments)
     workers = [Worker(name, arguments) for name in run["how"]["peers"]]
     suite = list(read_suite(arguments.suite))
-    order = [layer["id"] for layer in suite]
+    order = {layer["id"]: number for number, layer in enumerate(suite)}
     for wanted in arguments.ids.split(",") if arguments.ids else []:
         if wanted not in order:
             parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
@@ -439,12 +480,13 @@ def main():
                 f"compare.py: {arguments.json} cannot be resumed: "
                 f"its {entry['id']}, {entry['layer']}, is not in {arguments.suite}"
             )
-    done = [e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy]
+    done = {e["id"] for e in run["layers"] if arguments.noisy is None or e.get("others", 0) <= arguments.noisy}
+    chosen = set(arguments.ids.split(",")) if arguments.ids else order
     layers = [
         e
         for e in suite
         if e["id"] not in done
-        and (not arguments.ids or e["id"] in arguments.ids.split(","))
+        and e["id"] in chosen
         and min(e["in_channels"], e["out_channels"]) >= arguments.least_channels * e["groups"]
     ]
     start = time.monotonic()
@@ -461,7 +503,7 @@ def main():
             else:
                 entry = compare(run, layer, workers, arguments, number % CEILINGS_EVERY == 0)
             run["layers"] = sorted(
-                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order.index(e["id"])
+                [e for e in run["layers"] if e["id"] != layer["id"]] + [entry], key=lambda e: order[e["id"]]
             )
             write_json(run, arguments.json)
             print(
@@ -475,6 +517,9 @@ def main():
     compare_report.write(run, arguments)
     if not any(compare_report.own(entry, False) for entry in run["layers"]):
         sys.exit("compare.py: tconv-cl has timed no layer")
+    failed = [entry["id"] for entry in run["layers"] if "error" not in entry and not compare_report.own(entry, False)]
+    if failed:
+        sys.exit(f"compare.py: tconv-cl has not timed {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import json
 import math
 import sys
 
-from plot_roofline import BLUE, GREY, ORANGE, draw_bandwidths, plain_numbers, plot, save
+from plot_report import BLUE, GREY, ORANGE, draw_bandwidths, plain_numbers, plot, save
 
 SHORT = 0.1  # ms; below it, the time of an empty launch of the device does not count
 LEAST = 1e-3  # ms; what remains at least, since both times are measured

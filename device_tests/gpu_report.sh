@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# scripts/gpu_report.sh without PyTorch: ends in time, is interrupted, goes on, measures nothing twice, its report is whole, and it deletes
-# nothing for a wrong request.
+# scripts/gpu_report.sh without PyTorch: measures no device that is no GPU unless it is named, ends in time, is interrupted, goes on,
+# measures nothing twice, its report is whole, and it deletes nothing for a wrong request.
 # usage: gpu_report.sh SOURCES BUILD
 set -u
 sources=$1
@@ -20,13 +20,27 @@ fail() {
 mkdir "$work/hidden"
 echo 'raise ImportError("hidden")' >"$work/hidden/torch.py"
 export PYTHONPATH="$work/hidden"
-set -- --build "$build" --ids S7,B58,B18 --kinds f16-NXC,f32-NCX,tf32-NCX,i8-NXC --tests '' \
-    ${TCONV_CL_TEST_DEVICE:+--device $TCONV_CL_TEST_DEVICE}
+set -- --build "$build" --ids S7,B58,B18 --kinds f16-NXC,f32-NCX,tf32-NCX,i8-NXC --tests ''
 out=$work/out
+
+# ---- no GPU, and no device is named: before anything is built, by the loader, and then by the tool ----
+if ! "$build/tconv-cl" devices --json - | grep -q '"kind": "GPU"'; then
+    for command in "sh $sources/scripts/gpu_report.sh" "python3 $sources/scripts/gpu_report"; do
+        start=$(date +%s)
+        $command "$@" --output "$work/none" --minutes 3 2>"$work/err"
+        code=$?
+        [ $code = 1 ] && grep -q 'no GPU' "$work/err" && grep -q -- '--device N' "$work/err" || fail "without a GPU: $code"
+        [ $(($(date +%s) - start)) -le 10 ] && [ ! -e "$work/none" ] || fail "it began without a GPU"
+    done
+fi
+set -- "$@" --device "${TCONV_CL_TEST_DEVICE:-$("$build/tconv-cl" devices | sed -n 's/^\([0-9]*\)\*.*/\1/p')}"
 
 # ---- the time is over before the first check ends: a report that says what is missing ----
 start=$(date +%s)
-sh "$sources/scripts/gpu_report.sh" "$@" --output "$work/short" --minutes 0.03 2>"$work/err" || fail "--minutes 0.03: $?"
+sh "$sources/scripts/gpu_report.sh" "$@" --output "$work/short" --minutes 0.03 2>"$work/err"
+code=$?
+[ $code = 3 ] || fail "--minutes 0.03: $code"
+grep -q 'parts are missing' "$work/err" || fail "it does not say that parts are missing"
 [ $(($(date +%s) - start)) -le 10 ] || fail "--minutes 0.03 took $(($(date +%s) - start)) s"
 grep -q '^- f32-NCX: all layers$' "$work/short/report.md" || fail "$(cat "$work/short/report.md")"
 
@@ -98,5 +112,9 @@ done
 [ "$(ls "$work/other")" = file ] && [ "$(cat "$work/other/file")" = kept ] || fail "a folder of others is changed"
 
 # ---- what the driver compiled ----
+mkdir "$work/empty"
+cp "$out/plan.json" "$work/empty"
+sh "$sources/scripts/gpu_report.sh" --programs --output "$work/empty" >"$work/err" 2>&1 && fail "--programs of none"
+grep -q 'has no programs' "$work/err" || fail "--programs of none"
 sh "$sources/scripts/gpu_report.sh" --programs --output "$out" >"$work/err" || fail "--programs"
 ls "$out"/programs/*.key >/dev/null || fail "no programs"

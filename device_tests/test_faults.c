@@ -6,6 +6,7 @@
 #include "compile_watch.h"
 #include "faults.h"
 #include "percent.h"
+#include "portable.h"
 #include "recorder.h"
 #include "support.h"
 
@@ -310,18 +311,6 @@ static struct outcome slabs(void)
     return o;
 }
 
-static void clear_folder(void)
-{
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
-        char path[500];
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (e->d_name[0] != '.') unlink(path);
-    }
-    closedir(d);
-}
-
 static tconv_status plan_with(tconv_device *device, tconv_error *error)
 {
     const tconv_problem p = problem_of();
@@ -339,12 +328,12 @@ static void ignore(void *nothing, const tconv_stored_search *stored)
     assert_non_null(stored->file);
 }
 
-/* A program goes to the folder, comes back from it, is exported and imported; the folder is
- * listed. */
+/* Programs go to the folder, come back from it, are made ready, exported and imported; the folder
+ * is listed. */
 static struct outcome kept_programs(void)
 {
     struct outcome o = {.status = TCONV_OK};
-    clear_folder();
+    assert_true(clear_folder(folder));
     tconv_device *opened[3] = {NULL, NULL, NULL};
     for (int i = 0; i < 3 && o.status == TCONV_OK; i++) {
         o.status = tconv_device_create(context, device_id, &opened[i], &o.error);
@@ -366,6 +355,24 @@ static struct outcome kept_programs(void)
     }
     free(bytes);
     for (int i = 0; i < 3; i++) tconv_device_release(opened[i]);
+    memcpy(y, expected, sizeof y); /* there is no output to look at */
+    return o;
+}
+
+/* Programs for a range of extents are made ready. */
+static struct outcome prepared_programs(void)
+{
+    struct outcome o;
+    const tconv_problem p = problem_of();
+    tconv_shape most = p.data;
+    tconv_device *device = NULL;
+    most.dim[3]++;
+    assert_true(clear_folder(folder));
+    o.status = tconv_device_create(context, device_id, &device, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_device_set_cache(device, folder, 0, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_device_prepare(device, &p, &most, NULL, NULL, &o.error);
+    tconv_device_release(device);
     memcpy(y, expected, sizeof y); /* there is no output to look at */
     return o;
 }
@@ -584,6 +591,7 @@ static void kept_programs_that_fail(void **state)
 {
     (void)state;
     fail_everywhere("kept programs", kept_programs, TCONV_OK, true);
+    fail_everywhere("prepared programs", prepared_programs, TCONV_OK, false);
 }
 
 static void calls_that_list_devices_fail_one_by_one(void **state)
@@ -595,7 +603,7 @@ static void calls_that_list_devices_fail_one_by_one(void **state)
 static void broken_sources_that_fail(void **state)
 {
     (void)state;
-    clear_folder();
+    assert_true(clear_folder(folder));
     char rooms[500], path[520];
     snprintf(rooms, sizeof rooms, "%s/any", folder);
     assert_int_equal(mkdir(rooms, 0700), 0);

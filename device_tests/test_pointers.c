@@ -439,12 +439,106 @@ static void buffers_over_host_memory_overlap(void **state)
     }
 }
 
+/* A buffer, and a sub-buffer of it from byte BEGIN on; over `memory` of the host if that is given.
+ */
+enum { BEGIN = 4096, ROOM = 1 << 18 };
+struct nested {
+    cl_mem parent, part;
+};
+
+static struct nested nested_buffers(const struct device *d, void *memory)
+{
+    cl_int code;
+    struct nested n;
+    n.parent = clCreateBuffer(d->context,
+                              CL_MEM_READ_WRITE | (memory != NULL ? CL_MEM_USE_HOST_PTR : 0), ROOM,
+                              memory, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    const cl_buffer_region region = {BEGIN, ROOM - BEGIN};
+    n.part = clCreateSubBuffer(n.parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return n;
+}
+
+/* Expects that the output in `n` may lie right before a tensor, but not over one. */
+static void expect_apart(struct setup *s, const struct nested *n, const char *name,
+                         tconv_buffer *tensor)
+{
+    const tconv_buffer own = *tensor;
+    char words[64];
+    snprintf(words, sizeof words, "args.output overlaps args.%s", name);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        s->args.output =
+            (tconv_buffer){.memory = swapped ? n->parent : n->part, .offset = swapped ? BEGIN : 0};
+        *tensor = (tconv_buffer){.memory = swapped ? n->part : n->parent,
+                                 .offset = s->output_bytes - 4 + (swapped ? 0 : BEGIN)};
+        expect_refused(s, &s->args, TCONV_ERROR_BUFFER, words);
+        tensor->offset += 4;
+        enqueue(s);
+    }
+    *tensor = own;
+}
+
+/* The output overlaps none of the tensors that a plan reads, whether one of them or both are named
+ * by a sub-buffer. */
+static void the_output_has_memory_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
+        tconv_plan_options options = options_for("gather_group", true);
+        options.epilogue.scale = options.epilogue.residual = true;
+        options.epilogue.activation = TCONV_ACTIVATION_PRELU;
+        struct setup s;
+        tconv_error error;
+        set_up(&s, d, &p, "gather_group", true, SMALL_INTEGERS);
+        tconv_packed_filter_release(s.filter);
+        tconv_plan_release(s.plan);
+        expect_ok(tconv_plan_create(d->device, &p, &options, &s.plan, &error), &error);
+        expect_ok(tconv_packed_filter_create(s.plan, NULL, &s.filter, &error), &error);
+        s.args.filter = s.filter;
+        pack(&s);
+        cl_mem numbers = buffer_of(d, NULL, s.tensors.channels * sizeof(float)),
+               residual = buffer_of(d, NULL, s.output_bytes);
+        s.args.scale.memory = s.args.slope.memory = numbers;
+        s.args.residual.memory = residual;
+        char *memory = calloc(1, ROOM);
+        for (int host = 0; host < 2; host++) {
+            const struct nested n = nested_buffers(d, host ? memory : NULL);
+            expect_apart(&s, &n, "data", &s.args.data);
+            expect_apart(&s, &n, "bias", &s.args.bias);
+            expect_apart(&s, &n, "scale", &s.args.scale);
+            expect_apart(&s, &n, "slope", &s.args.slope);
+            expect_apart(&s, &n, "residual", &s.args.residual);
+            const tconv_buffer storage = {.memory = n.parent, .offset = BEGIN + 128};
+            tconv_packed_filter *filter;
+            expect_ok(tconv_packed_filter_create(s.plan, &storage, &filter, &error), &error);
+            s.args.output = (tconv_buffer){.memory = n.part};
+            tconv_packed_filter *own = s.filter;
+            s.args.filter = s.filter = filter;
+            pack(&s);
+            expect_refused(&s, &s.args, TCONV_ERROR_BUFFER, "args.output overlaps args.filter");
+            tconv_packed_filter_release(filter);
+            s.args.filter = s.filter = own;
+            clFinish(d->queue);
+            clReleaseMemObject(n.part);
+            clReleaseMemObject(n.parent);
+        }
+        free(memory);
+        clReleaseMemObject(numbers);
+        clReleaseMemObject(residual);
+        tear_down(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_takes_pointers),
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(buffers_over_host_memory_overlap),
+        cmocka_unit_test(the_output_has_memory_of_its_own),
     };
     return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
 }

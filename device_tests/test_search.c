@@ -3,6 +3,7 @@
  * changes a result. */
 #include "portable.h"
 #include "random_problem.h"
+#include "setup.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,18 +26,6 @@ static tconv_problem small_problem(void)
     set_shape(&p.filter, 4, (int64_t[]){5, 7, 4, 4});
     set_list(&p.strides, 2, (int64_t[]){2, 2});
     return p;
-}
-
-static tconv_device *new_device(const struct device *device, const char *cache)
-{
-    tconv_error error;
-    tconv_device *own;
-    cl_device_id id;
-    if (tconv_device_at(device->number, NULL, &id, &error) != TCONV_OK ||
-        tconv_device_create(device->context, id, &own, &error) != TCONV_OK ||
-        tconv_device_set_cache(own, cache, 0, &error) != TCONV_OK)
-        failed("%s", error.message);
-    return own;
 }
 
 /* Does something to every file of the folder that has a search record, and tells how many these
@@ -61,18 +51,6 @@ static int for_each_record(void (*what)(const char *path))
     }
     closedir(d);
     return count;
-}
-
-static void clear_folder(void)
-{
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
-        char path[500];
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (e->d_name[0] != '.') unlink(path);
-    }
-    closedir(d);
 }
 
 static void damage(const char *path)
@@ -116,8 +94,8 @@ static void results_are_stored_and_found_again(void **state)
     for (int d = 0; d < device_count; d++) {
         char by_model[40], measured[40], found[40];
         tconv_plan_options options = with_search(TCONV_SEARCH_RECORDS);
-        clear_folder();
-        tconv_device *first = new_device(&devices[d], folder);
+        assert_true(clear_folder(folder));
+        tconv_device *first = device_with_cache(&devices[d], folder);
         assert_string_equal(tconv_device_search_folder(first), folder);
         tconv_choice choice = choose(first, &p, &options, by_model); /* there is nothing yet */
         assert_int_equal(choice.source, TCONV_SEARCH_MODEL);
@@ -136,7 +114,7 @@ static void results_are_stored_and_found_again(void **state)
         tconv_device_release(first);
 
         /* By another device object, as after a restart; without measuring, though it may. */
-        tconv_device *second = new_device(&devices[d], folder);
+        tconv_device *second = device_with_cache(&devices[d], folder);
         choice = choose(second, &p, &options, found);
         assert_int_equal(choice.source, TCONV_SEARCH_RECORDS);
         assert_int_equal(choice.candidates, timed.candidates);
@@ -171,9 +149,9 @@ static void damaged_and_foreign_results_count_as_none(void **state)
     for (int d = 0; d < device_count; d++) {
         char name[40];
         tconv_error error;
-        clear_folder();
+        assert_true(clear_folder(folder));
         tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
-        tconv_device *first = new_device(&devices[d], folder);
+        tconv_device *first = device_with_cache(&devices[d], folder);
         choose(first, &p, &options, name);
         size_t size = 0;
         assert_int_equal(tconv_device_export_programs(first, NULL, &size, &error), TCONV_OK);
@@ -184,13 +162,13 @@ static void damaged_and_foreign_results_count_as_none(void **state)
 
         assert_int_equal(for_each_record(damage), 1);
         options.search = TCONV_SEARCH_RECORDS;
-        tconv_device *second = new_device(&devices[d], folder);
+        tconv_device *second = device_with_cache(&devices[d], folder);
         assert_int_equal(choose(second, &p, &options, name).source, TCONV_SEARCH_MODEL);
         tconv_device_release(second);
 
         /* What was exported comes back, except on other devices. */
         for (int other = 0; other < device_count; other++) {
-            tconv_device *third = new_device(&devices[other], NULL);
+            tconv_device *third = device_with_cache(&devices[other], NULL);
             assert_null(tconv_device_search_folder(third));
             int taken = 0;
             assert_int_equal(tconv_device_import_programs(third, bytes, size, &taken, &error),
@@ -250,11 +228,11 @@ static void results_can_be_listed(void **state)
 {
     (void)state;
     const tconv_problem p = small_problem();
-    clear_folder();
+    assert_true(clear_folder(folder));
     for (int d = 0; d < device_count; d++) {
         char name[40], notes[300];
         tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
-        tconv_device *own = new_device(&devices[d], folder);
+        tconv_device *own = device_with_cache(&devices[d], folder);
         if (stored_results(own).used > 0) { /* another device of the same kind stored them */
             tconv_device_release(own);
             continue;
@@ -302,11 +280,11 @@ static void results_can_be_listed(void **state)
         choose(own, &spaced, &options, name);
         assert_int_equal(stored_results(own).used, 5);
         tconv_device_release(own);
-        own = new_device(&devices[d], NULL); /* without a folder */
+        own = device_with_cache(&devices[d], NULL); /* without a folder */
         assert_int_equal(stored_results(own).used, 0);
         tconv_device_release(own);
     }
-    tconv_device *last = new_device(&devices[0], folder);
+    tconv_device *last = device_with_cache(&devices[0], folder);
     for_each_record(damage);
     assert_int_equal(stored_results(last).damaged, for_each_record(NULL));
     tconv_device_release(last);
@@ -343,8 +321,8 @@ static void the_machine_is_stored(void **state)
         tconv_error error;
         char usual[40], name[40], fields[200];
         const tconv_plan_options options = with_search(TCONV_SEARCH_MODEL);
-        clear_folder();
-        tconv_device *first = new_device(&devices[d], folder);
+        assert_true(clear_folder(folder));
+        tconv_device *first = device_with_cache(&devices[d], folder);
         const double tap = field_of(first, "reference_tap");
         choose(first, &p, &options, usual);
         assert_string_not_equal(usual, "reference");
@@ -356,7 +334,7 @@ static void the_machine_is_stored(void **state)
         choose(first, &p, &options, name);
         assert_string_equal(name, "reference");
         tconv_device_release(first);
-        tconv_device *second = new_device(&devices[d], folder);
+        tconv_device *second = device_with_cache(&devices[d], folder);
         assert_true(field_of(second, "reference_tap") == 0);
         choose(second, &p, &options, name);
         assert_string_equal(name, "reference");
@@ -390,12 +368,72 @@ static void the_machine_is_stored(void **state)
         tconv_device_release(second);
 
         /* Without a folder it is known to one object. */
-        tconv_device *alone = new_device(&devices[d], NULL);
+        tconv_device *alone = device_with_cache(&devices[d], NULL);
         assert_int_equal(tconv_device_set_machine(alone, "reference_tap=7", &error), TCONV_OK);
         assert_true(field_of(alone, "reference_tap") == 7);
         tconv_device_release(alone);
     }
 }
+
+#if !defined(_WIN32) /* where others may write to a folder that is not looked at */
+static void keep_message(void *context, const tconv_trace_event *event)
+{
+    if (event->message != NULL) snprintf(context, 500, "%s", event->message);
+}
+
+/* In a folder that others may write to nothing is stored. Plans are as good, and say so. */
+static void what_cannot_be_stored_is_told(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        tconv_error error;
+        tconv_plan *plan;
+        char text[500] = "", traced[500] = "", words[400];
+        tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
+        snprintf(words, sizeof words, "cannot be stored in %s: others may write", folder);
+        assert_true(clear_folder(folder));
+        tconv_device *device = device_with_cache(&devices[d], folder);
+        assert_int_equal(tconv_device_machine_fields(device, text, sizeof text), 0);
+        assert_int_equal(tconv_device_set_machine(device, "reference_tap=7", &error), TCONV_OK);
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 15);
+        assert_int_equal(chmod(folder, 0777), 0);
+        assert_int_equal(tconv_device_set_machine(device, "reference_tap=8", &error),
+                         TCONV_ERROR_FILE);
+        assert_non_null(strstr(error.message, words));
+        assert_int_equal(tconv_device_set_machine(device, "", &error), TCONV_ERROR_FILE);
+        assert_non_null(strstr(error.message, "cannot be removed from"));
+        assert_int_equal(tconv_device_machine_fields(device, text, sizeof text), 15);
+        assert_string_equal(text, "reference_tap=7"); /* what was there stays */
+        assert_int_equal(
+            tconv_device_set_trace(device, TCONV_TRACE_PLAN, keep_message, traced, &error),
+            TCONV_OK);
+        assert_int_equal(tconv_plan_create(device, &p, &options, &plan, &error), TCONV_OK);
+        tconv_plan_not_stored(plan, text, sizeof text);
+        assert_non_null(strstr(text, words));
+        assert_string_equal(traced, text);
+        assert_int_equal(tconv_plan_not_stored(plan, NULL, 0), strlen(text));
+        tconv_plan_release(plan);
+        assert_int_equal(chmod(folder, 0700), 0);
+        assert_int_equal(for_each_record(NULL), 0);
+
+        options.search = TCONV_SEARCH_RENEW; /* again, where it can be stored */
+        assert_int_equal(tconv_plan_create(device, &p, &options, &plan, &error), TCONV_OK);
+        assert_int_equal(tconv_plan_not_stored(plan, text, sizeof text), 0);
+        assert_string_equal(text, "");
+        tconv_plan_release(plan);
+        assert_int_equal(tconv_plan_not_stored(NULL, text, sizeof text), 0);
+        assert_int_equal(for_each_record(NULL), 1);
+        assert_int_equal(tconv_device_set_machine(device, "", &error), TCONV_OK);
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 0);
+        tconv_device_release(device);
+        device = device_with_cache(&devices[d], folder); /* another process has none, either */
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 0);
+        assert_int_equal(tconv_device_machine_fields(NULL, text, sizeof text), 0);
+        tconv_device_release(device);
+    }
+}
+#endif
 
 static void a_search_can_be_stopped(void **state)
 {
@@ -404,9 +442,9 @@ static void a_search_can_be_stopped(void **state)
     for (int d = 0; d < device_count; d++) {
         char name[40], by_model[40];
         int calls = 0;
-        clear_folder();
+        assert_true(clear_folder(folder));
         tconv_plan_options options = with_search(TCONV_SEARCH_MODEL);
-        tconv_device *device = new_device(&devices[d], folder);
+        tconv_device *device = device_with_cache(&devices[d], folder);
         choose(device, &p, &options, by_model);
         options = with_search(TCONV_SEARCH_RENEW);
         options.search_progress = stop_at_second;
@@ -435,7 +473,7 @@ static void results_are_right(void **state)
             make_tensors(&p, SMALL_INTEGERS, 5, &t);
             tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
             options.workspace_limit = 1;
-            own.device = new_device(&devices[d], NULL);
+            own.device = device_with_cache(&devices[d], NULL);
             choose(own.device, &p, &options, name);
             if (run_guarded(&own, &p, name, false, &t, &error) != TCONV_OK)
                 failed("%s", error.message);
@@ -473,10 +511,10 @@ static void threads_may_search_at_once(void **state)
 {
     (void)state;
     if (threads_left_out()) return;
-    clear_folder();
+    assert_true(clear_folder(folder));
     for (int d = 0; d < device_count; d++) {
         pthread_t threads[3];
-        tconv_device *device = new_device(&devices[d], folder);
+        tconv_device *device = device_with_cache(&devices[d], folder);
         for (int i = 0; i < 3; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, search_in_thread, device), 0);
         for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
@@ -484,7 +522,7 @@ static void threads_may_search_at_once(void **state)
         char name[40];
         const tconv_problem p = small_problem();
         const tconv_plan_options options = with_search(TCONV_SEARCH_RECORDS);
-        device = new_device(&devices[d], folder);
+        device = device_with_cache(&devices[d], folder);
         assert_int_equal(choose(device, &p, &options, name).source, TCONV_SEARCH_RECORDS);
         tconv_device_release(device);
     }
@@ -498,7 +536,7 @@ static int set_up_all(void **state)
 
 static int tear_down_all(void **state)
 {
-    clear_folder();
+    assert_true(clear_folder(folder));
     return rmdir(folder) != 0 || close_all_devices(state) != 0;
 }
 
@@ -509,6 +547,9 @@ int main(void)
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
         cmocka_unit_test(results_can_be_listed),
         cmocka_unit_test(the_machine_is_stored),
+#if !defined(_WIN32)
+        cmocka_unit_test(what_cannot_be_stored_is_told),
+#endif
         cmocka_unit_test(a_search_can_be_stopped),
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(misuse_is_refused),

@@ -133,6 +133,56 @@ static void a_constant_filter_has_an_order(void **state)
         }
 }
 
+/* What a layer tells of its plan is of the one that its runs use, also where a new plan for the
+ * same problem would be of another algorithm. */
+static void a_layer_tells_the_plan_of_its_runs(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_session *session = open_host(&devices[d]);
+        tconv_device *device = tconv_session_device(session);
+        tconv_session_layer *layer = make_layer(session, true);
+        const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
+        struct tensors t;
+        tconv_plan *plan, *again, *other;
+        tconv_error error;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        const tconv_arrays arrays = arrays_of(&t);
+        expect_ok(tconv_device_set_cache(device, NULL, 0, &error), &error);
+        expect_ok(tconv_session_layer_plan(layer, &p, NULL, &plan, &error), &error);
+        assert_string_not_equal(tconv_plan_algorithm(plan), "reference");
+        expect_counts(layer, 0, 1, 1, 0);
+        run(layer, &p, NULL, &arrays);
+        expect_counts(layer, 1, 1, 1, 1); /* it uses that plan */
+        expect_ok(tconv_device_set_machine(device,
+                                           "reference_tap=0 reference_output=0 reference_wait=0 "
+                                           "gpu_begin=0 gpu_wait=0",
+                                           &error),
+                  &error);
+        expect_ok(tconv_plan_create(device, &p, NULL, &other, &error), &error);
+        assert_string_equal(tconv_plan_algorithm(other), "reference");
+        tconv_plan_release(other);
+        expect_ok(tconv_session_layer_plan(layer, &p, NULL, &again, &error), &error);
+        assert_ptr_equal(again, plan);
+        tconv_plan_release(again);
+        run(layer, &p, NULL, &arrays);
+        compare_with_oracle(&devices[d], &p, NULL, false, &t);
+        expect_counts(layer, 2, 1, 1, 1);
+        /* Other options have plans of their own. */
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue.activation = TCONV_ACTIVATION_RELU;
+        expect_ok(tconv_session_layer_plan(layer, &p, &options, &other, &error), &error);
+        assert_string_equal(tconv_plan_algorithm(other), "reference");
+        expect_counts(layer, 2, 2, 2, 1);
+        tconv_session_layer_release(layer);
+        assert_string_equal(tconv_plan_algorithm(other), "reference"); /* it outlives the layer */
+        tconv_plan_release(other);
+        tconv_plan_release(plan);
+        free_tensors(&t);
+        tconv_session_release(session);
+    }
+}
+
 /* Nothing is read or packed for an output without elements. */
 static void an_empty_batch_packs_nothing(void **state)
 {
@@ -385,7 +435,7 @@ static void arrays_lie_anywhere(void **state)
     }
 }
 
-/* Inputs that are the same array, and an output on top of the residual. */
+/* Inputs that are the same array, and an output on top of an input. */
 static void arrays_overlap(void **state)
 {
     (void)state;
@@ -413,6 +463,27 @@ static void arrays_overlap(void **state)
         arrays.residual = t.output;
         run(layer, &p, &options, &arrays);
         compare_with_oracle(&devices[d], &p, "auto", true, &t);
+        /* An output on top of each other input, from the same byte on. */
+        tconv_arrays apart = arrays_of(&t);
+        apart.bias = t.bias;
+        apart.residual = t.residual;
+        const struct {
+            size_t member, bytes;
+        } inputs[] = {{offsetof(tconv_arrays, data), (size_t)t.geometry.data_bytes},
+                      {offsetof(tconv_arrays, filter), (size_t)t.geometry.filter_bytes},
+                      {offsetof(tconv_arrays, bias), t.channels * sizeof(float)}};
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+            void *block = aligned_alloc(4096, 1 << 16);
+            assert_true(inputs[i].bytes <= 1 << 16 && t.geometry.output_bytes <= 1 << 16);
+            arrays = apart;
+            const void **member = (const void **)(void *)((char *)&arrays + inputs[i].member);
+            memcpy(block, *member, inputs[i].bytes);
+            *member = arrays.output = block;
+            run(layer, &p, &options, &arrays);
+            memcpy(t.output, block, (size_t)t.geometry.output_bytes);
+            compare_with_oracle(&devices[d], &p, "auto", true, &t);
+            free(block);
+        }
         free_tensors(&t);
         tconv_session_layer_release(layer);
         tconv_session_release(session);
@@ -438,6 +509,13 @@ static void wrong_calls(void **state)
                  &error, "layer is NULL");
     expect_error(tconv_session_layer_run(layer, NULL, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
                  &error, "problem is NULL");
+    tconv_plan *plan = NULL;
+    expect_error(tconv_session_layer_plan(NULL, &p, NULL, &plan, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "layer is NULL");
+    expect_error(tconv_session_layer_plan(layer, NULL, NULL, &plan, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "problem is NULL");
+    expect_error(tconv_session_layer_plan(layer, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "out is NULL");
     expect_error(tconv_session_layer_count(NULL, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
                  "layer is NULL");
     expect_error(tconv_session_layer_count(layer, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
@@ -448,6 +526,9 @@ static void wrong_calls(void **state)
     p.strides.count = 99;
     expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ATTRIBUTE,
                  &error, "strides");
+    expect_error(tconv_session_layer_plan(layer, &p, NULL, &plan, &error), TCONV_ERROR_ATTRIBUTE,
+                 &error, "strides");
+    assert_null(plan);
     p = plane(1, 2, 3, 4, 2, 2, 0);
     p.data.dim[1] = 3;
     expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_SHAPE,
@@ -647,6 +728,7 @@ int main(void)
         cmocka_unit_test(a_constant_filter_is_packed_once),
         cmocka_unit_test(weights_have_versions),
         cmocka_unit_test(a_constant_filter_has_an_order),
+        cmocka_unit_test(a_layer_tells_the_plan_of_its_runs),
         cmocka_unit_test(an_empty_batch_packs_nothing),
         cmocka_unit_test(a_search_may_run_its_layer),
         cmocka_unit_test(memory_has_a_hash),

@@ -425,6 +425,73 @@ static void slices_of_one_array(void **state)
     tconv_session_release(session);
 }
 
+/* An output may begin where an input ends, and be the residual; each overlap is refused, whatever
+ * the number of devices, before anything is written. */
+static void the_output_has_memory_of_its_own(void **state)
+{
+    (void)state;
+    const tconv_problem p = problem_of(0);
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 31, &t);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.scale = options.epilogue.residual = true;
+    options.epilogue.activation = TCONV_ACTIVATION_PRELU;
+    make_epilogue(&p, &options.epilogue, 31, &t);
+    options.epilogue.bias = true;
+    tconv_session *sessions[2];
+    tconv_error error;
+    for (int i = 0; i < 2; i++)
+        expect(tconv_session_create(devices[0].number, &sessions[i], &error), &error);
+    tconv_arrays good;
+    set_arrays(&t, &good);
+    good.scale = t.scale;
+    good.slope = t.slope;
+    const struct {
+        const char *name;
+        size_t member, bytes;
+    } inputs[] = {
+        {"data", offsetof(tconv_arrays, data), t.data_count * sizeof(float)},
+        {"filter", offsetof(tconv_arrays, filter), t.filter_count * sizeof(float)},
+        {"bias", offsetof(tconv_arrays, bias), t.channels * sizeof(float)},
+        {"scale", offsetof(tconv_arrays, scale), t.channels * sizeof(float)},
+        {"slope", offsetof(tconv_arrays, slope), t.channels * sizeof(float)},
+        {"residual", offsetof(tconv_arrays, residual), t.output_count * sizeof(float)},
+    };
+    const size_t output_bytes = t.output_count * sizeof(float);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const size_t bytes = inputs[i].bytes;
+        char *block = calloc(1, bytes + output_bytes), *before = malloc(bytes + output_bytes);
+        tconv_arrays arrays = good;
+        const void **member = (const void **)(void *)((char *)&arrays + inputs[i].member);
+        memcpy(block, *member, bytes);
+        memcpy(before, block, bytes + output_bytes);
+        *member = block;
+        for (int count = 1; count <= (threads_left_out() ? 1 : 2); count++) {
+            char words[64];
+            snprintf(words, sizeof words, "arrays.output overlaps arrays.%s", inputs[i].name);
+            arrays.output = block + bytes - sizeof(float);
+            assert_int_equal(tconv_slabs_run(sessions, count, &p, &options, NULL, &arrays, &error),
+                             TCONV_ERROR_ARGUMENT);
+            assert_non_null(strstr(error.message, words));
+            assert_memory_equal(block, before, bytes + output_bytes);
+        }
+        arrays.output = block + bytes;
+        expect(tconv_slabs_run(sessions, 1, &p, &options, NULL, &arrays, &error), &error);
+        assert_memory_equal(block, before, bytes);
+        memcpy(t.output, block + bytes, output_bytes);
+        compare_with_oracle(&devices[0], &p, inputs[i].name, true, &t);
+        free(block);
+        free(before);
+    }
+    memcpy(t.output, t.residual, output_bytes);
+    good.residual = good.output;
+    expect(tconv_slabs_run(sessions, threads_left_out() ? 1 : 2, &p, &options, NULL, &good, &error),
+           &error);
+    compare_with_oracle(&devices[0], &p, "residual", true, &t);
+    for (int i = 0; i < 2; i++) tconv_session_release(sessions[i]);
+    free_tensors(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +501,7 @@ int main(void)
         cmocka_unit_test(arrays_have_steps),
         cmocka_unit_test(windows_keep_steps),
         cmocka_unit_test(slices_of_one_array),
+        cmocka_unit_test(the_output_has_memory_of_its_own),
     };
     return cmocka_run_group_tests_name("slabs", tests, open_all_devices, close_all_devices);
 }

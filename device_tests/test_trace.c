@@ -27,10 +27,12 @@ struct heard {
     atomic_int count[KIND_COUNT];
     char problem[KIND_COUNT][TEXT], algorithm[KIND_COUNT][TEXT], tile[KIND_COUNT][TEXT];
     char name[KIND_COUNT][TEXT], source[KIND_COUNT][TEXT], message[KIND_COUNT][TEXT];
-    tconv_trace_event last[KIND_COUNT]; /* its texts are no longer valid */
-    cl_event launch;                    /* of the last launch, retained */
-    int compiled;                       /* programs whose source is the compiler */
-    int explained;                      /* length of what tconv_plan_explain says of the plan */
+    tconv_trace_event last[KIND_COUNT];     /* its texts are no longer valid */
+    cl_event launch;                        /* of the last launch, retained */
+    int compiled;                           /* programs whose source is the compiler */
+    int explained;                          /* length of what tconv_plan_explain says of the plan */
+    char given[KIND_COUNT][TEXT];           /* the texts of given_problem */
+    tconv_plan_options options[KIND_COUNT]; /* given_options */
 };
 
 static void copy(char *to, const char *from)
@@ -52,6 +54,10 @@ static void hear(void *context, const tconv_trace_event *event)
     copy(h->message[kind], event->message);
     h->compiled += event->source != NULL && strcmp(event->source, "compiler") == 0;
     if (event->plan != NULL) h->explained = tconv_plan_explain(event->plan, NULL, 0);
+    if (event->given_problem != NULL) {
+        tconv_problem_text(event->given_problem, h->given[kind], TEXT);
+        h->options[kind] = *event->given_options;
+    }
     if (event->kind != TCONV_TRACE_LAUNCH) return;
     if (h->launch != NULL) clReleaseEvent(h->launch);
     h->launch = clRetainEvent(event->event) == CL_SUCCESS ? event->event : NULL;
@@ -145,6 +151,12 @@ static void every_kind_says_what_happened(void **state)
         assert_ptr_equal(launch->queue, own.queue);
         assert_ptr_equal(launch->event, h.launch);
         assert_string_equal(h.problem[TCONV_TRACE_LAUNCH], text);
+        for (int which = 0; which < 2; which++) {
+            const int k = which == 0 ? TCONV_TRACE_PLAN : TCONV_TRACE_LAUNCH;
+            assert_string_equal(h.given[k], text);
+            assert_string_equal(h.options[k].algorithm, "reference");
+            assert_true(h.options[k].epilogue.alpha == 1 && !h.options[k].epilogue.bias);
+        }
         assert_string_equal(h.algorithm[TCONV_TRACE_LAUNCH], "reference");
         assert_int_equal(strncmp(h.name[TCONV_TRACE_LAUNCH], "tconv_", 6), 0);
         assert_true(launch->piece == 0 && launch->pieces == 1 && launch->offset[0] == 0);
@@ -186,7 +198,7 @@ static void every_kind_says_what_happened(void **state)
 }
 
 /* The caller's plan and its event, without the caller's done event: nothing is left over, and a
- * plan from before the callback has no text. */
+ * plan from before the callback tells its problem. */
 static void a_callback_may_come_late_and_go(void **state)
 {
     (void)state;
@@ -200,7 +212,9 @@ static void a_callback_may_come_late_and_go(void **state)
     enqueue(&s);
     const int heard = h.count[TCONV_TRACE_LAUNCH];
     assert_true(heard > 0);
-    assert_string_equal(h.problem[TCONV_TRACE_LAUNCH], "");
+    char text[TEXT];
+    tconv_problem_text(&p, text, sizeof text);
+    assert_string_equal(h.problem[TCONV_TRACE_LAUNCH], text);
     set_trace(own.device, NULL, NULL);
     enqueue(&s);
     assert_int_equal(h.count[TCONV_TRACE_LAUNCH], heard);

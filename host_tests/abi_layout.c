@@ -69,7 +69,7 @@ const struct abi_entry TABLE[] = {
     GROWING(tconv_plan_options, search_context),
     TCONV_PLAN_OPTIONS_MEMBERS(OPTION)
 
-    GROWING(tconv_trace_event, local),
+    GROWING(tconv_trace_event, given_options),
     MEMBER(tconv_trace_event, kind), MEMBER(tconv_trace_event, piece),
     MEMBER(tconv_trace_event, pieces), MEMBER(tconv_trace_event, begin_ns),
     MEMBER(tconv_trace_event, end_ns), MEMBER(tconv_trace_event, device),
@@ -79,13 +79,14 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_trace_event, options), MEMBER(tconv_trace_event, message),
     MEMBER(tconv_trace_event, queue), MEMBER(tconv_trace_event, event),
     MEMBER(tconv_trace_event, offset), MEMBER(tconv_trace_event, global),
-    MEMBER(tconv_trace_event, local),
+    MEMBER(tconv_trace_event, local), MEMBER(tconv_trace_event, given_problem),
+    MEMBER(tconv_trace_event, given_options),
     VALUE(TCONV_TRACE_PLAN), VALUE(TCONV_TRACE_PASSED_OVER), VALUE(TCONV_TRACE_PROGRAM),
     VALUE(TCONV_TRACE_LAUNCH), VALUE(TCONV_TRACE_FALLBACK),
 
-    GROWING(tconv_choice, best_ms),
+    GROWING(tconv_choice, noise),
     MEMBER(tconv_choice, source), MEMBER(tconv_choice, candidates), MEMBER(tconv_choice, model_ms),
-    MEMBER(tconv_choice, best_ms),
+    MEMBER(tconv_choice, best_ms), MEMBER(tconv_choice, noise),
 
     GROWING(tconv_args, residual),
     MEMBER(tconv_args, filter), MEMBER(tconv_args, data), MEMBER(tconv_args, output),
@@ -145,6 +146,7 @@ const struct abi_entry TABLE[] = {
     VALUE(TCONV_MATH_EXACT), VALUE(TCONV_MATH_FAST),
     VALUE(TCONV_SEARCH_DEFAULT), VALUE(TCONV_SEARCH_MODEL), VALUE(TCONV_SEARCH_RECORDS),
     VALUE(TCONV_SEARCH_MEASURE), VALUE(TCONV_SEARCH_RENEW),
+    VALUE(TCONV_SEARCH_PREPARED),
     VALUE(TCONV_RECORD_USED), VALUE(TCONV_RECORD_FOREIGN), VALUE(TCONV_RECORD_DAMAGED),
     VALUE(TCONV_ACTIVATION_NONE), VALUE(TCONV_ACTIVATION_RELU), VALUE(TCONV_ACTIVATION_RELU6),
     VALUE(TCONV_ACTIVATION_LEAKY_RELU), VALUE(TCONV_ACTIVATION_PRELU),

@@ -80,7 +80,8 @@ static bool read_line(const struct suite *suite, const char *text, struct line *
     return false;
 }
 
-/* One candidate's milliseconds; 0 where it is none with these fields. */
+/* One candidate's milliseconds; 0 where it is none with these fields, or they contradict each
+ * other. */
 static double milliseconds(const struct line *line, const tconv_device_info *device,
                            const char *fields)
 {
@@ -92,6 +93,8 @@ static double milliseconds(const struct line *line, const tconv_device_info *dev
     struct tconv_candidate best;
     struct tconv_reason reason;
     if (!tconv_machine_read(&request.machine, fields, &reason)) {
+        struct tconv_reason other;
+        if (!tconv_machine_check(&request.machine, &other)) return 0; /* a step too far */
         fprintf(stderr, "costs: %s\n", reason.text);
         return -1;
     }

@@ -2,6 +2,7 @@
 /* The devices of described.h: their names and properties. */
 #include "described.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,5 +149,6 @@ const tconv_device_info *described_device(const char *name)
 {
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         if (strcmp(d->name, name) == 0) return &d->info;
+    fprintf(stderr, "described.c has no device \"%s\"\n", name);
     abort();
 }

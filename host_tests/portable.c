@@ -9,6 +9,7 @@
 #endif
 #include "portable.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,3 +88,16 @@ bool remove_folder(const char *path)
     return system(command) == 0;
 }
 #endif
+
+bool clear_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    if (d == NULL) return false;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char file[500];
+        snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+        if (e->d_name[0] != '.') unlink(file);
+    }
+    closedir(d);
+    return true;
+}

@@ -17,6 +17,10 @@ bool make_temporary_folder(const char *name, char *path, size_t size);
 
 bool make_folder(const char *path);
 
+/* Removes the files of a folder but those whose names begin with a point. False if there is no such
+ * folder. */
+bool clear_folder(const char *path);
+
 /* Removes a folder with all that is in it. */
 bool remove_folder(const char *path);
 

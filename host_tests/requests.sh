@@ -359,6 +359,48 @@ done
 "$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
 [ "$system" = wine ] || # there stdout is a pipe, which has no path
     "$tool" -q shape --data-shape 1,1,2 --filter-shape 1,1,3 --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
+
+# Two reports of bench are compared without a device.
+# report_of ID MS...: a report of such layers on stdout
+report_of() {
+    printf '{"schema": 1, "layers": ['
+    comma=
+    while [ $# -gt 0 ]; do
+        printf '%s{"id": "%s", "layer": "one, \\"two\\"", "ms_median": %s, "runs": 9, "spread": 0.01}' "$comma" "$1" "$2"
+        comma=,
+        shift 2
+    done
+    echo ']}'
+}
+report_of A 2 B 1 C 1 >"$work/old.json"
+report_of B 1.5 A 1 D 1 >"$work/new.json"
+"$tool" compare "$work/old.json" "$work/new.json" --csv "$work/c.csv" --json "$work/c.json" >"$work/out" || fail "compare --csv"
+cat >"$work/right.csv" <<'END'
+id,layer,ms_old,ms_new,ratio,noise,verdict,note
+"B","one, ""two""",1,1.5,0.666666667,0.02,"slower",
+"A","one, ""two""",2,1,2,0.02,"faster",
+END
+head -3 "$work/c.csv" | cmp -s - "$work/right.csv" && sed -n 4p "$work/c.csv" | grep -q '^"D",.*,,,,,,"only in .*new.json"$' ||
+    fail "compare --csv: $(cat "$work/c.csv")"
+[ "$(wc -l <"$work/c.csv")" = 5 ] && grep -q '^B .* slower' "$work/out" && grep -q '"layers_in_both": 2' "$work/c.json" || fail "compare --csv: $(cat "$work/out")"
+"$tool" compare "$work/old.json" "$work/new.json" --csv - --fail 2>"$work/err" >"$work/out"
+[ $? = 1 ] && cmp -s "$work/out" "$work/c.csv" || fail "compare --csv - --fail: $(cat "$work/out" "$work/err")"
+expect 2 "--json and --csv are both" compare "$work/old.json" "$work/new.json" --csv "$work/x" --json "$work/x"
+if [ "$system" != wine ]; then # where the tool starts no Python
+    mkdir "$work/python"
+    printf '#!/bin/sh\ncase $2 in import*) ;; *) grep -q geomean_ratio && echo "<svg/>" ;; esac\n' >"$work/python/python3"
+    chmod +x "$work/python/python3"
+    PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/x.svg" --quiet >"$work/out" 2>&1 &&
+        [ "$(cat "$work/x.svg")" = "<svg/>" ] || fail "compare --plot: $(cat "$work/out")"
+    printf '#!/bin/sh\necho /some/where/python3\nexit 1\n' >"$work/python/python3"
+    PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/y.svg" >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q 'but /some/where/python3 has no module matplotlib: .* /some/where/python3 -m pip install matplotlib' "$work/err" &&
+        [ ! -s "$work/out" ] && [ ! -e "$work/y.svg" ] || fail "compare --plot without matplotlib: $(cat "$work/err")"
+fi
+# As many layers as take a second: to look for each among all takes ten minutes.
+awk 'BEGIN { printf "{\"layers\": ["; for (i = 0; i < 100000; i++) printf "%s{\"id\": \"layer%d\", \"ms_median\": 1}", i ? ", " : "", i; print "]}" }' >"$work/many.json"
+"$tool" compare "$work/many.json" "$work/many.json" | grep -q '^100000 layers in both; geometric mean of old / new time 1.000$' || fail "compare of many layers"
+
 # full arguments...: what stdout does not take is failed work.
 full() {
     "$tool" "$@" >/dev/full 2>"$work/err"
@@ -377,6 +419,7 @@ done
 full bench --algorithm list
 full shape --data-shape 1,1,2 --filter-shape 1,1,3
 full shape --data-shape 1,1,2 --filter-shape 1,1,3 --json -
+full compare "$work/old.json" "$work/new.json"
 "$tool" --version | grep -q '^tconv-cl [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
 "$tool" --help | grep -q 'Exit code' || fail "--help"
 "$tool" -V | grep -q '^tconv-cl [0-9]' && "$tool" version | grep -q '^tconv-cl [0-9]' || fail "-V, version"

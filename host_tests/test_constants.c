@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters of models that converters and NNCF wrote: computed from constants, or refused. */
 #include "portable.h"
+#include "tool/io/constant.h"
 #include "tool/io/model.h"
 
 #include <setjmp.h>
@@ -186,6 +187,31 @@ static void other_filters_are_refused(void **state)
     }
 }
 
+/* Weights that are cut off after the file was opened: a file that failed, not a wrong request. */
+static void weights_may_be_cut_off_while_they_are_read(void **state)
+{
+    (void)state;
+    struct graph_attribute attributes[] = {
+        {"element_type", "f32"}, {"shape", "4"}, {"offset", "32"}, {"size", "16"}};
+    const struct graph_layer node = {.name = "w", .attributes = attributes, .attribute_count = 4};
+    char path[300];
+    snprintf(path, sizeof path, "%s", write_file("bin", &bin, sizeof bin));
+    struct suite suite = {NULL, 0};
+    struct entry *entry = suite_add(&suite, "0", "up");
+    struct bin opened = {.path = path};
+    struct constant constant;
+    bin_open(&opened);
+    assert_non_null(opened.file);
+    write_file("bin", &bin, 40);
+    assert_false(constant_read(entry, &node, &opened, &constant));
+    assert_non_null(strstr(entry->error, "its constant w cannot be read from "));
+    assert_non_null(strstr(entry->error, "cut off"));
+    assert_true(entry->file_failed);
+    assert_int_equal(model_failure("m", entry), EXIT_WORK_FAILED);
+    fclose(opened.file);
+    suite_free(&suite);
+}
+
 static int make_own_folder(void **state)
 {
     (void)state;
@@ -200,11 +226,52 @@ static int remove_own_folder(void **state)
     return rmdir(folder);
 }
 
+/* Each layer has 4 bytes of a constant as 32 bytes of f64: 16 times the file is soon taken. */
+static void memory_follows_the_size_of_the_file(void **state)
+{
+    (void)state;
+    enum { LAYERS = 100, LEAST = 16 * (int)sizeof bin / 36 };
+    static char xml[LAYERS * 400];
+    size_t at = (size_t)snprintf(
+        xml, sizeof xml, "%s",
+        "<net><layers>" I8 NODE(8, Convert, "destination_type=\"f64\"") "</layers>"
+                                                                        "<layers>");
+    for (int i = 0; i < LAYERS; i++)
+        at += (size_t)snprintf(xml + at, sizeof xml - at,
+                               "<layer id=\"%d\" name=\"up\" type=\"ConvolutionBackpropData\">"
+                               "<data/><input><port id=\"0\" precision=\"FP64\"><dim>1</dim>"
+                               "<dim>2</dim><dim>5</dim></port></input></layer>",
+                               i + 10);
+    at += (size_t)snprintf(xml + at, sizeof xml - at, "</layers><edges>" EDGE(1, 8, 0));
+    for (int i = 0; i < LAYERS; i++)
+        at += (size_t)snprintf(xml + at, sizeof xml - at,
+                               "<edge from-layer=\"8\" from-port=\"0\" to-layer=\"%d\" "
+                               "to-port=\"1\"/>",
+                               i + 10);
+    snprintf(xml + at, sizeof xml - at, "</edges></net>");
+    struct suite suite;
+    write_file("bin", &bin, sizeof bin);
+    assert_int_equal(model_read(write_file("xml", xml, strlen(xml)), &suite), EXIT_DONE);
+    assert_int_equal(suite.count, LAYERS);
+    for (int i = 0; i < LAYERS; i++) {
+        const char *const error = suite.entries[i].error;
+        if (i < LEAST) {
+            assert_null(error);
+            continue;
+        }
+        assert_non_null(error);
+        assert_non_null(strstr(error, "is too much: layers took the bytes of"));
+    }
+    suite_free(&suite);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_are_computed_from_constants),
         cmocka_unit_test(other_filters_are_refused),
+        cmocka_unit_test(weights_may_be_cut_off_while_they_are_read),
+        cmocka_unit_test(memory_follows_the_size_of_the_file),
     };
     return cmocka_run_group_tests_name("constants", tests, make_own_folder, remove_own_folder);
 }

@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#endif
 
 #include <cmocka.h>
 
@@ -239,6 +243,181 @@ static void outputs_keep_what_they_replace(void **state)
     assert_true(S_ISFIFO(status.st_mode));
     unlink(pipe_name);
 }
+
+/* A file that its owner has write-protected is not replaced, although its folder would let that
+ * happen. */
+static void write_protected_files_are_not_replaced(void **state)
+{
+    (void)state;
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char path[300];
+    snprintf(path, sizeof path, "%s", write_text("a.npy", "keep"));
+    assert_int_equal(chmod(path, 0444), 0);
+    const bool root = geteuid() == 0; /* who may write every file */
+    if (root) {
+        assert_int_equal(chown(folder, 65534, (gid_t)-1), 0);
+        assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+        assert_int_equal(seteuid(65534), 0);
+    }
+    struct npy_out out;
+    const enum exit_code whole = npy_write(path, TCONV_F32, &shape, &value),
+                         pieces = npy_write_begin(path, TCONV_F32, &shape, &out),
+                         early = out_file_check("--json", path);
+    if (root) {
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(chown(folder, 0, (gid_t)-1), 0);
+    }
+    assert_int_equal(whole, EXIT_WORK_FAILED);
+    assert_int_equal(pieces, EXIT_WORK_FAILED);
+    assert_int_equal(early, EXIT_WORK_FAILED);
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 4);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+}
+
+/* The name of the temporary file is not longer than the file system takes. */
+static void names_and_paths_may_be_as_long_as_the_system_lets_them(void **state)
+{
+    (void)state;
+    enum { NAME = 255, PATH = 4095 };
+    static const int lengths[] = {1, 5, 248, 249, 250, 255};
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char path[PATH + 1];
+    const size_t start = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        memset(path + start, 'n', (size_t)lengths[i]);
+        path[start + (size_t)lengths[i]] = '\0';
+        for (int twice = 0; twice < 2; twice++) /* a new file, and one that is replaced */
+            assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+        assert_int_equal(unlink(path), 0); /* the folder is empty at the end: nothing else stayed */
+    }
+    size_t length = start;
+    while (length + NAME + 3 < PATH) { /* folders, so that a path of the longest has a short name */
+        const size_t room = PATH - 3 - length, part = room > NAME + 4 ? NAME - 4 : room;
+        memset(path + length, 'd', part);
+        length += part;
+        path[length] = '\0';
+        assert_int_equal(mkdir(path, 0700), 0);
+        path[length++] = '/';
+    }
+    memset(path + length, 'n', PATH - length);
+    path[PATH] = '\0';
+    assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+    assert_int_equal(npy_write(path, TCONV_F32, &shape, &value), EXIT_DONE);
+    assert_int_equal(unlink(path), 0);
+    for (char *slash; (slash = strrchr(path, '/')) >= path + start;) {
+        *slash = '\0';
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
+/* In a folder whose path is longer than the system takes, names without a path work. */
+static void outputs_may_lie_deeper_than_paths_reach(void **state)
+{
+    (void)state;
+    enum { DEPTH = 20 };
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char name[251];
+    memset(name, 'd', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    const int before = open(".", O_RDONLY);
+    assert_int_equal(chdir(folder), 0);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(mkdir(name, 0700), 0);
+        assert_int_equal(chdir(name), 0);
+    }
+    for (int twice = 0; twice < 2; twice++)
+        assert_int_equal(npy_write("a.npy", TCONV_F32, &shape, &value), EXIT_DONE);
+    assert_int_equal(unlink("a.npy"), 0);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(chdir(".."), 0);
+        assert_int_equal(rmdir(name), 0);
+    }
+    assert_int_equal(fchdir(before), 0);
+    close(before);
+}
+
+/* A file of 64 MiB of zeros, without blocks on the disk; large files are mapped. */
+static const char *large_npy(const char *name)
+{
+    char header[128];
+    memset(header, ' ', sizeof header);
+    memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(header + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (16777216,), }", 64);
+    const char *path = write_file(name, header, sizeof header);
+    assert_int_equal(truncate(path, (off_t)sizeof header + (64 << 20)), 0);
+    return path;
+}
+
+/* In a child: reads a file, begins an output, cuts one of them off and reads on. */
+static void lose(const char *in, const char *out_path, const char *lost)
+{
+    struct npy npy;
+    struct npy_out out;
+    const tconv_shape shape = {1, {1 << 20}};
+    if (npy_read("--data", in, &npy) != EXIT_DONE || npy.mapping.begin == NULL ||
+        npy_write_begin(out_path, TCONV_F32, &shape, &out) != EXIT_DONE ||
+        truncate(lost != NULL ? lost : out.file.temporary, 4096) != 0)
+        _exit(9);
+    volatile const char *const values = lost != NULL ? npy.values : out.values;
+    _exit(values[(1 << 22) - 1] == 0 ? 8 : 7);
+}
+
+static void files_that_are_cut_off_end_the_program_with_a_sentence(void **state)
+{
+    (void)state;
+    char in[300], out[300], text[600] = "";
+    snprintf(out, sizeof out, "%s", in_folder("t.npy"));
+    unlink(out);
+    for (int of_output = 0; of_output < 2; of_output++) {
+        snprintf(in, sizeof in, "%s", large_npy("a.npy"));
+        int ends[2], status;
+        assert_int_equal(pipe(ends), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            dup2(ends[1], STDERR_FILENO);
+            lose(in, out, of_output ? NULL : in);
+        }
+        close(ends[1]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        const ssize_t n = read(ends[0], text, sizeof text - 1);
+        close(ends[0]);
+        text[n < 0 ? 0 : n] = '\0';
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), EXIT_WORK_FAILED);
+        const char *const begin = of_output ? "tconv-cl: --output " : "tconv-cl: --data ";
+        assert_memory_equal(text, begin, strlen(begin));
+        assert_non_null(strstr(text, of_output ? out : in));
+        assert_ptr_equal(strchr(text, '\n'), text + n - 1); /* one line */
+    }
+    unlink(in); /* the folder is empty at the end: no temporary file stayed */
+}
+
+static void files_that_are_written_while_they_are_read_are_noticed(void **state)
+{
+    (void)state;
+    char path[300];
+    struct npy npy;
+    snprintf(path, sizeof path, "%s", large_npy("a.npy"));
+    assert_int_equal(npy_read("--data", path, &npy), EXIT_DONE);
+    assert_int_equal(npy_unchanged("--data", path, &npy), EXIT_DONE);
+    /* Less than a page is cut off: the mapping has zeros there, and no signal tells it. */
+    assert_int_equal(truncate(path, 128 + (64 << 20) - 4), 0);
+    assert_int_equal(npy_unchanged("--data", path, &npy), EXIT_WORK_FAILED);
+    npy_free(&npy);
+    snprintf(path, sizeof path, "%s", large_npy("a.npy"));
+    assert_int_equal(npy_read("--data", path, &npy), EXIT_DONE);
+    const struct timespec times[2] = {{1, 0}, {1, 0}}; /* written later, the size is the same */
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_int_equal(npy_unchanged("--data", path, &npy), EXIT_WORK_FAILED);
+    npy_free(&npy);
+    unlink(path);
+}
 #endif
 
 /* Mapped outputs: nothing smaller is made instead. */
@@ -316,6 +495,32 @@ static void suites_say_what_is_wrong_with_them(void **state)
     assert_int_equal(suite_read(write_text("s.csv", open_quote), &suite), EXIT_WORK_FAILED);
     const char *marked = "\xef\xbb\xbfid,in_channels,out_channels,input,kernel\nX,3,4,5,2\n";
     assert_int_equal(suite_read(write_text("s.csv", marked), &suite), EXIT_DONE);
+    suite_free(&suite);
+}
+
+/* As many as a file may have: to look for each name in all layers would take minutes. */
+static void many_layers_are_found_by_their_ids(void **state)
+{
+    (void)state;
+    enum { LAYERS = 100000, LENGTH = 8 };
+    struct suite suite = {NULL, 0};
+    static char ids[LAYERS * LENGTH + 1];
+    char id[LENGTH];
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(id, sizeof id, "L%06d", i / 2 * 2); /* two layers have each id */
+        assert_non_null(suite_add(&suite, id, "layer"));
+        snprintf(ids + (size_t)i * LENGTH, LENGTH + 1, "l%06d,", (LAYERS - 1 - i) / 2 * 2);
+    }
+    ids[LAYERS * LENGTH - 1] = '\0';
+    assert_int_equal(suite_select(&suite, ids + (size_t)LAYERS / 2 * LENGTH), EXIT_DONE);
+    assert_int_equal(suite.count, LAYERS / 2); /* those in front, in the suite's order */
+    for (int i = 0; i < LAYERS / 2; i++) {
+        snprintf(id, sizeof id, "L%06d", i / 2 * 2);
+        assert_string_equal(suite.entries[i].id, id);
+    }
+    assert_int_equal(suite_select(&suite, ids), EXIT_REQUEST_WRONG);
+    assert_int_equal(suite_select(&suite, " L000002 , l000000"), EXIT_DONE);
+    assert_int_equal(suite.count, 4);
     suite_free(&suite);
 }
 
@@ -511,6 +716,90 @@ static void bodies_of_loops_have_layers_of_their_own(void **state)
     suite_free(&suite);
 }
 
+/* A model of `layers` layers, each with its own filter, or all with one and the same id; in front
+ * of the edges that count are as many from no layer. To search all edges, and all layers for each,
+ * would take hours. */
+static void read_many(int layers, bool same)
+{
+    enum { LINE = 300 };
+    char *xml = malloc((size_t)layers * LINE), *at = xml;
+    assert_non_null(xml);
+    at += sprintf(at, "<net><layers>");
+    for (int i = 0; i < layers; i++)
+        at += sprintf(at,
+                      "<layer id=\"%d\" name=\"up\" type=\"ConvolutionBackpropData\"><input>"
+                      "<port id=\"0\"/></input></layer><layer id=\"%d\" name=\"w%d\" "
+                      "type=\"Const\"/>",
+                      same ? 0 : i, layers + i, i);
+    at += sprintf(at, "</layers><edges>");
+    for (int i = 0; i < layers; i++)
+        at += sprintf(at, "<edge from-layer=\"-1\" from-port=\"0\" to-layer=\"0\" to-port=\"1\"/>");
+    for (int i = layers - 1; i >= 0; i--)
+        at += sprintf(at, "<edge from-layer=\"%d\" from-port=\"0\" to-layer=\"%d\" to-port=\"1\"/>",
+                      layers + i, i);
+    sprintf(at, "</edges></net>");
+    struct suite suite;
+    assert_int_equal(read_model(xml, &suite), EXIT_DONE);
+    free(xml);
+    assert_int_equal(suite.count, layers);
+    for (int i = 0; i < layers; i++) {
+        char words[40];
+        snprintf(words, sizeof words, "its constant w%d has", same ? 0 : i);
+        assert_non_null(strstr(suite.entries[i].error, words));
+    }
+    suite_free(&suite);
+}
+
+static void many_layers_find_their_filters(void **state)
+{
+    (void)state;
+    read_many(20000, false);
+    read_many(20000, true);
+}
+
+/* A name that lies in several of the pieces in which a file is read. */
+static void a_name_may_be_longer_than_a_piece(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1000000 };
+    char *xml = malloc(LENGTH + 200);
+    assert_non_null(xml);
+    const int begin =
+        sprintf(xml, "<net><layers><layer id=\"9\" type=\"ConvolutionBackpropData\" name=\"");
+    for (int i = 0; i < LENGTH; i++) xml[begin + i] = (char)('a' + i % 26);
+    sprintf(xml + begin + LENGTH, "\"/></layers></net>");
+    struct suite suite;
+    assert_int_equal(read_model(xml, &suite), EXIT_DONE);
+    assert_int_equal(strlen(suite.entries[0].layer), LENGTH);
+    assert_memory_equal(suite.entries[0].layer, xml + begin, LENGTH);
+    suite_free(&suite);
+    free(xml);
+}
+
+/* Where a file has two layers of an id, or two edges to an input, the first counts; an edge from no
+ * layer does not. */
+static void the_first_of_two_counts(void **state)
+{
+    (void)state;
+    struct suite suite;
+    assert_int_equal(
+        read_model("<net><layers>" LAYER("", "") "<layer id=\"1\" name=\"first\" type=\"Const\"/>"
+                                                 "<layer id=\"1\" name=\"second\" type=\"Const\"/>"
+                                                 "<layer id=\"2\" name=\"other\" type=\"Const\"/>"
+                                                 "</layers><edges>"
+                                                 "<edge from-layer=\"7\" from-port=\"0\" "
+                                                 "to-layer=\"9\" to-port=\"1\"/>"
+                                                 "<edge from-layer=\"1\" from-port=\"0\" "
+                                                 "to-layer=\"9\" to-port=\"1\"/>"
+                                                 "<edge from-layer=\"2\" from-port=\"0\" "
+                                                 "to-layer=\"9\" to-port=\"1\"/>"
+                                                 "</edges></net>",
+                   &suite),
+        EXIT_DONE);
+    assert_non_null(strstr(suite.entries[0].error, "its constant first has"));
+    suite_free(&suite);
+}
+
 static int make_own_folder(void **state)
 {
     (void)state;
@@ -535,15 +824,24 @@ int main(void)
 #if !defined(_WIN32)
         cmocka_unit_test(pipes_are_read_as_far_as_they_go),
         cmocka_unit_test(outputs_keep_what_they_replace),
+        cmocka_unit_test(write_protected_files_are_not_replaced),
+        cmocka_unit_test(names_and_paths_may_be_as_long_as_the_system_lets_them),
+        cmocka_unit_test(outputs_may_lie_deeper_than_paths_reach),
+        cmocka_unit_test(files_that_are_cut_off_end_the_program_with_a_sentence),
+        cmocka_unit_test(files_that_are_written_while_they_are_read_are_noticed),
 #endif
         cmocka_unit_test(outputs_have_all_their_bytes_or_none),
         cmocka_unit_test(the_built_in_suite_is_complete),
         cmocka_unit_test(suites_say_what_is_wrong_with_them),
+        cmocka_unit_test(many_layers_are_found_by_their_ids),
         cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),
         cmocka_unit_test(layers_that_cannot_be_read_say_why),
         cmocka_unit_test(what_is_no_model_is_refused),
         cmocka_unit_test(weights_are_copied_so_many_times_only),
         cmocka_unit_test(bodies_of_loops_have_layers_of_their_own),
+        cmocka_unit_test(many_layers_find_their_filters),
+        cmocka_unit_test(a_name_may_be_longer_than_a_piece),
+        cmocka_unit_test(the_first_of_two_counts),
     };
     return cmocka_run_group_tests_name("files", tests, make_own_folder, remove_own_folder);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The architectures of GPUs, by the names that their makers' and Mesa's drivers give them. */
+#include "base/architectures.h"
 #include "device/gpu_name.h"
 
 #include <setjmp.h>
@@ -10,13 +11,16 @@
 
 enum {
     OTHER = TCONV_ARCHITECTURE_OTHER,
+    NVIDIA = TCONV_ARCHITECTURE_NVIDIA,
     RDNA = TCONV_ARCHITECTURE_AMD_RDNA,
     CDNA = TCONV_ARCHITECTURE_AMD_CDNA,
     MALI = TCONV_ARCHITECTURE_MALI,
     ADRENO = TCONV_ARCHITECTURE_ADRENO,
-    POWERVR = TCONV_ARCHITECTURE_POWERVR
+    POWERVR = TCONV_ARCHITECTURE_POWERVR,
+    XE_HP = TCONV_ARCHITECTURE_INTEL_XE_HP
 };
 
+/* By their names alone. */
 static const struct {
     const char *name;
     int architecture;
@@ -48,11 +52,11 @@ static const struct {
     {"", OTHER},
 };
 
-/* Names of GPUs for phones; vendors where a row needs them. */
+/* With their vendors, where a row needs them. */
 static const struct {
     const char *name, *vendor;
     int architecture;
-} mobile[] = {
+} of_vendors[] = {
     {"Mali-G78", "ARM", MALI},
     {"Mali-G78 r0p0", "ARM", MALI},
     {"Mali-G610 r0p0", "ARM", MALI},
@@ -80,33 +84,53 @@ static const struct {
     {"", "", OTHER},
 };
 
-static void names_of_drivers(void **state)
+/* By what else a driver says. */
+static const struct {
+    struct tconv_gpu_facts facts;
+    int architecture;
+} by_facts[] = {
+    {{"NVIDIA H200", "NVIDIA Corporation", true, false}, NVIDIA},
+    {{"NVIDIA Tegra X1", "NVIDIA Corporation", true, false}, NVIDIA},
+    {{"Intel(R) Arc(TM) A770 Graphics", "Intel(R) Corporation", false, true}, XE_HP},
+    {{"Intel(R) UHD Graphics 620", "Intel(R) Corporation", false, false}, OTHER},
+};
+
+static bool reached[64]; /* by a row */
+
+static void expect(const struct tconv_gpu_facts *facts, int wanted)
+{
+    const tconv_architecture architecture = tconv_gpu_architecture(facts);
+    if ((int)architecture != wanted)
+        fail_msg("%s, %s: architecture %d, not %d", facts->name, facts->vendor, (int)architecture,
+                 wanted);
+    reached[architecture] = true;
+}
+
+static void what_drivers_say(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-        if ((int)tconv_amd_architecture(devices[i].name) != devices[i].architecture)
-            fail_msg("%s", devices[i].name);
-}
-
-static void names_of_mobile_drivers(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof mobile / sizeof *mobile; i++) {
-        const tconv_architecture architecture =
-            tconv_mobile_architecture(mobile[i].name, mobile[i].vendor);
-        if ((int)architecture != mobile[i].architecture) fail_msg("%s", mobile[i].name);
-        assert_int_equal(tconv_is_mobile(architecture), mobile[i].architecture != OTHER);
-        assert_int_equal(tconv_amd_architecture(mobile[i].name), OTHER);
-    }
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        assert_int_equal(tconv_mobile_architecture(devices[i].name, ""), OTHER);
-        assert_false(tconv_is_mobile((tconv_architecture)devices[i].architecture));
-    }
+        expect(&(struct tconv_gpu_facts){devices[i].name, "", false, false},
+               devices[i].architecture);
+    for (size_t i = 0; i < sizeof of_vendors / sizeof *of_vendors; i++)
+        expect(&(struct tconv_gpu_facts){of_vendors[i].name, of_vendors[i].vendor, false, false},
+               of_vendors[i].architecture);
+    for (size_t i = 0; i < sizeof by_facts / sizeof *by_facts; i++)
+        expect(&by_facts[i].facts, by_facts[i].architecture);
+    assert_true(tconv_is_mobile(TCONV_ARCHITECTURE_MALI));
+    assert_false(tconv_is_mobile(TCONV_ARCHITECTURE_NVIDIA));
+    assert_false(tconv_is_mobile(TCONV_ARCHITECTURE_OTHER));
+#define ROW(row, name, phone)                                                                      \
+    if (!reached[TCONV_ARCHITECTURE_##row])                                                        \
+        fail_msg("no row of test_gpu_name.c is a GPU of the family %s: gpu_name.c must recognise " \
+                 "one",                                                                            \
+                 name);
+    ARCHITECTURES(ROW)
+#undef ROW
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_of_drivers),
-                                       cmocka_unit_test(names_of_mobile_drivers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_drivers_say)};
     return cmocka_run_group_tests_name("gpu_name", tests, NULL, NULL);
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records of compiled programs, and the folder that keeps them: what is damaged, foreign or not the
- * user's own is not there, and nothing is ever an error. */
+ * user's own is not there, and what cannot be stored is told. */
 #include "cache/folder.h"
 #include "portable.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +51,17 @@ static bool load(const char *folder, const char *key, const char *binary)
 static void store(const char *folder, uint64_t limit, const char *key, const char *binary)
 {
     const struct tconv_record record = record_of(key, binary);
-    tconv_folder_store(folder, limit, &record);
+    assert_true(tconv_folder_store(folder, limit, &record, NULL));
+}
+
+/* A record that cannot be stored; the reason has these words. */
+static void refuse(const char *folder, uint64_t limit, const char *key, const char *words)
+{
+    const struct tconv_record record = record_of(key, "binary");
+    struct tconv_os_reason reason = {""};
+    assert_false(tconv_folder_store(folder, limit, &record, &reason));
+    if (strstr(reason.text, words) == NULL) fail_msg("%s: %s", folder, reason.text);
+    assert_false(tconv_folder_store(folder, limit, &record, NULL));
 }
 
 /* The path of a key's file. */
@@ -168,7 +181,10 @@ static void what_is_not_whole_or_not_ours_is_not_there(void **state)
 
     assert_int_equal(chmod(folder, 0770), 0);
     assert_false(load(folder, "k", "binary"));
-    store(folder, 1 << 20, "l", "binary");
+    refuse(folder, 1 << 20, "l", "others may write");
+    struct tconv_os_reason reason = {""};
+    assert_false(tconv_folder_forget(folder, "k", &reason));
+    assert_non_null(strstr(reason.text, "others may write"));
     assert_int_equal(files_in(folder), 1);
     assert_int_equal(chmod(folder, 0700), 0);
     assert_true(load(folder, "k", "binary"));
@@ -176,9 +192,51 @@ static void what_is_not_whole_or_not_ours_is_not_there(void **state)
         assert_int_equal(chown(path, 12345, 12345), 0);
         assert_false(load(folder, "k", "binary"));
         assert_int_equal(chown(folder, 12345, 12345), 0);
-        store(folder, 1 << 20, "l", "binary");
+        refuse(folder, 1 << 20, "l", "another user");
         assert_int_equal(files_in(folder), 1);
     }
+}
+
+static void what_is_forgotten_is_gone(void **state)
+{
+    (void)state;
+    char folder[300], path[400];
+    snprintf(folder, sizeof folder, "%s", in_base("forgetting"));
+    assert_true(tconv_folder_forget(folder, "k", NULL)); /* there is no folder */
+    store(folder, 1 << 20, "k", "binary");
+    store(folder, 1 << 20, "l", "binary");
+    assert_true(tconv_folder_forget(folder, "k", NULL));
+    assert_false(load(folder, "k", "binary"));
+    assert_true(load(folder, "l", "binary"));
+    assert_true(tconv_folder_forget(folder, "k", NULL)); /* there is no file */
+    path_of(folder, "k", path);
+    overwrite(path, "somebody's work, which nobody else has", 38);
+    assert_true(tconv_folder_forget(folder, "k", NULL)); /* it is no record */
+    refuse(folder, 1 << 20, "k", "another program");
+    assert_int_equal(files_in(folder), 2);
+}
+
+/* A disk that is full: here a limit of the process. What was there stays. */
+static void a_full_disk_is_told(void **state)
+{
+    (void)state;
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", in_base("full"));
+    store(folder, 1 << 20, "k", "old");
+    const struct tconv_record record = record_of("k", "newer");
+    struct tconv_os_reason reason = {""};
+    struct rlimit before, little = {20, 20};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    little.rlim_max = before.rlim_max;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    const bool stored = tconv_folder_store(folder, 1 << 20, &record, &reason);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    assert_false(stored);
+    assert_string_equal(reason.text, strerror(EFBIG));
+    assert_true(load(folder, "k", "old"));
+    assert_int_equal(files_in(folder), 1); /* nothing unfinished */
 }
 
 /* How many files of each state tconv_folder_list told of. */
@@ -223,17 +281,21 @@ static void the_folder_can_be_listed(void **state)
     assert_int_equal(after.st_mtime, before.st_mtime); /* it was not used */
 }
 
-static void a_folder_that_cannot_be_is_no_error(void **state)
+static void a_folder_that_cannot_be_is_told(void **state)
 {
     (void)state;
-    static const char *const impossible[] = {"", "/proc/tconv", "/dev/null/x"};
+    const struct {
+        const char *path;
+        int reason;
+    } impossible[] = {{"", ENOENT}, {"/proc/tconv", ENOENT}, {"/dev/null/x", ENOTDIR}};
     for (int i = 0; i < 3; i++) {
-        store(impossible[i], 1 << 20, "k", "b");
-        assert_false(load(impossible[i], "k", "b"));
+        refuse(impossible[i].path, 1 << 20, "k", strerror(impossible[i].reason));
+        assert_false(load(impossible[i].path, "k", "b"));
     }
     overwrite(in_base("file"), "x", 1);
-    store(in_base("file"), 1 << 20, "k", "b");
+    refuse(in_base("file"), 1 << 20, "k", strerror(ENOTDIR));
     assert_false(load(in_base("file"), "k", "b"));
+    refuse(in_base("file/below/it"), 1 << 20, "k", strerror(ENOTDIR));
 }
 
 /* One after the other past the limit: those that were used last are there. */
@@ -263,8 +325,8 @@ static void the_limit_is_kept(void **state)
         snprintf(key, sizeof key, "key %d", i);
         assert_true(load(folder, key, binary) == (i == 0 || i >= 6));
     }
-    assert_int_equal(files_in(folder), 5); /* with the notes */
-    store(folder, 100, "key 9", binary);   /* larger than the limit by itself */
+    assert_int_equal(files_in(folder), 5);     /* with the notes */
+    refuse(folder, 10, "key 9", "more bytes"); /* larger than the limit by itself */
     assert_false(load(folder, "key 9", binary));
     assert_true(load(folder, "key 8", binary));
 }
@@ -311,7 +373,10 @@ static void files_of_others_survive(void **state)
         path_of(folder, "taken", path); /* where a record would be */
         overwrite(path, contents[c], strlen(contents[c]));
         make_old(path);
-        store(folder, LIMIT, "taken", binary);
+        if ((int)c == with_its_names)
+            store(folder, LIMIT, "taken", binary);
+        else
+            refuse(folder, LIMIT, "taken", "another program");
         assert_true(load(folder, "taken", binary) == ((int)c == with_its_names));
         for (int i = 0; i < 8; i++) { /* past the limit */
             char key[20];
@@ -339,14 +404,14 @@ static void files_of_others_survive(void **state)
     assert_true(load(folder, "key 8", binary) && load(folder, "key 9", binary));
     path_of(folder, "folder", path);
     assert_true(make_folder(path));
-    store(folder, LIMIT, "folder", binary);
+    refuse(folder, LIMIT, "folder", "another program");
     path_of(folder, "pipe", path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    store(folder, LIMIT, "pipe", binary);
+    refuse(folder, LIMIT, "pipe", "another program");
     assert_false(load(folder, "folder", binary) || load(folder, "pipe", binary));
     path_of(folder, "link", path); /* a link to a file of somebody's, where a record would be */
     assert_int_equal(symlink("new-thesis.tex", path), 0);
-    store(folder, LIMIT, "link", binary);
+    refuse(folder, LIMIT, "link", "another program");
     struct stat s;
     assert_int_equal(lstat(path, &s), 0);
     assert_true(S_ISLNK(s.st_mode));
@@ -434,7 +499,9 @@ int main(void)
         cmocka_unit_test(what_was_stored_is_found),
         cmocka_unit_test(what_is_not_whole_or_not_ours_is_not_there),
         cmocka_unit_test(the_folder_can_be_listed),
-        cmocka_unit_test(a_folder_that_cannot_be_is_no_error),
+        cmocka_unit_test(a_folder_that_cannot_be_is_told),
+        cmocka_unit_test(what_is_forgotten_is_gone),
+        cmocka_unit_test(a_full_disk_is_told),
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(files_of_others_survive),
         cmocka_unit_test(large_files_are_not_read),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ceilings that bench holds layers to: what is measured of the device, raised by what layers
  * reach. */
+#include "base/spread.h"
 #include "tool/bench/roofline.h"
 #include "tool/bench/times.h"
 
@@ -86,9 +87,9 @@ static void the_spread_is_relative(void **state)
 {
     (void)state;
     const double one[] = {7}, two[] = {1, 3}, five[] = {1, 2, 4, 6, 100};
-    assert_true(relative_spread(one, 1) == 0);
-    assert_true(relative_spread(two, 2) == 0.5);
-    assert_true(relative_spread(five, 5) == 1);
+    assert_true(tconv_spread(one, 1) == 0);
+    assert_true(tconv_spread(two, 2) == 0.5);
+    assert_true(tconv_spread(five, 5) == 1);
 }
 
 int main(void)

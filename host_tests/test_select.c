@@ -35,17 +35,43 @@ static tconv_problem plane(int64_t ci, int64_t co, int64_t x, int64_t k, int64_t
     return p;
 }
 
-static void check_launch(const struct tconv_launch *launch, const tconv_device_info *device)
+/* Devices whose numbers contradict each other would fail elsewhere, without a word of them. */
+static void described_devices_are_possible(void **state)
+{
+    (void)state;
+    char text[500];
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        if (described_wrongly(&d->info, text, sizeof text))
+            fail_msg("the described device %s is impossible: %s", d->name, text);
+}
+
+/* What a test's sentence tells of a launch. */
+struct about {
+    const char *device, *algorithm;
+};
+
+static void check_launch(const struct about *about, const struct tconv_launch *launch,
+                         const tconv_device_info *device)
 {
     size_t group = 1;
     for (int i = 0; i < 3; i++) {
-        assert_true(launch->local[i] >= 1 && launch->local[i] <= device->work_item_limit[i]);
-        assert_int_equal(launch->global[i] % launch->local[i], 0);
-        assert_true(launch->global[i] > 0);
+        if (launch->local[i] < 1 || launch->local[i] > device->work_item_limit[i])
+            fail_msg("%s on %s: local size %d is %zu, but work_item_limit is %llu",
+                     about->algorithm, about->device, i, launch->local[i],
+                     (unsigned long long)device->work_item_limit[i]);
+        if (launch->global[i] == 0 || launch->global[i] % launch->local[i] != 0)
+            fail_msg("%s on %s: global size %d is %zu, no multiple of local size %zu",
+                     about->algorithm, about->device, i, launch->global[i], launch->local[i]);
         group *= launch->local[i];
     }
-    assert_true(group <= device->work_group_limit);
-    assert_true(launch->local_bytes <= device->local_memory);
+    if (group > device->work_group_limit)
+        fail_msg("%s on %s: a work-group has %zu items, but work_group_limit is %llu",
+                 about->algorithm, about->device, group,
+                 (unsigned long long)device->work_group_limit);
+    if (launch->local_bytes > device->local_memory)
+        fail_msg("%s on %s: it takes %llu bytes of local memory, but local_memory is %llu",
+                 about->algorithm, about->device, (unsigned long long)launch->local_bytes,
+                 (unsigned long long)device->local_memory);
 }
 
 /* What an algorithm writes for a problem; false where it refuses. */
@@ -63,25 +89,28 @@ static bool write_kernel_plan(const struct tconv_algorithm *algorithm, const tco
     return true;
 }
 
-static void check_kernel_plan(const struct tconv_request *request,
+static void check_kernel_plan(const char *device, const struct tconv_request *request,
                               const struct tconv_candidate *candidate)
 {
+    const struct about about = {device, candidate->algorithm->name};
     struct tconv_kernel_plan kernel_plan = {0};
     assert_int_equal(tconv_kernel_plan_write(request, candidate, &kernel_plan, NULL), TCONV_OK);
     /* Nothing is faster than the useful work but with fast arithmetic. */
-    assert_true(kernel_plan.error_factor > 1 || candidate->cost >= (double)request->layer->macs);
+    if (kernel_plan.error_factor <= 1 && candidate->cost < (double)request->layer->macs)
+        fail_msg("%s on %s: a cost of %g multiply-adds, but the layer has %g", about.algorithm,
+                 device, candidate->cost, (double)request->layer->macs);
     assert_true(kernel_plan.run_count >= 1 && kernel_plan.pack_count >= 1 &&
                 kernel_plan.filter_bytes > 0);
     assert_true(strlen(kernel_plan.layout) > 0);
     double issued = 0;
     for (int i = 0; i < kernel_plan.run_count; i++) {
-        check_launch(&kernel_plan.run[i], request->device);
+        check_launch(&about, &kernel_plan.run[i], request->device);
         issued += kernel_plan.run[i].macs;
     }
     assert_true(kernel_plan.error_factor > 1 || issued == 0 ||
                 issued >= (double)request->layer->macs);
     for (int i = 0; i < kernel_plan.pack_count; i++)
-        check_launch(&kernel_plan.pack[i], request->device);
+        check_launch(&about, &kernel_plan.pack[i], request->device);
     tconv_kernel_plan_clear(&kernel_plan);
 }
 
@@ -131,7 +160,7 @@ static void kernel_plans_fit_their_device(void **state)
                     assert_true(strlen(reason.text) > 0);
                 for (int i = 0; i < candidates.count; i++, written++) {
                     assert_true(i == 0 || candidates.list[i].cost >= candidates.list[i - 1].cost);
-                    check_kernel_plan(&request, &candidates.list[i]);
+                    check_kernel_plan(d->name, &request, &candidates.list[i]);
                     if (p < 2) check_text(&request, &candidates.list[i]);
                 }
             }
@@ -918,6 +947,7 @@ static void products_of_large_steps_do_not_overflow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(described_devices_are_possible),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(kernel_plans_fit_their_device),
         cmocka_unit_test(tiles_are_asked_for),

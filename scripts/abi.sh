@@ -3,13 +3,18 @@
 # Compares the shared library of a release with that of this tree, by abidiff: programs that were compiled for the release must run with
 # this library. Functions may be added, and members at the end of structures that begin with struct_size; any other change of a function
 # fails. host.abi tests the layouts, also of structures that are only members of these. Without an argument the release is the last tag
-# v*; where there is none, there is nothing to compare with. Debian 12, as root or with sudo. usage: abi.sh [COMMIT-OR-TAG]
+# v*. Before the second version there is none, and it ends with 77: nothing was compared. Debian 12, as root or with sudo.
+# usage: abi.sh [COMMIT-OR-TAG]
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/packages.sh git
 if [ $# = 0 ]; then
     releases=$(git tag --list 'v*' --merged HEAD --sort=-version:refname)
-    [ -n "$releases" ] || { echo "ABI: no release yet, nothing to compare with"; exit 0; }
+    if [ -z "$releases" ] && [ "$(grep -c '^## [0-9]' CHANGELOG.md)" -gt 1 ]; then
+        echo "ABI: CHANGELOG.md has earlier versions, but this clone has no tag v* of one: git fetch --tags --unshallow" >&2
+        exit 1
+    fi
+    [ -n "$releases" ] || { echo "ABI: no release yet, nothing to compare with"; exit 77; }
     set -- "$(echo "$releases" | head -n 1)"
 fi
 release=$1

@@ -12,5 +12,5 @@ rm -rf "$work"
 cmake -S . -B "$work" -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF -DCMAKE_C_FLAGS="--coverage -fprofile-update=atomic" >/dev/null
 cmake --build "$work" --parallel "$(nproc)" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
 # All but the test of the installed library, which would have to be linked with gcov, too.
-OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd ctest --test-dir "$work" --output-on-failure --parallel "$(nproc)" -E device.install
+OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd ctest --test-dir "$work" --no-tests=error --output-on-failure --parallel "$(nproc)" -E device.install
 gcovr --root . "$work" --filter src/ --fail-under-line 95

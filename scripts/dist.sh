@@ -40,11 +40,16 @@ archive() {
     file=$1
     folder=$2
     shift 2
-    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$folder" -cf - "$@" | xz -T1 >"$out/$file"
+    # no pipe: a file that is missing ends this
+    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$folder" -cf "$work/archive.tar" "$@"
+    xz -T1 <"$work/archive.tar" >"$out/$file"
+    rm "$work/archive.tar"
 }
 
 echo "== sources"
-git archive --prefix="$name/" HEAD | gzip -9n >"$out/$name.tar.gz"
+git archive --prefix="$name/" --output "$work/archive.tar" HEAD
+gzip -9n <"$work/archive.tar" >"$out/$name.tar.gz"
+rm "$work/archive.tar"
 tar -xzf "$out/$name.tar.gz" -C "$work"
 sum=$(sha256sum "$out/$name.tar.gz" | cut -d ' ' -f 1)
 

@@ -43,7 +43,7 @@ def cell(rows, name):
         print("%s: no prediction of %s" % (name, ", ".join(failed)), file=sys.stderr)
     shares = {row["layer"]: (row["floor_ms"] + LAUNCH_MS) / row["ms"] for row in rows if "error" not in row}
     if not shares:
-        return ""
+        return None
     worst = min(shares, key=shares.get)
     return "%.3f (%s %.3f)" % (math.exp(sum(map(math.log, shares.values())) / len(shares)), worst, shares[worst])
 
@@ -55,6 +55,7 @@ def main():
     parser.add_argument("--suite", metavar="FILE", help="without it the built-in suite")
     parser.add_argument("--kinds", default="f32:NCX,f32:NXC,f16:NCX,f16:NXC", help="element types and data formats")
     arguments = parser.parse_args()
+    empty = []
     print("| geometric mean (worst layer) | %s |\n|---|%s" % (" | ".join(MACHINES), "---|" * len(MACHINES)))
     with tempfile.TemporaryDirectory() as folder:
         for kind in arguments.kinds.split(","):
@@ -66,9 +67,11 @@ def main():
                     subprocess.run(
                         command + (["--suite", arguments.suite] if arguments.suite else []), stdout=out, check=True
                     )
-                cells.append(cell(predict(arguments, listing, machine, folder), "%s %s" % (machine, kind)))
+                name = "%s %s" % (machine, kind)
+                cells.append(cell(predict(arguments, listing, machine, folder), name) or "")
+                empty += [] if cells[-1] else [name]
             print("| %s | %s |" % (kind.replace(":", " "), " | ".join(cells)), flush=True)
-    return 0
+    return "no layer is predicted of " + ", ".join(empty) if empty else 0
 
 
 if __name__ == "__main__":

@@ -72,6 +72,9 @@ def compile_all(arguments):
         return "missing: " + " and ".join(missing)
     os.makedirs(arguments.output, exist_ok=True)
     found = list(candidates(arguments.programs, arguments.layers.split(",") if arguments.layers else None))
+    absent = set(arguments.layers.split(",") if arguments.layers else []) - {one["id"] for one in found}
+    if absent or not found:
+        return "matrix_group takes no layer %s" % ", ".join(sorted(absent))
     programs = {}
     for launch in itertools.chain(*(one["launches"] for one in found)):
         launch["options"] = launch["options"].replace("-DCONSTANT_TABLE=1", "-DCONSTANT_TABLE=0")
@@ -174,14 +177,14 @@ def time_all(arguments):
     card = Card(arguments.output, cupy, numpy)
     units = cupy.cuda.runtime.getDeviceProperties(0)["multiProcessorCount"]
     if arguments.once:
-        for one in found:
-            if ("%(id)s %(format)s %(tile)s" % one).startswith(arguments.once):
-                card.once(one)
-        return None
-    timed, begin = {}, time.time()
+        named = [one for one in found if ("%(id)s %(format)s %(tile)s" % one).startswith(arguments.once)]
+        for one in named:
+            card.once(one)
+        return None if named else "no candidate begins with %s" % arguments.once
+    timed, left, begin = {}, 0, time.time()
     for number, one in enumerate(found):
         if arguments.seconds and time.time() - begin > arguments.seconds:
-            print("%d of %d candidates are left" % (len(found) - number, len(found)))
+            left = len(found) - number
             break
         row = {"algorithm": "matrix_group", "tile": one["tile"], "ms": card.milliseconds(one)}
         timed.setdefault(one["format"], {}).setdefault(one["id"], []).append(row)
@@ -198,7 +201,9 @@ def time_all(arguments):
                 out,
             )
         print("%s: %d layers" % (path, len(layers)))
-    return None
+    if left:
+        print("%d of %d candidates are left" % (left, len(found)))
+    return 3 if left else None
 
 
 def main():
@@ -214,7 +219,9 @@ def main():
     parser.add_argument(
         "--once", metavar="TEXT", help="launch once what begins with this layer, format and tile, and time nothing"
     )
-    parser.add_argument("--seconds", type=float, default=0, help="time no more candidates after so many; default: all")
+    parser.add_argument(
+        "--seconds", type=float, default=0, help="time no more candidates after so many, and end with 3; default: all"
+    )
     parser.add_argument("--target", default="sm_90")
     parser.add_argument(
         "--programs",

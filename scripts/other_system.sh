@@ -20,6 +20,6 @@ inside() {
     shift
     $as_root unshare --mount sh -c 'mkdir -p "$1$2" && mount --bind "$2" "$1$2" && mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" &&
         mount --bind /sys "$1/sys" && system=$1 folder=$2 command=$3 && shift 3 &&
-        exec chroot "$system" env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin POCL_AFFINITY=1 "$@" sh -ec "cd \"$folder\"; $command"' \
-        sh "$system" "$PWD" "$command" "$@"
+        exec chroot "$system" env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@" sh -ec "cd \"$folder\"; $command"' \
+        sh "$system" "$PWD" "$command" "POCL_AFFINITY=$(sh scripts/pocl_affinity.sh)" "$@"
 }

@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 sh scripts/build.sh
 export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd # only PoCL, whatever else is installed
-export POCL_AFFINITY=1 # a processor for each of its threads: two may share one for whole kernels, see docs/benchmarks.md
+POCL_AFFINITY=$(sh scripts/pocl_affinity.sh) # a processor for each of its threads: two may share one for whole kernels
+export POCL_AFFINITY
 
 model=device_tests/vectors/ir/from_pytorch
 echo

@@ -202,6 +202,18 @@ def unneeded(measured: Measured, model: Model, usual: dict[str, float], names: l
         print(f"{changed:4d} {name}")
 
 
+def described(name: str | None, measured: dict) -> str:
+    """The described device for what was measured. The fields of one would be fitted to the times of another."""
+    kind, width = measured.get("kind"), measured.get("vector_width")
+    usual = {16: "CPU AVX-512", 8: "CPU AVX2"}.get(width) if kind == "CPU" else None
+    title = f"{measured.get('name', 'an unknown device')}, a {kind or 'device of an unknown kind'}"
+    if name is None and usual is None:
+        fail(f"the measurements are of {title}: --device names the device of host_tests/described.c that is like it")
+    if name is not None and kind in ("CPU", "GPU") and (kind == "CPU") != name.startswith("CPU"):
+        fail(f"--device is {name}, but the measurements are of {title}")
+    return name or usual or ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measurements", nargs="+", metavar="FILE.json[:TYPE[:FORMAT]]")
@@ -212,7 +224,9 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=4, help="rounds over all fields; default 4")
     parser.add_argument("--write", action="store_true", help="with --fit: change src/algorithm/cost/fields.h")
-    parser.add_argument("--device", default="CPU AVX-512", help="the described device; default CPU AVX-512")
+    parser.add_argument(
+        "--device", help="the described device (host_tests/described.c); default: CPU AVX-512 or AVX2, as was measured"
+    )
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="build folder; default build")
     parser.add_argument("--worst", type=int, default=10, help="how many layers to list; default 10")
     options = parser.parse_args()
@@ -221,6 +235,8 @@ def main() -> None:
     costs = options.build / "host_tests/costs"
     if not costs.exists():
         fail(f"there is no {costs}: build the project with its tests first")
+    measured = Measured(options.measurements)
+    options.device = described(options.device, measured.device)
     table = subprocess.run(
         [costs, options.device, "1", "fields"], stdout=subprocess.PIPE, text=True, check=False
     ).stdout
@@ -231,7 +247,6 @@ def main() -> None:
     for name in names:
         if name not in usual:
             fail(f"there is no field {name}; {costs} lists them")
-    measured = Measured(options.measurements)
     with tempfile.TemporaryDirectory() as folder:
         work(options, measured, Model(costs, options.device, measured, Path(folder)), usual, names)
 

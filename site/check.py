@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no page of the site loads a script, style, font, image, frame or worker from another server, and that the
-search knows names of the C and the Python API.
+"""Checks that no page of the site loads a script, style, font, image, frame or worker from another server, that no
+table shows the backslash that keeps a | from ending a cell, and that the search knows names of the C and the Python
+API.
 
 usage: check.py SITE-FOLDER"""
 
@@ -23,6 +24,8 @@ IN_SCRIPT = re.compile(
     r"""|["'`](https?://[^"'`\s]+\.(?:js|mjs|css|wasm|woff2?|ttf|png|jpe?g|svg|gif|webp)(?:\?[^"'`]*)?)["'`]"""
 )
 DIAGRAMS = re.compile(r"https://unpkg\.com/mermaid@")
+# In code the backslash stays.
+ESCAPED_BAR = re.compile(r"<td[^>]*>(?:(?!</td>).)*\\\|", re.DOTALL)
 SEARCHED = (
     "tconv_plan_enqueue",
     "tconv_args",
@@ -78,6 +81,8 @@ def main() -> None:
             continue
         found = {".css": IN_STYLE.findall, ".js": in_script}.get(file.suffix, lambda text: Page(text).found)(text)
         wrong += [f"{file.relative_to(site)} loads {address}" for address in sorted(set(found))]
+        if file.suffix == ".html" and ESCAPED_BAR.search(text):
+            wrong.append(rf"{file.relative_to(site)} shows \| in a table: write the cell without |")
     index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
     known = {entry["title"] for entry in index} | {entry["location"].partition("#")[2] for entry in index}
     wrong += [f"the search does not know {name}" for name in SEARCHED if name not in known]

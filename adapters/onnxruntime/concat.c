@@ -36,7 +36,8 @@ bool fuse_concat(struct node_layer *layer, size_t most, const struct taken *take
     return true;
 }
 
-/* Fails if a part does not have the extents of the layer's output, channels aside. */
+/* Fails if a part does not have the extents of the layer's output, channels aside. As for ONNX
+ * Runtime, a part without channels may have any. */
 static tconv_status check_part(const tconv_shape *part, const tconv_shape *own, size_t index,
                                tconv_error *error)
 {
@@ -45,7 +46,7 @@ static tconv_status check_part(const tconv_shape *part, const tconv_shape *own, 
                     "input %zu of the Concat has rank %d, the output of the layer %d", index,
                     part->rank, own->rank);
     for (int i = 0; i < own->rank; i++)
-        if (i != 1 && part->dim[i] != own->dim[i])
+        if (i != 1 && part->dim[1] != 0 && part->dim[i] != own->dim[i])
             return fail(error, TCONV_ERROR_SHAPE,
                         "input %zu of the Concat has extent %lld at axis %d, the output of the "
                         "layer %lld",

@@ -43,6 +43,23 @@ double element_of(const struct constant *constant, int64_t index)
     }
 }
 
+int64_t elements_of(const struct constant *constant)
+{
+    int64_t count = 1;
+    for (int i = 0; i < constant->shape.rank; i++)
+        if (__builtin_mul_overflow(count, constant->shape.dim[i], &count))
+            return 0; /* another extent is 0: so many do not exist */
+    return count;
+}
+
+bool numbers_of(const struct constant *constant, struct numbers *out)
+{
+    const int64_t count = elements_of(constant);
+    if (count < 1 || !numbers_create(out, count)) return false;
+    for (int64_t i = 0; i < count; i++) numbers_set(out, i, element_of(constant, i));
+    return true;
+}
+
 bool number_in(const OrtValueInfo *value, double *out)
 {
     struct constant constant;

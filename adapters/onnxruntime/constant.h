@@ -16,6 +16,12 @@ struct constant {
 bool constant_of(const OrtValueInfo *value, struct constant *out);
 double element_of(const struct constant *constant, int64_t index);
 
+/* The number of its elements. */
+int64_t elements_of(const struct constant *constant);
+
+/* Reads all elements, in order. False without memory, or if there are none. */
+bool numbers_of(const struct constant *constant, struct numbers *out);
+
 bool is_one_number(const tconv_shape *shape);
 
 /* Reads a constant of one element. */

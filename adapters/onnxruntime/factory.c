@@ -112,8 +112,7 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
                           tconv_error *error)
 {
     const char *name = provider->name;
-    /* No device has a name longer than 255 characters. */
-    char device[256], fallback[16], search[16], macs[24], concat[4];
+    char fallback[16], search[16], macs[24], concat[4], fuse[4];
     provider->strict = true; /* until the option says otherwise */
     if (read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK)
         return error->status;
@@ -121,10 +120,12 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
         return fail(error, TCONV_ERROR_ARGUMENT,
                     "fallback is \"%s\": it must be \"warn\" or \"error\"", fallback);
     provider->strict = strcmp(fallback, "error") == 0;
-    if (read_option(name, options, "device", device, sizeof device, error) != TCONV_OK ||
+    if (read_option(name, options, "device", provider->device, sizeof provider->device, error) !=
+            TCONV_OK ||
         read_option(name, options, "search", search, sizeof search, error) != TCONV_OK ||
         read_option(name, options, "least_macs", macs, sizeof macs, error) != TCONV_OK ||
-        read_option(name, options, "fuse_concat", concat, sizeof concat, error) != TCONV_OK)
+        read_option(name, options, "fuse_concat", concat, sizeof concat, error) != TCONV_OK ||
+        read_option(name, options, "fuse", fuse, sizeof fuse, error) != TCONV_OK) /* apart.c's */
         return error->status;
     provider->search = TCONV_SEARCH_DEFAULT;
     if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))
@@ -136,14 +137,15 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     if (macs[strspn(macs, "0123456789")] != '\0')
         return fail(error, TCONV_ERROR_ARGUMENT,
                     "least_macs is \"%s\": it must be a number of multiply-adds", macs);
+    provider->fuse = strcmp(fuse, "0") != 0;
     provider->fuse_concat = strcmp(concat, "0") != 0;
     if (concat[0] != '\0' && strcmp(concat, "0") != 0 && strcmp(concat, "1") != 0)
         return fail(error, TCONV_ERROR_ARGUMENT, "fuse_concat is \"%s\": it must be \"0\" or \"1\"",
                     concat);
-    const tconv_status status = device_open(device, &provider->host, error);
+    const tconv_status status = device_open(provider->device, &provider->host, error);
     if (macs[0] == '\0' && !provider->strict)
         provider->least_macs = tconv_session_least_macs(provider->host);
-    if (status == TCONV_OK || provider->strict || device[0] != '\0' ||
+    if (status == TCONV_OK || provider->strict || provider->device[0] != '\0' ||
         tconv_status_is_request(status))
         return status;
     log_warning(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",

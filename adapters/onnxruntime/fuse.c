@@ -6,7 +6,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- numbers for each channel ---- */
@@ -22,61 +21,68 @@ static bool is_per_channel(const struct node_layer *layer, const tconv_shape *sh
     return true;
 }
 
-/* Reads a constant operand of the layer's output as one number for each channel. */
-static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
+/* Reads a constant operand of the layer's output: one number, or one for each channel. */
+static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value,
+                       struct numbers *out)
 {
     struct constant constant;
     if (!constant_of(value, &constant)) return false;
     const bool one = is_one_number(&constant.shape) && constant.shape.rank <= rank_of(layer);
-    if (!one && !is_per_channel(layer, &constant.shape)) return false;
-    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element_of(&constant, one ? 0 : c);
-    return true;
+    return (one || is_per_channel(layer, &constant.shape)) && numbers_of(&constant, out);
 }
 
 /* Reads a constant list of one number for each channel. */
-static bool list_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
+static bool list_of(const struct node_layer *layer, const OrtValueInfo *value, struct numbers *out)
 {
     struct constant constant;
-    if (!constant_of(value, &constant) || constant.shape.rank != 1 ||
-        constant.shape.dim[0] != channels_of(layer))
-        return false;
-    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element_of(&constant, c);
-    return true;
+    const int64_t channels = channels_of(layer);
+    return constant_of(value, &constant) && constant.shape.rank == 1 &&
+           (channels == 0 || constant.shape.dim[0] == channels) && numbers_of(&constant, out);
 }
 
 /* ---- one factor and one addend for each channel ---- */
 
-/* x * scale / sqrt(variance + epsilon) + (shift - mean * that) */
-static bool normalization_of(const struct node_layer *layer, const OrtNode *node, double *factor,
-                             double *addend)
+static int64_t larger(int64_t a, int64_t b)
 {
-    const int64_t channels = channels_of(layer);
+    return a > b ? a : b;
+}
+
+/* x * scale / sqrt(variance + epsilon) + (shift - mean * that) */
+static bool normalization_of(const struct node_layer *layer, const OrtNode *node,
+                             struct numbers *factor, struct numbers *addend)
+{
     const double epsilon = number_of(node, "epsilon", (double)1e-5f);
     int64_t training = 0;
     size_t size = sizeof training;
-    if (attribute_of(node, "training_mode", ORT_OP_ATTR_INT, &training, &size) && training != 0)
+    if (channels_of(layer) == 0 ||
+        (attribute_of(node, "training_mode", ORT_OP_ATTR_INT, &training, &size) && training != 0))
         return false;
-    double *mean = calloc((size_t)channels, 2 * sizeof *mean);
-    if (mean == NULL) return false;
-    double *variance = mean + channels;
+    struct numbers mean = {0}, variance = {0};
     const bool known = list_of(layer, input_of(node, 1), factor) &&
                        list_of(layer, input_of(node, 2), addend) &&
-                       list_of(layer, input_of(node, 3), mean) &&
-                       list_of(layer, input_of(node, 4), variance);
-    for (int64_t c = 0; known && c < channels; c++) {
-        factor[c] /= sqrt(variance[c] + epsilon);
-        addend[c] -= mean[c] * factor[c];
+                       list_of(layer, input_of(node, 3), &mean) &&
+                       list_of(layer, input_of(node, 4), &variance);
+    for (int64_t c = 0; known && c < numbers_count(factor); c++) {
+        const double by = numbers_at(factor, c) / sqrt(numbers_at(&variance, c) + epsilon);
+        numbers_set(factor, c, by);
+        numbers_set(addend, c, numbers_at(addend, c) - numbers_at(&mean, c) * by);
     }
-    free(mean);
+    numbers_release(&mean);
+    numbers_release(&variance);
     return known;
 }
 
-/* Reads a node that computes x * factor[c] + addend[c] of its input x. `factor` is 1 and `addend` 0
+static void negate(struct numbers *numbers)
+{
+    for (int64_t i = 0; i < numbers_count(numbers); i++)
+        numbers_set(numbers, i, -numbers_at(numbers, i));
+}
+
+/* Reads a node that computes x * factor + addend of its input x. `factor` is 1 and `addend` 0
  * before. */
 static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64_t input,
-                      double *factor, double *addend)
+                      struct numbers *factor, struct numbers *addend)
 {
-    const int64_t channels = channels_of(layer);
     if (is_operator(node, "BatchNormalization"))
         return input == 0 && normalization_of(layer, node, factor, addend);
     const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
@@ -84,12 +90,12 @@ static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64
     if (is_operator(node, "Mul")) return operand_of(layer, other, factor);
     if (is_operator(node, "Div")) {
         if (input != 0 || !operand_of(layer, other, factor)) return false;
-        for (int64_t c = 0; c < channels; c++) factor[c] = 1 / factor[c];
+        for (int64_t i = 0; i < numbers_count(factor); i++)
+            numbers_set(factor, i, 1 / numbers_at(factor, i));
         return true;
     }
     if (!is_operator(node, "Sub") || !operand_of(layer, other, addend)) return false;
-    double *negative = input == 0 ? addend : factor; /* x - a, or a - x */
-    for (int64_t c = 0; c < channels; c++) negative[c] = -negative[c];
+    negate(input == 0 ? addend : factor); /* x - a, or a - x */
     return true;
 }
 
@@ -97,58 +103,58 @@ static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64
  * constant. */
 static bool begin_affine(struct node_layer *layer)
 {
-    const int64_t channels = channels_of(layer);
-    if (layer->channels != 0) return true;
-    double *scale = calloc((size_t)channels, sizeof *scale);
-    double *bias = calloc((size_t)channels, sizeof *bias);
-    if (scale == NULL || bias == NULL ||
-        (layer->tensor[TENSOR_BIAS] != NULL && !list_of(layer, layer->tensor[TENSOR_BIAS], bias) &&
-         !operand_of(layer, layer->tensor[TENSOR_BIAS], bias))) {
-        free(scale);
-        free(bias);
-        return false;
-    }
-    for (int64_t c = 0; c < channels; c++) scale[c] = 1;
-    layer->scale = scale;
-    layer->bias = bias;
-    return true;
+    if (layer->folded) return true;
+    const OrtValueInfo *bias = layer->tensor[TENSOR_BIAS];
+    const bool own = bias == input_of(layer->node[0], TENSOR_BIAS);
+    layer->scale = (struct numbers){.one = 1};
+    return bias == NULL ||
+           (own ? list_of(layer, bias, &layer->bias) : operand_of(layer, bias, &layer->bias));
 }
 
-static bool fold(struct node_layer *layer, const double *factor, const double *addend)
+static bool fold(struct node_layer *layer, const struct numbers *factor,
+                 const struct numbers *addend)
 {
-    const int64_t channels = channels_of(layer);
     const double most = layer->request.problem.data_type == TCONV_F64 ? DBL_MAX : (double)FLT_MAX;
-    for (int64_t c = 0; c < channels; c++)
-        if (!(fabs(layer->scale[c] * factor[c]) <= most) ||
-            !(fabs(layer->bias[c] * factor[c] + addend[c]) <= most))
-            return false;
-    tconv_epilogue *epilogue = &layer->request.epilogue;
-    layer->channels = channels;
-    layer->tensor[TENSOR_BIAS] = NULL;
-    epilogue->bias = epilogue->scale = false;
-    for (int64_t c = 0; c < channels; c++) {
-        layer->scale[c] *= factor[c];
-        layer->bias[c] = layer->bias[c] * factor[c] + addend[c];
-        epilogue->scale |= layer->scale[c] != 1;
-        epilogue->bias |= layer->bias[c] != 0;
+    const int64_t count = larger(numbers_count(&layer->scale), numbers_count(factor));
+    const int64_t bias_count =
+        larger(numbers_count(&layer->bias), larger(numbers_count(factor), numbers_count(addend)));
+    struct numbers scale, bias = {0};
+    bool fits = numbers_create(&scale, count) && numbers_create(&bias, bias_count);
+    for (int64_t c = 0; fits && c < count; c++) {
+        numbers_set(&scale, c, numbers_at(&layer->scale, c) * numbers_at(factor, c));
+        fits = fabs(numbers_at(&scale, c)) <= most;
     }
+    for (int64_t c = 0; fits && c < bias_count; c++) {
+        numbers_set(&bias, c,
+                    numbers_at(&layer->bias, c) * numbers_at(factor, c) + numbers_at(addend, c));
+        fits = fabs(numbers_at(&bias, c)) <= most;
+    }
+    if (!fits) {
+        numbers_release(&scale);
+        numbers_release(&bias);
+        return false;
+    }
+    node_release(layer);
+    layer->folded = true;
+    layer->scale = scale;
+    layer->bias = bias;
+    layer->tensor[TENSOR_BIAS] = NULL;
+    layer->request.epilogue.scale = numbers_differ(&scale, 1);
+    layer->request.epilogue.bias = numbers_differ(&bias, 0);
     return true;
 }
 
 static bool fuse_affine(struct node_layer *layer, const OrtNode *node, int64_t input)
 {
-    const int64_t channels = channels_of(layer);
     const tconv_type type = layer->request.problem.data_type;
     /* For other types the library's scale has another type: the bias would be rounded twice. */
-    if (channels == 0 || type != tconv_scale_type(type)) return false;
-    double *factor = calloc((size_t)channels, 2 * sizeof *factor);
-    if (factor == NULL) return false;
-    double *addend = factor + channels;
-    for (int64_t c = 0; c < channels; c++) factor[c] = 1;
-    const bool fused = affine_of(layer, node, input, factor, addend) && begin_affine(layer) &&
-                       fold(layer, factor, addend);
-    free(factor);
-    if (layer->channels == 0) node_release(layer);
+    if (type != tconv_scale_type(type)) return false;
+    struct numbers factor = {.one = 1}, addend = {0};
+    const bool fused = affine_of(layer, node, input, &factor, &addend) && begin_affine(layer) &&
+                       fold(layer, &factor, &addend);
+    numbers_release(&factor);
+    numbers_release(&addend);
+    if (!layer->folded) node_release(layer);
     return fused;
 }
 
@@ -157,7 +163,7 @@ static bool fuse_affine(struct node_layer *layer, const OrtNode *node, int64_t i
 /* Fuses an added bias that is not a constant, or has a type that is not folded. */
 static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t input)
 {
-    if (layer->channels != 0 || layer->tensor[TENSOR_BIAS] != NULL || !is_operator(node, "Add"))
+    if (layer->folded || layer->tensor[TENSOR_BIAS] != NULL || !is_operator(node, "Add"))
         return false;
     const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
     tconv_shape shape;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A layer that a provider computes: finds its tensors, reads them, and runs it. */
 #include "kernel.h"
+#include "apart.h"
 #include "concat.h"
 #include "log.h"
 
@@ -8,6 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Constants for the channels in the type of scales: channel c has value[c % count]. `value` is NULL
+ * if the layer has none. */
+struct channel_numbers {
+    void *value;
+    int64_t count;
+};
 
 struct kernel {
     OrtNodeComputeInfo base;
@@ -18,9 +26,13 @@ struct kernel {
     size_t input[TENSORS]; /* index of each of the layer's tensors among the fused node's inputs */
     bool has[TENSORS];
     struct concat concat;
-    void *scale,
-        *bias; /* constants for each channel, in the type of scales; NULL: the layer has none */
-    atomic_flag told;
+    struct channel_numbers scale, bias;
+    /* What was fused because the model claims it. Other tensors are computed apart. */
+    int rank;                     /* of the output */
+    int64_t channels;             /* of the output; 0: any */
+    tconv_shape claimed[TENSORS]; /* rank 0: any; an extent -1: any */
+    struct apart *apart;          /* NULL: nothing is fused */
+    atomic_flag told_slabs, told_apart;
 };
 
 static tconv_status read_input(const struct kernel *kernel, const OrtKernelContext *context,
@@ -33,12 +45,25 @@ static tconv_status read_input(const struct kernel *kernel, const OrtKernelConte
                        data, error);
 }
 
+static bool agrees(const tconv_shape *shape, const tconv_shape *claimed)
+{
+    bool same = claimed->rank == 0 || shape->rank == claimed->rank;
+    for (int i = 0; same && i < claimed->rank; i++)
+        same = claimed->dim[i] == -1 || shape->dim[i] == claimed->dim[i];
+    return same;
+}
+
+static int64_t channels_of_output(const tconv_geometry *geometry)
+{
+    return geometry->groups * geometry->group_out_channels;
+}
+
 /* Reads bias or slopes: one number for each output channel. */
 static tconv_status read_channels(const struct kernel *kernel, const OrtKernelContext *context,
                                   enum tensor tensor, const tconv_geometry *geometry,
                                   const void **data, tconv_error *error)
 {
-    const int64_t channels = geometry->groups * geometry->group_out_channels;
+    const int64_t channels = channels_of_output(geometry);
     tconv_shape shape;
     if (!kernel->has[tensor]) return TCONV_OK;
     const tconv_status status = read_input(kernel, context, tensor, &shape, data, error);
@@ -46,7 +71,7 @@ static tconv_status read_channels(const struct kernel *kernel, const OrtKernelCo
     int64_t count = 1;
     for (int i = 0; i < shape.rank; i++)
         if (shape.dim[i] != 1) count = count == 1 ? shape.dim[i] : -1;
-    if (count != channels)
+    if (count != channels || !agrees(&shape, &kernel->claimed[tensor]))
         return fail(error, TCONV_ERROR_SHAPE, "%s has not one number for each of %lld channels",
                     tensor == TENSOR_BIAS ? "the bias" : "the slope", (long long)channels);
     return TCONV_OK;
@@ -68,45 +93,141 @@ static tconv_status read_residual(const struct kernel *kernel, const OrtKernelCo
                        "the tensor that is added does not have the shape of the output");
 }
 
-static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tconv_error *error)
+/* True if the constants belong to so many channels. */
+static bool has_all(const struct channel_numbers *numbers, int64_t channels)
 {
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    tconv_problem problem;
-    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    tconv_shape data, filter;
-    tconv_status status = read_input(kernel, context, TENSOR_DATA, &data, &arrays.data, error);
-    if (status == TCONV_OK)
-        status = read_input(kernel, context, TENSOR_FILTER, &filter, &arrays.filter, error);
-    if (status == TCONV_OK)
-        status = layer_resolve(&kernel->request, &data, &filter, &problem, &geometry, error);
-    arrays.scale = kernel->scale;
-    arrays.bias = kernel->bias;
-    if (status == TCONV_OK)
-        status = read_channels(kernel, context, TENSOR_BIAS, &geometry, &arrays.bias, error);
-    if (status == TCONV_OK)
-        status = read_channels(kernel, context, TENSOR_SLOPE, &geometry, &arrays.slope, error);
-    if (status == TCONV_OK)
-        status = read_residual(kernel, context, &geometry, &arrays.residual, error);
-    struct whole whole;
-    if (status == TCONV_OK) status = whole_of(&kernel->concat, context, &geometry, &whole, error);
-    if (status != TCONV_OK) return status;
+    return numbers->count == 1 || numbers->count == channels;
+}
 
+/* Fails if the shapes of data and filter are not those because of which nodes were fused. */
+static tconv_status check_claims(const struct kernel *kernel, const tconv_problem *problem,
+                                 const tconv_geometry *geometry, tconv_error *error)
+{
+    const int64_t channels = channels_of_output(geometry);
+    if (kernel->apart == NULL) return TCONV_OK;
+    if (geometry->output_shape.rank != kernel->rank)
+        return fail(error, TCONV_ERROR_SHAPE, "the output has rank %d, and %d in the model",
+                    geometry->output_shape.rank, kernel->rank);
+    if (!agrees(&problem->filter, &kernel->claimed[TENSOR_FILTER]))
+        return fail(error, TCONV_ERROR_SHAPE, "the filter has another shape than in the model");
+    const bool known = kernel->channels != 0;
+    if (known ? channels != kernel->channels
+              : !has_all(&kernel->scale, channels) || !has_all(&kernel->bias, channels))
+        return fail(error, TCONV_ERROR_SHAPE,
+                    "the output has %lld channels, and another number in the model",
+                    (long long)channels);
+    return TCONV_OK;
+}
+
+/* Repeats constants for all channels of an output, if that has elements. */
+static tconv_status spread(const struct channel_numbers *numbers, const tconv_geometry *geometry,
+                           size_t size, unsigned char **own, const void **out, tconv_error *error)
+{
+    const int64_t channels = channels_of_output(geometry);
+    *out = numbers->value;
+    if (numbers->value == NULL || numbers->count == channels || geometry->output_bytes == 0)
+        return TCONV_OK;
+    *out = *own = calloc((size_t)channels, size);
+    if (*own == NULL)
+        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for %lld channels",
+                    (long long)channels);
+    const size_t bytes = (size_t)numbers->count * size;
+    for (int64_t c = 0; c < channels; c += numbers->count)
+        memcpy(*own + (size_t)c * size, numbers->value, bytes);
+    return TCONV_OK;
+}
+
+/* The tensors of a run. */
+struct run {
+    tconv_problem problem;
+    tconv_geometry geometry;
+    tconv_arrays arrays;
+    struct whole whole;
+};
+
+/* Reads the tensors that come after the layer's sums. Fails with TCONV_ERROR_SHAPE if they, or the
+ * sums, do not have the shapes because of which nodes were fused. */
+static tconv_status read_fused(const struct kernel *kernel, const OrtKernelContext *context,
+                               struct run *run, tconv_error *error)
+{
+    const tconv_geometry *geometry = &run->geometry;
+    tconv_status status = check_claims(kernel, &run->problem, geometry, error);
+    if (status == TCONV_OK)
+        status = read_channels(kernel, context, TENSOR_BIAS, geometry, &run->arrays.bias, error);
+    if (status == TCONV_OK)
+        status = read_channels(kernel, context, TENSOR_SLOPE, geometry, &run->arrays.slope, error);
+    if (status == TCONV_OK)
+        status = read_residual(kernel, context, geometry, &run->arrays.residual, error);
+    return status;
+}
+
+static tconv_status compute_fused(struct kernel *kernel, OrtKernelContext *context, struct run *run,
+                                  tconv_error *error)
+{
+    tconv_arrays *arrays = &run->arrays;
+    const struct whole *whole = &run->whole;
     OrtValue *value;
     void *output;
-    if (!succeeded(ort.KernelContext_GetOutput(context, 0, whole.shape.dim,
-                                               (size_t)whole.shape.rank, &value),
+    if (!succeeded(ort.KernelContext_GetOutput(context, 0, whole->shape.dim,
+                                               (size_t)whole->shape.rank, &value),
                    error) ||
         !succeeded(ort.GetTensorMutableData(value, &output), error))
         return error->status;
-    arrays.output = (unsigned char *)output + whole.own_begin;
-    problem.output_steps = whole.steps;
+    arrays->output = (unsigned char *)output + whole->own_begin;
+    run->problem.output_steps = whole->steps;
     tconv_error in_slabs = {TCONV_OK, 0, ""};
-    status = layer_run(kernel->layer, context, &problem, geometry.macs, &arrays, &in_slabs, error);
+    const tconv_status status = layer_run(kernel->layer, context, &run->problem, run->geometry.macs,
+                                          arrays, &in_slabs, error);
     if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
-        !atomic_flag_test_and_set(&kernel->told))
+        !atomic_flag_test_and_set(&kernel->told_slabs))
         log_warning(log_of(context), "tconv_cl: %s is computed in slabs: %s", kernel->name,
                     in_slabs.message);
-    return status == TCONV_OK ? copy_parts(&whole, context, output, error) : status;
+    return status == TCONV_OK ? copy_parts(whole, context, output, error) : status;
+}
+
+/* Computes the nodes one by one, for that reason. */
+static tconv_status compute_apart(struct kernel *kernel, int rank, OrtKernelContext *context,
+                                  const tconv_error *reason, tconv_error *error)
+{
+    tconv_error failure;
+    const tconv_status status = apart_run(kernel->apart, rank, context, &failure);
+    if (status != TCONV_OK)
+        return fail(error, status, "%.300s; without fusion: %.600s", reason->message,
+                    failure.message);
+    if (!atomic_flag_test_and_set(&kernel->told_apart))
+        log_warning(log_of(context), "tconv_cl: %s is computed without fusion: %s", kernel->name,
+                    reason->message);
+    return TCONV_OK;
+}
+
+static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tconv_error *error)
+{
+    struct run run = {.geometry = TCONV_GEOMETRY_INIT, .arrays = TCONV_ARRAYS_INIT};
+    tconv_shape data, filter;
+    tconv_status status = read_input(kernel, context, TENSOR_DATA, &data, &run.arrays.data, error);
+    if (status == TCONV_OK)
+        status = read_input(kernel, context, TENSOR_FILTER, &filter, &run.arrays.filter, error);
+    if (status == TCONV_OK)
+        status =
+            layer_resolve(&kernel->request, &data, &filter, &run.problem, &run.geometry, error);
+    if (status != TCONV_OK) return status;
+    status = read_fused(kernel, context, &run, error);
+    if (status == TCONV_ERROR_SHAPE && kernel->apart != NULL) {
+        const tconv_error reason = *error;
+        return compute_apart(kernel, data.rank, context, &reason, error);
+    }
+    if (status == TCONV_OK)
+        status = whole_of(&kernel->concat, context, &run.geometry, &run.whole, error);
+    const size_t size = tconv_type_size(tconv_scale_type(run.problem.data_type));
+    unsigned char *scale = NULL, *bias = NULL;
+    if (status == TCONV_OK)
+        status = spread(&kernel->scale, &run.geometry, size, &scale, &run.arrays.scale, error);
+    if (status == TCONV_OK && kernel->bias.value != NULL)
+        status = spread(&kernel->bias, &run.geometry, size, &bias, &run.arrays.bias, error);
+    if (status == TCONV_OK) status = compute_fused(kernel, context, &run, error);
+    free(scale);
+    free(bias);
+    return status;
 }
 
 static OrtStatus *kernel_create_state(OrtNodeComputeInfo *info, OrtNodeComputeContext *context,
@@ -137,26 +258,19 @@ static void kernel_release_state(OrtNodeComputeInfo *info, void *state)
 static tconv_status find_input(const OrtValueInfo *const *inputs, size_t count,
                                const OrtValueInfo *tensor, size_t *out, tconv_error *error)
 {
-    const char *wanted, *name;
-    if (!succeeded(ort.GetValueInfoName(tensor, &wanted), error)) return error->status;
     for (*out = 0; *out < count; ++*out)
-        if (inputs[*out] != NULL && succeeded(ort.GetValueInfoName(inputs[*out], &name), NULL) &&
-            strcmp(name, wanted) == 0)
-            return TCONV_OK;
-    return fail(error, TCONV_ERROR_INTERNAL, "input %s is missing", wanted);
+        if (is_same_value(inputs[*out], tensor)) return TCONV_OK;
+    return fail(error, TCONV_ERROR_INTERNAL, "an input of the layer is missing");
 }
 
 /* Finds all tensors of the layer. */
 static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *layer,
                                 const OrtNode *fused, tconv_error *error)
 {
-    enum { MOST = 64 };
-    const OrtValueInfo *inputs[MOST];
+    const OrtValueInfo **inputs;
     size_t count;
-    if (!succeeded(ort.Node_GetNumInputs(fused, &count), error)) return error->status;
-    if (count > MOST) return fail(error, TCONV_ERROR_INTERNAL, "there are %zu inputs", count);
-    if (!succeeded(ort.Node_GetInputs(fused, inputs, count), error)) return error->status;
-    tconv_status status = TCONV_OK;
+    tconv_status status = inputs_of(fused, &inputs, &count, error);
+    if (status != TCONV_OK) return status;
     for (int tensor = 0; tensor < TENSORS && status == TCONV_OK; tensor++) {
         kernel->has[tensor] = layer->tensor[tensor] != NULL;
         if (kernel->has[tensor])
@@ -169,21 +283,26 @@ static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *
     for (size_t i = 0; i < concat->parts && status == TCONV_OK; i++)
         if (i != concat->own)
             status = find_input(inputs, count, layer->part[i], &concat->input[i], error);
+    free(inputs);
     return status;
 }
 
-/* Converts numbers for each channel to a type of scales, f32 or f64. The caller frees them. */
-static void *in_type(const double *values, int64_t count, tconv_type type)
+/* Converts constants to a type of scales, f32 or f64. */
+static tconv_status in_type(const struct numbers *numbers, tconv_type type,
+                            struct channel_numbers *out, tconv_error *error)
 {
     const bool is_double = type == TCONV_F64;
-    void *out = calloc((size_t)count, is_double ? sizeof(double) : sizeof(float));
-    for (int64_t i = 0; out != NULL && i < count; i++) {
+    out->count = numbers_count(numbers);
+    out->value = calloc((size_t)out->count, is_double ? sizeof(double) : sizeof(float));
+    if (out->value == NULL)
+        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for scales and biases");
+    for (int64_t i = 0; i < out->count; i++) {
         if (is_double)
-            ((double *)out)[i] = values[i];
+            ((double *)out->value)[i] = numbers_at(numbers, i);
         else
-            ((float *)out)[i] = (float)values[i];
+            ((float *)out->value)[i] = (float)numbers_at(numbers, i);
     }
-    return out;
+    return TCONV_OK;
 }
 
 static tconv_status keep_constants(struct kernel *kernel, const struct node_layer *layer,
@@ -191,12 +310,34 @@ static tconv_status keep_constants(struct kernel *kernel, const struct node_laye
 {
     const tconv_type type = tconv_scale_type(layer->request.problem.data_type);
     const tconv_epilogue *epilogue = &layer->request.epilogue;
-    if (layer->channels == 0) return TCONV_OK;
-    if (epilogue->scale) kernel->scale = in_type(layer->scale, layer->channels, type);
-    if (epilogue->bias) kernel->bias = in_type(layer->bias, layer->channels, type);
-    if ((epilogue->scale && kernel->scale == NULL) || (epilogue->bias && kernel->bias == NULL))
-        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for scales and biases");
-    return TCONV_OK;
+    tconv_status status = TCONV_OK;
+    kernel->scale.count = kernel->bias.count = 1;
+    if (!layer->folded) return TCONV_OK;
+    if (epilogue->scale) status = in_type(&layer->scale, type, &kernel->scale, error);
+    if (epilogue->bias && status == TCONV_OK)
+        status = in_type(&layer->bias, type, &kernel->bias, error);
+    return status;
+}
+
+/* Keeps the shapes because of which nodes were fused. */
+static tconv_status keep_claims(struct kernel *kernel, const struct node_layer *layer,
+                                tconv_error *error)
+{
+    const OrtValueInfo *const bias = layer->tensor[TENSOR_BIAS];
+    const OrtValueInfo *const slope = layer->tensor[TENSOR_SLOPE];
+    tconv_type type;
+    tconv_status status = TCONV_OK;
+    kernel->rank = rank_of(layer);
+    kernel->channels = channels_of(layer);
+    if (layer->request.epilogue.requantize) /* sums of more terms could exceed 32 bits */
+        kernel->claimed[TENSOR_FILTER] = layer->filter;
+    if (bias != NULL && bias == input_of(layer->node[0], TENSOR_BIAS))
+        kernel->claimed[TENSOR_BIAS] = (tconv_shape){1, {-1}};
+    else if (bias != NULL)
+        status = tensor_of(bias, &kernel->claimed[TENSOR_BIAS], &type, error);
+    if (status == TCONV_OK && slope != NULL)
+        status = tensor_of(slope, &kernel->claimed[TENSOR_SLOPE], &type, error);
+    return status;
 }
 
 void kernel_release(OrtNodeComputeInfo *info)
@@ -204,13 +345,14 @@ void kernel_release(OrtNodeComputeInfo *info)
     struct kernel *kernel = (struct kernel *)(void *)info;
     if (kernel == NULL) return;
     layer_release(kernel->layer);
-    free(kernel->scale);
-    free(kernel->bias);
+    apart_release(kernel->apart);
+    free(kernel->scale.value);
+    free(kernel->bias.value);
     free(kernel);
 }
 
-tconv_status kernel_create(tconv_session *host, const struct node_layer *layer,
-                           const OrtNode *fused, const char *name, bool strict,
+tconv_status kernel_create(const struct provider *provider, const struct node_layer *layer,
+                           const OrtGraph *graph, const OrtNode *fused, const char *name,
                            OrtNodeComputeInfo **out, tconv_error *error)
 {
     struct kernel *kernel = calloc(1, sizeof *kernel);
@@ -220,11 +362,15 @@ tconv_status kernel_create(tconv_session *host, const struct node_layer *layer,
     kernel->base.Compute = kernel_compute;
     kernel->base.ReleaseState = kernel_release_state;
     kernel->request = layer->request;
-    kernel->strict = strict;
+    kernel->strict = provider->strict;
     snprintf(kernel->name, sizeof kernel->name, "%s", name);
     tconv_status status = find_inputs(kernel, layer, fused, error);
     if (status == TCONV_OK) status = keep_constants(kernel, layer, error);
-    if (status == TCONV_OK) status = layer_create(host, &layer->request, &kernel->layer, error);
+    if (status == TCONV_OK) status = keep_claims(kernel, layer, error);
+    if (status == TCONV_OK && layer->count > 1)
+        status = apart_create(provider, layer, graph, fused, &kernel->apart, error);
+    if (status == TCONV_OK)
+        status = layer_create(provider->host, &layer->request, &kernel->layer, error);
     if (status == TCONV_OK)
         *out = &kernel->base;
     else

@@ -38,13 +38,73 @@ bool is_conv_transpose(const OrtNode *node)
     return is_operator(node, "ConvTranspose");
 }
 
+/* ---- nodes that layers have ---- */
+
+bool taken_create(struct taken *out, const char *provider, size_t count)
+{
+    *out = (struct taken){.provider = provider, .slots = 2};
+    while (out->slots < 2 * count) out->slots *= 2;
+    out->slot = calloc(out->slots, sizeof *out->slot);
+    return out->slot != NULL;
+}
+
+void taken_release(struct taken *taken)
+{
+    free(taken->slot);
+}
+
+/* The slot of the node, or the empty one where it belongs. */
+static const OrtNode **slot_of(const struct taken *taken, const OrtNode *node)
+{
+    const uint64_t mixed = (uint64_t)(uintptr_t)node * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    size_t i = (size_t)mixed & (taken->slots - 1);
+    while (taken->slot[i] != NULL && taken->slot[i] != node) i = (i + 1) & (taken->slots - 1);
+    return &taken->slot[i];
+}
+
+void taken_add(struct taken *taken, const OrtNode *node)
+{
+    *slot_of(taken, node) = node;
+}
+
 bool is_free(const OrtNode *node, const struct taken *taken)
 {
     const char *taker = NULL;
-    for (size_t i = 0; i < taken->count; i++)
-        if (taken->node[i] == node) return false;
+    if (taken->slots != 0 && *slot_of(taken, node) != NULL) return false;
     return succeeded(ort.Node_GetEpName(node, &taker), NULL) &&
            (taker == NULL || taker[0] == '\0' || strcmp(taker, taken->provider) == 0);
+}
+
+/* ---- graphs ---- */
+
+tconv_status nodes_of(const OrtGraph *graph, const OrtNode ***out, size_t *count,
+                      tconv_error *error)
+{
+    if (!succeeded(ort.Graph_GetNumNodes(graph, count), error)) return error->status;
+    const OrtNode **nodes = calloc(*count + 1, sizeof *nodes);
+    if (nodes == NULL)
+        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for %zu nodes", *count);
+    if (!succeeded(ort.Graph_GetNodes(graph, nodes, *count), error)) {
+        free(nodes);
+        return error->status;
+    }
+    *out = nodes;
+    return TCONV_OK;
+}
+
+tconv_status inputs_of(const OrtNode *node, const OrtValueInfo ***out, size_t *count,
+                       tconv_error *error)
+{
+    if (!succeeded(ort.Node_GetNumInputs(node, count), error)) return error->status;
+    const OrtValueInfo **inputs = calloc(*count + 1, sizeof *inputs);
+    if (inputs == NULL)
+        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for %zu inputs", *count);
+    if (!succeeded(ort.Node_GetInputs(node, inputs, *count), error)) {
+        free(inputs);
+        return error->status;
+    }
+    *out = inputs;
+    return TCONV_OK;
 }
 
 const OrtValueInfo *input_of(const OrtNode *node, size_t index)
@@ -59,6 +119,14 @@ const OrtValueInfo *input_of(const OrtNode *node, size_t index)
     return succeeded(ort.GetValueInfoName(inputs[index], &name), NULL) && name[0] != '\0'
                ? inputs[index]
                : NULL;
+}
+
+bool is_same_value(const OrtValueInfo *one, const OrtValueInfo *other)
+{
+    const char *name, *other_name;
+    return one != NULL && other != NULL && succeeded(ort.GetValueInfoName(one, &name), NULL) &&
+           succeeded(ort.GetValueInfoName(other, &other_name), NULL) &&
+           strcmp(name, other_name) == 0;
 }
 
 tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type *type,
@@ -231,9 +299,8 @@ tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_erro
 
 void node_release(struct node_layer *layer)
 {
-    free(layer->scale);
-    free(layer->bias);
-    layer->scale = layer->bias = NULL;
+    numbers_release(&layer->scale);
+    numbers_release(&layer->bias);
 }
 
 size_t readers_of(const OrtNode *node, const OrtNode **readers, int64_t *inputs)

@@ -4,6 +4,7 @@
 #define TCONV_ONNXRUNTIME_NODE_H
 
 #include "layer.h"
+#include "numbers.h"
 
 enum tensor { TENSOR_DATA, TENSOR_FILTER, TENSOR_BIAS, TENSOR_SLOPE, TENSOR_RESIDUAL, TENSORS };
 
@@ -16,22 +17,28 @@ struct node_layer {
     size_t count;
     const OrtValueInfo *tensor[TENSORS]; /* NULL: the layer has none */
     tconv_shape data, filter;            /* unknown extents are -1; rank 0: the rank is unknown */
-    /* If `channels` is not 0, the sums are multiplied by scale[c], bias[c] is added, and there is
-     * no TENSOR_BIAS. Both have the type of the library's scales. */
-    int64_t channels;
-    double *scale, *bias;
+    /* If `folded`, the sums are multiplied by scale, bias is added, and there is no TENSOR_BIAS.
+     * Both have the type of the library's scales. */
+    bool folded;
+    struct numbers scale, bias;
     const OrtValueInfo *part[MOST_PARTS]; /* what a Concat joins, the layer's output among it */
     size_t parts, own_part;               /* parts 0: there is no Concat */
 };
 
 bool is_conv_transpose(const OrtNode *node);
 
-/* The nodes that layers of `provider` have already. */
+/* The nodes that layers of `provider` have already: a hash table, in which at most half of the
+ * slots are taken. No slots: no node is taken. */
 struct taken {
     const char *provider;
-    const OrtNode **node;
-    size_t count;
+    const OrtNode **slot;
+    size_t slots; /* a power of two */
 };
+
+/* Makes room for `count` nodes. False without memory. */
+bool taken_create(struct taken *out, const char *provider, size_t count);
+void taken_add(struct taken *taken, const OrtNode *node);
+void taken_release(struct taken *taken);
 
 /* True if no other provider and no other layer has the node. */
 bool is_free(const OrtNode *node, const struct taken *taken);
@@ -57,13 +64,22 @@ const OrtNode *reader_of(const OrtNode *node);
 /* The node that computes the value. NULL if there is none. */
 const OrtNode *producer_of(const OrtValueInfo *value);
 
-/* The layer's output channels; 0 if they are unknown. */
+/* The layer's output channels, as the graph claims them; 0 if they are unknown. */
 int64_t channels_of(const struct node_layer *layer);
 
 int rank_of(const struct node_layer *layer);
 
+/* All nodes of a graph, or all inputs of a node. The caller frees the list. */
+tconv_status nodes_of(const OrtGraph *graph, const OrtNode ***out, size_t *count,
+                      tconv_error *error);
+tconv_status inputs_of(const OrtNode *node, const OrtValueInfo ***out, size_t *count,
+                       tconv_error *error);
+
 /* An input of the node. NULL if it is left out. */
 const OrtValueInfo *input_of(const OrtNode *node, size_t index);
+
+/* True if both are the tensor of one name: a fused node has its own objects for its inputs. */
+bool is_same_value(const OrtValueInfo *one, const OrtValueInfo *other);
 
 /* Reads shape and type of a tensor. Unknown extents are -1. */
 tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type *type,

@@ -19,7 +19,10 @@ enum { ORT_VERSION = 24 }; /* of the interface: ONNX Runtime 1.24 was the first 
 #else
 
 typedef struct OrtStatus OrtStatus;
+typedef struct OrtEnv OrtEnv;
 typedef struct OrtLogger OrtLogger;
+typedef struct OrtSession OrtSession;
+typedef struct OrtRunOptions OrtRunOptions;
 typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtKeyValuePairs OrtKeyValuePairs;
 typedef struct OrtHardwareDevice OrtHardwareDevice;
@@ -48,7 +51,8 @@ typedef enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_EP_FAIL = 11 } OrtErr
 typedef enum {
     ORT_LOGGING_LEVEL_VERBOSE = 0,
     ORT_LOGGING_LEVEL_INFO = 1,
-    ORT_LOGGING_LEVEL_WARNING = 2
+    ORT_LOGGING_LEVEL_WARNING = 2,
+    ORT_LOGGING_LEVEL_FATAL = 4
 } OrtLoggingLevel;
 typedef enum { OrtHardwareDeviceType_CPU = 0 } OrtHardwareDeviceType;
 typedef enum {
@@ -123,7 +127,17 @@ struct OrtNodeComputeInfo {
 /* entry(place, result, name, (arguments)) for each function of the table OrtApi that is used. */
 #define ORT_API_ENTRIES(entry) \
     entry(0, OrtStatus *, CreateStatus, (OrtErrorCode code, const char *message)) \
+    entry(1, OrtErrorCode, GetErrorCode, (const OrtStatus *status)) \
     entry(2, const char *, GetErrorMessage, (const OrtStatus *status)) \
+    entry(3, OrtStatus *, CreateEnv, (OrtLoggingLevel level, const char *name, OrtEnv **out)) \
+    entry(8, OrtStatus *, CreateSessionFromArray, (const OrtEnv *env, const void *model, \
+          size_t size, const OrtSessionOptions *options, OrtSession **out)) \
+    entry(9, OrtStatus *, Run, (OrtSession *session, const OrtRunOptions *options, \
+          const char *const *input_names, const OrtValue *const *inputs, size_t input_count, \
+          const char *const *output_names, size_t output_count, OrtValue **outputs)) \
+    entry(10, OrtStatus *, CreateSessionOptions, (OrtSessionOptions **out)) \
+    entry(22, OrtStatus *, SetSessionLogSeverityLevel, (OrtSessionOptions *options, int level)) \
+    entry(24, OrtStatus *, SetIntraOpNumThreads, (OrtSessionOptions *options, int threads)) \
     entry(51, OrtStatus *, GetTensorMutableData, (OrtValue *value, void **out)) \
     entry(55, OrtStatus *, CastTypeInfoToTensorInfo, (const OrtTypeInfo *info, \
           const OrtTensorTypeAndShapeInfo **out)) \
@@ -139,7 +153,11 @@ struct OrtNodeComputeInfo {
           size_t index, const OrtValue **out)) \
     entry(91, OrtStatus *, KernelContext_GetOutput, (OrtKernelContext *context, size_t index, \
           const int64_t *shape, size_t rank, OrtValue **out)) \
+    entry(92, void, ReleaseEnv, (OrtEnv *env)) \
     entry(93, void, ReleaseStatus, (OrtStatus *status)) \
+    entry(95, void, ReleaseSession, (OrtSession *session)) \
+    entry(96, void, ReleaseValue, (OrtValue *value)) \
+    entry(100, void, ReleaseSessionOptions, (OrtSessionOptions *options)) \
     entry(237, OrtStatus *, HasSessionConfigEntry, (const OrtSessionOptions *options, \
           const char *key, int *out)) \
     entry(238, OrtStatus *, GetSessionConfigEntry, (const OrtSessionOptions *options, \
@@ -155,8 +173,16 @@ struct OrtNodeComputeInfo {
     entry(289, OrtStatus *, GetValueInfoName, (const OrtValueInfo *value, const char **out)) \
     entry(290, OrtStatus *, GetValueInfoTypeInfo, (const OrtValueInfo *value, \
           const OrtTypeInfo **out)) \
+    entry(303, OrtStatus *, GetEpDevices, (const OrtEnv *env, const OrtEpDevice *const **out, \
+          size_t *count)) \
+    entry(304, OrtStatus *, SessionOptionsAppendExecutionProvider_V2, ( \
+          OrtSessionOptions *options, OrtEnv *env, const OrtEpDevice *const *devices, \
+          size_t device_count, const char *const *keys, const char *const *values, \
+          size_t count)) \
     entry(307, OrtHardwareDeviceType, HardwareDevice_Type, (const OrtHardwareDevice *device)) \
+    entry(312, const char *, EpDevice_EpName, (const OrtEpDevice *device)) \
     entry(317, const OrtEpApi *, GetEpApi, (void)) \
+    entry(318, OrtStatus *, GetTensorSizeInBytes, (const OrtValue *value, size_t *out)) \
     entry(323, OrtStatus *, ValueInfo_GetValueProducer, (const OrtValueInfo *value, \
           const OrtNode **out, size_t *index)) \
     entry(324, OrtStatus *, ValueInfo_GetValueNumConsumers, (const OrtValueInfo *value, \
@@ -168,6 +194,9 @@ struct OrtNodeComputeInfo {
     entry(330, OrtStatus *, ValueInfo_IsGraphOutput, (const OrtValueInfo *value, bool *out)) \
     entry(331, OrtStatus *, ValueInfo_IsConstantInitializer, (const OrtValueInfo *value, \
           bool *out)) \
+    entry(336, OrtStatus *, Graph_GetNumOperatorSets, (const OrtGraph *graph, size_t *out)) \
+    entry(337, OrtStatus *, Graph_GetOperatorSets, (const OrtGraph *graph, const char **domains, \
+          int64_t *versions, size_t count)) \
     entry(344, OrtStatus *, Graph_GetNumNodes, (const OrtGraph *graph, size_t *out)) \
     entry(345, OrtStatus *, Graph_GetNodes, (const OrtGraph *graph, const OrtNode **out, \
           size_t count)) \
@@ -180,8 +209,13 @@ struct OrtNodeComputeInfo {
     entry(355, OrtStatus *, Node_GetNumOutputs, (const OrtNode *node, size_t *out)) \
     entry(356, OrtStatus *, Node_GetOutputs, (const OrtNode *node, const OrtValueInfo **out, \
           size_t count)) \
+    entry(359, OrtStatus *, Node_GetNumAttributes, (const OrtNode *node, size_t *out)) \
+    entry(360, OrtStatus *, Node_GetAttributes, (const OrtNode *node, const OrtOpAttr **out, \
+          size_t count)) \
     entry(361, OrtStatus *, Node_GetAttributeByName, (const OrtNode *node, const char *name, \
           const OrtOpAttr **out)) \
+    entry(363, OrtStatus *, OpAttr_GetType, (const OrtOpAttr *attribute, OrtOpAttrType *out)) \
+    entry(364, OrtStatus *, OpAttr_GetName, (const OrtOpAttr *attribute, const char **out)) \
     entry(368, OrtStatus *, Node_GetEpName, (const OrtNode *node, const char **out)) \
     entry(378, OrtStatus *, GetTensorData, (const OrtValue *value, const void **out)) \
     entry(414, OrtStatus *, GetTensorElementTypeAndShapeDataReference, (const OrtValue *value, \
@@ -234,7 +268,7 @@ ORT_API_ENTRIES(ORT_CHECK)
 ORT_EP_API_ENTRIES(ORT_EP_CHECK)
 _Static_assert(ORT_EP_FAIL == 11, "");
 _Static_assert(ORT_LOGGING_LEVEL_VERBOSE == 0 && ORT_LOGGING_LEVEL_INFO == 1 &&
-                   ORT_LOGGING_LEVEL_WARNING == 2,
+                   ORT_LOGGING_LEVEL_WARNING == 2 && ORT_LOGGING_LEVEL_FATAL == 4,
                "");
 _Static_assert(OrtHardwareDeviceType_CPU == 0, "");
 _Static_assert(ORT_OP_ATTR_INT == 1 && ORT_OP_ATTR_INTS == 2, "");

@@ -6,7 +6,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* A DequantizeLinear, (q - zero_point) * scale, or a QuantizeLinear, the other way round. */
 struct linear {
@@ -14,15 +13,8 @@ struct linear {
     const OrtValueInfo *integers; /* the node's input or output */
     tconv_type type;              /* of the integers */
     double zero_point;
-    double *scale; /* `count` */
-    int64_t count;
+    struct numbers scale;
 };
-
-static void release(struct linear *linear)
-{
-    free(linear->scale);
-    linear->scale = NULL;
-}
 
 /* Reads a zero point: one number for all elements. */
 static bool zero_point_of(const OrtNode *node, double *out)
@@ -32,8 +24,7 @@ static bool zero_point_of(const OrtNode *node, double *out)
     *out = 0;
     if (input == NULL) return true;
     if (!constant_of(input, &constant)) return false;
-    int64_t count = 1;
-    for (int i = 0; i < constant.shape.rank; i++) count *= constant.shape.dim[i];
+    const int64_t count = elements_of(&constant);
     if (count < 1) return false;
     *out = element_of(&constant, 0);
     for (int64_t i = 1; i < count; i++)
@@ -41,8 +32,8 @@ static bool zero_point_of(const OrtNode *node, double *out)
     return true;
 }
 
-/* Reads scales along `axis`, which has `count` elements. */
-static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, double *out)
+/* Reads one scale, or those along `axis`, which has `count` elements. */
+static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, struct numbers *out)
 {
     struct constant constant;
     int64_t given = 1, block = 0;
@@ -55,31 +46,29 @@ static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, double *
     const bool one = is_one_number(&constant.shape);
     if (!one && (constant.shape.rank != 1 || constant.shape.dim[0] != count || given != axis))
         return false;
-    for (int64_t i = 0; i < count; i++) {
-        out[i] = element_of(&constant, one ? 0 : i);
-        if (!(out[i] > 0) || !isfinite(out[i])) return false;
-    }
+    if (!numbers_of(&constant, out)) return false;
+    for (int64_t i = 0; i < numbers_count(out); i++)
+        if (!(numbers_at(out, i) > 0) || !isfinite(numbers_at(out, i))) return false;
     return true;
 }
 
-/* Reads such a node, with one scale for each of `count` elements of `axis`. False, with nothing to
- * free, if it is not one or its operands are not constants. */
+/* Reads such a node, with one scale, or one for each of `count` elements of `axis`. False, with
+ * nothing to free, if it is not one or its operands are not constants. */
 static bool linear_of(const OrtNode *node, const char *name, int64_t axis, int64_t count,
                       struct linear *out)
 {
     tconv_shape shape;
     tconv_error error;
-    *out = (struct linear){.node = node, .count = count};
+    *out = (struct linear){.node = node};
     if (node == NULL || !is_operator(node, name)) return false;
     out->integers = input_of(node, 0);
     if (name[0] == 'Q' && !succeeded(ort.Node_GetOutputs(node, &out->integers, 1), NULL))
         return false;
-    out->scale = calloc((size_t)count, sizeof *out->scale);
-    if (out->integers != NULL && out->scale != NULL && zero_point_of(node, &out->zero_point) &&
-        scales_of(node, axis, count, out->scale) &&
+    if (out->integers != NULL && zero_point_of(node, &out->zero_point) &&
+        scales_of(node, axis, count, &out->scale) &&
         tensor_of(out->integers, &shape, &out->type, &error) == TCONV_OK)
         return true;
-    release(out);
+    numbers_release(&out->scale);
     return false;
 }
 
@@ -111,28 +100,24 @@ static bool sums_fit(const struct node_layer *layer, const struct linear *data,
 
 /* Reads the bias that the layer has as a tensor. `*node` becomes the node that computes it, if
  * there is one. */
-static bool bias_of(const struct node_layer *layer, double *out, const OrtNode **node)
+static bool bias_of(const struct node_layer *layer, struct numbers *out, const OrtNode **node)
 {
     const int64_t channels = channels_of(layer);
     const OrtValueInfo *value = layer->tensor[TENSOR_BIAS];
     struct constant constant;
     struct linear linear = {0};
-    if (value == NULL) return true; /* `out` has what is folded, or zeros */
     const OrtNode *producer = producer_of(value);
     if (producer != NULL) {
         if (!linear_of(producer, "DequantizeLinear", 0, channels, &linear)) return false;
         value = linear.integers;
         *node = producer;
     }
-    int64_t count = 1;
-    const bool known = constant_of(value, &constant);
-    for (int i = 0; known && i < constant.shape.rank; i++) count *= constant.shape.dim[i];
-    const bool fits = known && count == channels;
-    for (int64_t c = 0; fits && c < channels; c++) {
-        out[c] = element_of(&constant, c);
-        if (producer != NULL) out[c] = (out[c] - linear.zero_point) * linear.scale[c];
-    }
-    release(&linear);
+    const bool fits = constant_of(value, &constant) && numbers_of(&constant, out) &&
+                      numbers_count(out) == channels;
+    for (int64_t c = 0; fits && producer != NULL && c < channels; c++)
+        numbers_set(out, c,
+                    (numbers_at(out, c) - linear.zero_point) * numbers_at(&linear.scale, c));
+    numbers_release(&linear.scale);
     return fits;
 }
 
@@ -165,74 +150,85 @@ static bool take(struct node_layer *layer, const OrtNode *const *nodes, size_t c
     return true;
 }
 
-/* Turns a layer of floats with scale and bias into a layer of integers. False if that is not
- * possible. */
-static bool change(struct node_layer *layer, const struct linear *data, const struct linear *filter,
+/* Scale and bias of the sums of integers, in units of the output's: those of the float layer, of
+ * which the bias is given. */
+static bool in_units(const struct node_layer *layer, const struct numbers *bias, double data,
+                     const struct numbers *filter, double output, struct node_layer *out)
+{
+    int64_t count = layer->folded ? numbers_count(&layer->scale) : 1;
+    if (numbers_count(filter) > count) count = numbers_count(filter);
+    if (!numbers_create(&out->scale, count) || !numbers_create(&out->bias, numbers_count(bias)))
+        return false;
+    for (int64_t c = 0; c < count; c++) {
+        const double before = layer->folded ? numbers_at(&layer->scale, c) : 1;
+        numbers_set(&out->scale, c, before * data * numbers_at(filter, c) / output);
+        if (!(fabs(numbers_at(&out->scale, c)) <= (double)FLT_MAX)) return false;
+    }
+    for (int64_t c = 0; c < numbers_count(bias); c++) {
+        numbers_set(&out->bias, c, numbers_at(bias, c) / output);
+        if (!(fabs(numbers_at(&out->bias, c)) <= (double)FLT_MAX)) return false;
+    }
+    return true;
+}
+
+/* Turns a copy of a layer of floats, without its scale and bias, into a layer of integers. False if
+ * that is not possible. */
+static bool change(const struct node_layer *layer, struct node_layer *out,
+                   const struct linear *data, const struct linear *filter,
                    const struct linear *output, size_t most, const struct taken *taken)
 {
-    const int64_t channels = channels_of(layer);
     const OrtNode *first = layer->node[0], *bias_node = NULL;
-    tconv_epilogue *epilogue = &layer->request.epilogue;
-    if (!is_byte(data->type) || !is_byte(filter->type) || !is_byte(output->type) ||
-        !sums_fit(layer, data, filter) || !scale_activation(epilogue, output->scale[0]) ||
-        reader_of(data->node) != first || reader_of(filter->node) != first ||
-        !bias_of(layer, layer->bias, &bias_node) ||
-        (bias_node != NULL && reader_of(bias_node) != first) ||
-        !take(layer, (const OrtNode *[]){data->node, filter->node, bias_node, output->node}, 4,
-              most, taken))
-        return false;
-    epilogue->bias = false;
-    for (int64_t c = 0; c < channels; c++) {
-        const double before = layer->channels != 0 ? layer->scale[c] : 1;
-        layer->scale[c] = before * data->scale[0] * filter->scale[c % filter->count] /
-                          output->scale[0];
-        layer->bias[c] /= output->scale[0];
-        epilogue->bias |= layer->bias[c] != 0;
-        if (!(fabs(layer->scale[c]) <= (double)FLT_MAX && fabs(layer->bias[c]) <= (double)FLT_MAX))
-            return false;
-    }
-    tconv_problem *problem = &layer->request.problem;
+    const double step = output->scale.one;
+    tconv_epilogue *epilogue = &out->request.epilogue;
+    struct numbers bias = {0};
+    const bool is_tensor = layer->tensor[TENSOR_BIAS] != NULL;
+    const bool possible =
+        is_byte(data->type) && is_byte(filter->type) && is_byte(output->type) &&
+        sums_fit(layer, data, filter) && scale_activation(epilogue, step) &&
+        reader_of(data->node) == first && reader_of(filter->node) == first &&
+        (!is_tensor || bias_of(layer, &bias, &bias_node)) &&
+        (bias_node == NULL || reader_of(bias_node) == first) &&
+        take(out, (const OrtNode *[]){data->node, filter->node, bias_node, output->node}, 4, most,
+             taken) &&
+        in_units(layer, is_tensor ? &bias : &layer->bias, data->scale.one, &filter->scale, step,
+                 out);
+    numbers_release(&bias);
+    if (!possible) return false;
+    tconv_problem *problem = &out->request.problem;
     problem->data_type = data->type;
     problem->filter_type = filter->type;
     problem->output_type = output->type;
+    epilogue->bias = numbers_differ(&out->bias, 0);
     epilogue->scale = epilogue->requantize = true;
     epilogue->data_zero_point = (int32_t)data->zero_point;
     epilogue->filter_zero_point = (int32_t)filter->zero_point;
     epilogue->output_zero_point = (int32_t)output->zero_point;
-    layer->channels = channels;
-    layer->tensor[TENSOR_DATA] = data->integers;
-    layer->tensor[TENSOR_FILTER] = filter->integers;
-    layer->tensor[TENSOR_BIAS] = NULL;
+    out->folded = true;
+    out->tensor[TENSOR_DATA] = data->integers;
+    out->tensor[TENSOR_FILTER] = filter->integers;
+    out->tensor[TENSOR_BIAS] = NULL;
     return succeeded(
-        ort.ValueInfo_IsConstantInitializer(filter->integers, &layer->request.constant_filter),
-        NULL);
+        ort.ValueInfo_IsConstantInitializer(filter->integers, &out->request.constant_filter), NULL);
 }
 
 bool quantize(const struct node_layer *layer, size_t most, const struct taken *taken,
               struct node_layer *out)
 {
-    const int64_t channels = channels_of(layer);
     const OrtNode *last = reader_of(layer->node[layer->count - 1]);
     struct linear data = {0}, filter = {0}, output = {0};
-    if (channels == 0 || layer->tensor[TENSOR_RESIDUAL] != NULL ||
+    if (channels_of(layer) == 0 || layer->tensor[TENSOR_RESIDUAL] != NULL ||
         layer->tensor[TENSOR_SLOPE] != NULL || layer->request.problem.data_type != TCONV_F32 ||
         !linear_of(producer_of(layer->tensor[TENSOR_DATA]), "DequantizeLinear", 1, 1, &data))
         return false;
     *out = *layer;
-    out->scale = calloc((size_t)channels, sizeof *out->scale);
-    out->bias = calloc((size_t)channels, sizeof *out->bias);
-    for (int64_t c = 0; out->scale != NULL && out->bias != NULL && c < channels; c++) {
-        out->scale[c] = layer->channels != 0 ? layer->scale[c] : 1;
-        out->bias[c] = layer->channels != 0 ? layer->bias[c] : 0;
-    }
-    const bool done = out->scale != NULL && out->bias != NULL &&
-                      linear_of(producer_of(layer->tensor[TENSOR_FILTER]), "DequantizeLinear", 1,
+    out->scale = out->bias = (struct numbers){0};
+    const bool done = linear_of(producer_of(layer->tensor[TENSOR_FILTER]), "DequantizeLinear", 1,
                                 layer->filter.dim[1], &filter) &&
                       linear_of(last, "QuantizeLinear", 1, 1, &output) &&
-                      change(out, &data, &filter, &output, most, taken);
-    release(&data);
-    release(&filter);
-    release(&output);
+                      change(layer, out, &data, &filter, &output, most, taken);
+    numbers_release(&data.scale);
+    numbers_release(&filter.scale);
+    numbers_release(&output.scale);
     if (!done) node_release(out);
     return done;
 }

@@ -160,7 +160,8 @@ void Fallback::run(const Request &r)
     ov::InferRequest request;
     {
         std::vector<ov::Shape> shapes{r.data.get_shape(), r.filter.get_shape()};
-        if (r.residual != nullptr) shapes.push_back(r.residual->get_shape());
+        for (const ov::Tensor *tensor : {r.scale, r.bias, r.residual, r.slope})
+            if (tensor != nullptr) shapes.push_back(tensor->get_shape());
         for (const ov::Tensor &tensor : r.neighbours) shapes.push_back(tensor.get_shape());
         const std::lock_guard<std::mutex> lock(mutex_);
         const bool forked = tconv_process_forked();

@@ -8,6 +8,7 @@
 #include <openvino/core/type/float16.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace tconv_openvino
 {
@@ -182,22 +183,37 @@ void Layer::count_made()
     counted_ = now;
 }
 
-// Gives scales or slopes as f64 for f64, as f32 for all other types. `converted` must live as long
-// as the result.
-static const void *numbers_of(const ov::Tensor *tensor, std::vector<float> &converted)
+// Gives scales or slopes as f64 for f64, as f32 for all other types, and biases in their own type.
+// One number becomes one for each channel. `made` must live as long as the result. Throws Failure
+// if there are others.
+static const void *numbers_of(const char *what, const ov::Tensor *tensor, bool own_type,
+                              size_t channels, std::vector<std::byte> &made)
 {
     if (tensor == nullptr) return nullptr;
     const size_t size = tensor->get_size();
-    if (tensor->get_element_type() == ov::element::f16) {
-        const ov::float16 *values = tensor->data<ov::float16>();
-        converted.assign(values, values + size);
-    } else if (tensor->get_element_type() == ov::element::bf16) {
-        const ov::bfloat16 *values = tensor->data<ov::bfloat16>();
-        converted.assign(values, values + size);
-    } else {
-        return tensor->data();
+    if (size != channels && size != 1)
+        throw Failure(TCONV_ERROR_UNSUPPORTED, std::string(what) + " is " +
+                                                   tensor->get_shape().to_string() + " for " +
+                                                   std::to_string(channels) + " channels");
+    const ov::element::Type type = tensor->get_element_type();
+    const bool is_short = type == ov::element::f16 || type == ov::element::bf16;
+    const bool converted = is_short && !own_type;
+    if (!converted && size == channels) return tensor->data();
+    const size_t step = converted ? sizeof(float) : type.size();
+    made.resize(channels * step);
+    for (size_t c = 0; c < channels; c++) {
+        const size_t from = size == 1 ? 0 : c;
+        std::byte *const to = made.data() + c * step;
+        if (converted) {
+            const float number = type == ov::element::f16
+                                     ? static_cast<float>(tensor->data<ov::float16>()[from])
+                                     : static_cast<float>(tensor->data<ov::bfloat16>()[from]);
+            std::memcpy(to, &number, step);
+        } else {
+            std::memcpy(to, static_cast<const std::byte *>(tensor->data()) + from * step, step);
+        }
     }
-    return converted.data();
+    return made.data();
 }
 
 void Layer::run(const Request &r)
@@ -213,21 +229,23 @@ void Layer::run(const Request &r)
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);
     const ov::Shape output = shape_of(geometry.output_shape);
+    // Not a wrong request: OpenVINO's own operators broadcast these.
     if (r.residual != nullptr && r.residual->get_shape() != output)
-        throw Failure(TCONV_ERROR_SHAPE,
+        throw Failure(TCONV_ERROR_UNSUPPORTED,
                       "the tensor that is added does not have the shape of the output");
+    const auto channels = static_cast<size_t>(geometry.groups * geometry.group_out_channels);
+    std::vector<std::byte> scale, bias, slope;
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.scale = numbers_of("the scale", r.scale, false, channels, scale);
+    arrays.bias = numbers_of("the bias", r.bias, true, channels, bias);
+    arrays.slope = numbers_of("the slope", r.slope, false, channels, slope);
     const Concatenation concatenation(r, output);
     r.output.set_shape(concatenation.shape());
     problem.output_steps = concatenation.steps();
-    std::vector<float> scales, slopes;
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
     arrays.data = r.data.data();
     arrays.filter = r.filter.data();
     arrays.output = concatenation.output();
-    arrays.bias = r.bias == nullptr ? nullptr : r.bias->data();
     arrays.residual = r.residual == nullptr ? nullptr : r.residual->data();
-    arrays.scale = numbers_of(r.scale, scales);
-    arrays.slope = numbers_of(r.slope, slopes);
     const tconv_status status = tconv_session_layer_run(layer, &problem, &options, &arrays, &error);
     if (status != TCONV_ERROR_FORKED) count_made();
     check(status, error);

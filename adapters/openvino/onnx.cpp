@@ -43,6 +43,22 @@ static ov::Output<ov::Node> grouped(const ov::Output<ov::Node> &filter, int64_t 
         filter, ov::op::v0::Constant::create(ov::element::i64, {target.size()}, target), false);
 }
 
+// The bias, of which the model may only say that it has an axis, with one number for each channel
+// of the filter, if that is known.
+static ov::Output<ov::Node> for_channels(const ov::Output<ov::Node> &bias,
+                                         const ov::Output<ov::Node> &filter, bool grouped)
+{
+    const ov::PartialShape shape = filter.get_partial_shape();
+    int64_t channels;
+    if (shape.is_dynamic() ||
+        __builtin_mul_overflow(grouped ? shape[0].get_length() : 1,
+                               shape[grouped ? 2 : 1].get_length(), &channels) ||
+        bias.get_partial_shape() == ov::PartialShape{channels})
+        return bias;
+    return std::make_shared<ov::op::v1::Reshape>(
+        bias, ov::op::v0::Constant::create(ov::element::i64, {1}, {channels}), false);
+}
+
 static ov::op::PadType pad_type_of(const std::string &text)
 {
     if (text == "VALID") return ov::op::PadType::VALID;
@@ -134,7 +150,8 @@ ov::OutputVector conv_transpose(const ov::frontend::NodeContext &node)
     std::optional<ov::Output<ov::Node>> extents, bias;
     if (!output_shape.empty())
         extents = ov::op::v0::Constant::create(ov::element::i64, {axes}, output_shape);
-    if (node.get_input_size() > 2) bias = node.get_input(2);
+    if (node.get_input_size() > 2)
+        bias = for_channels(node.get_input(2), filter, attributes.grouped);
     return replacement(stock_operator(attributes, data, filter, extents), "", "", 0, bias)
         ->outputs();
 }

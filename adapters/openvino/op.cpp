@@ -125,7 +125,7 @@ static void allow_extents_of_0(const ov::PartialShape &data, ov::PartialShape &o
         if (data[i].is_dynamic() || data[i] == 0) output[i] = {1, output[i].get_max_length()};
 }
 
-ov::PartialShape TransposedConvolution::infer_output(size_t required) const
+ov::PartialShape TransposedConvolution::infer_sums(size_t required) const
 {
     try {
         if (const auto geometry = geometry_of(attributes_, *this, required))
@@ -152,6 +152,30 @@ ov::PartialShape TransposedConvolution::infer_output(size_t required) const
     ov::PartialShape output = stock->get_output_partial_shape(0);
     if (!output_shape) allow_extents_of_0(data.get_partial_shape(), output);
     return moved ? channels_last(output) : output;
+}
+
+// The output with the shape of scale, bias or residual.
+ov::PartialShape TransposedConvolution::broadcast(ov::PartialShape output, size_t input) const
+{
+    const bool is_residual = input == size_t{2} + attributes_.scale + attributes_.bias;
+    ov::PartialShape shape = get_input_partial_shape(input);
+    if (!is_residual) {
+        NODE_VALIDATION_CHECK(this, shape.rank().compatible(1), "input ", input,
+                              " is not one number for each output channel");
+        if (output.rank().is_dynamic()) return output;
+        const size_t axis = attributes_.channels_last ? output.size() - 1 : 1;
+        const ov::Dimension channels = shape.rank().is_static() ? shape[0]
+                                                                : ov::Dimension::dynamic();
+        shape = ov::PartialShape(std::vector<ov::Dimension>(output.size(), 1));
+        shape[axis] = channels;
+    }
+    NODE_VALIDATION_CHECK(
+        this,
+        ov::PartialShape::broadcast_merge_into(output, shape, ov::op::AutoBroadcastType::NUMPY),
+        "input ", input,
+        is_residual ? " does not have the shape of the output"
+                    : " is not one number for each output channel");
+    return output;
 }
 
 // The output with the inputs from number `first` on that are concatenated with it.
@@ -183,28 +207,22 @@ void TransposedConvolution::validate_and_infer_types()
     const size_t required = required_inputs();
     NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
                           "takes ", required, " inputs and output_shape, not ", get_input_size());
-    const ov::PartialShape output = infer_output(required);
     const bool other = attributes_.requantize && attributes_.output_type != ov::element::dynamic;
     const auto output_type = other ? attributes_.output_type : get_input_element_type(0);
-    ov::Dimension channels = ov::Dimension::dynamic();
-    if (output.rank().is_static())
-        channels = output[attributes_.channels_last ? output.size() - 1 : 1];
-    const bool bytes = attributes_.requantize;
-    const size_t residual = size_t{2} + attributes_.scale + attributes_.bias;
-    const auto type = bytes ? ov::element::f32 : get_input_element_type(0);
+    const auto type = attributes_.requantize ? ov::element::f32 : get_input_element_type(0);
     const size_t first = required - neighbours();
-    for (size_t i = first; i < required; i++)
-        NODE_VALIDATION_CHECK(this, get_input_element_type(i) == output_type, "input ", i,
-                              " is not ", output_type);
-    for (size_t i = 2; i < first; i++) {
-        NODE_VALIDATION_CHECK(this, get_input_element_type(i) == type, "input ", i, " is not ",
-                              type);
-        if (attributes_.residual && i == residual)
-            NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible(output), "input ", i,
-                                  " does not have the shape of the output");
-        else
-            NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ",
-                                  i, " is not one number for each output channel");
+    for (size_t i = 2; i < required; i++)
+        NODE_VALIDATION_CHECK(this, get_input_element_type(i) == (i < first ? type : output_type),
+                              "input ", i, " is not ", i < first ? type : output_type);
+    ov::PartialShape output = infer_sums(required);
+    for (size_t i = 2; i < first - has_slope(); i++) output = broadcast(output, i);
+    if (has_slope()) {
+        const ov::PartialShape &slope = get_input_partial_shape(first - 1);
+        ov::Dimension channels = ov::Dimension::dynamic();
+        if (output.rank().is_static())
+            channels = output[attributes_.channels_last ? output.size() - 1 : 1];
+        NODE_VALIDATION_CHECK(this, slope.compatible({channels}) || slope.compatible({1}), "input ",
+                              first - 1, " is not one number for each output channel");
     }
     set_output_type(0, output_type, concatenated(output, first));
 }

@@ -14,10 +14,11 @@ namespace tconv_openvino
 
 // Inputs: data; filter; scale, bias and residual, if the attributes say so; slopes, if the
 // activation has them; the tensors that are concatenated before the output, then those after it;
-// output_shape, if there is one more input. Scale, bias and slopes have one axis, the output
-// channels; the residual is a tensor like the output without what is concatenated. With
-// channels_last, data, residual, concatenated tensors and output are [N, X..., C]; the filter is as
-// usual.
+// output_shape, if there is one more input. Scale, bias and slopes have one axis, with one number
+// or one for each output channel; the residual is a tensor like the output without what is
+// concatenated. With channels_last, data, residual, concatenated tensors and output are
+// [N, X..., C]; the filter is as usual. Scale, bias and residual may have other shapes that
+// OpenVINO broadcasts, as a model may be reshaped: then OpenVINO's own operators compute.
 class TransposedConvolution : public ov::op::Op
 {
   public:
@@ -47,7 +48,8 @@ class TransposedConvolution : public ov::op::Op
     bool has_slope() const;
     size_t neighbours() const;      // how many tensors are concatenated with the output
     size_t required_inputs() const; // all but output_shape
-    ov::PartialShape infer_output(size_t required) const; // without what is concatenated
+    ov::PartialShape infer_sums(size_t required) const; // without what is fused
+    ov::PartialShape broadcast(ov::PartialShape output, size_t input) const;
     ov::PartialShape concatenated(ov::PartialShape output, size_t first) const;
 
     Attributes attributes_;

@@ -149,20 +149,6 @@ def test_an_output_shape_that_is_wrong_raises():
     assert counted.evaluations == counted.fallbacks == 0
 
 
-def test_a_sum_of_other_shapes_raises():
-    """They were the same when the model was converted. OpenVINO's own Add would broadcast."""
-    shapes = [2, 4, 5, 4], [2, 6, 11, 9]
-    parameters = [ops.parameter(shape, np.float32) for shape in shapes]
-    node = transposed(parameters[0], ops.constant(random([4, 6, 3, 3], 2)), [2, 2])
-    model = ov.Model([ops.add(node, parameters[1])], parameters)
-    assert convert(model) == 1 and "Add" not in types(model)
-    model.reshape({i: [-1, *shape[1:]] for i, shape in enumerate(shapes)})
-    ours, counted = compiled(model), Counted()
-    with pytest.raises(RuntimeError, match="shape of the output"):
-        ours([random(shapes[0]), random([1, *shapes[1][1:]])])
-    assert counted.evaluations == counted.fallbacks == 0
-
-
 @pytest.mark.parametrize(
     "options, sentence", [({"end": [-2, 0]}, "pads_end is -2"), ({"padding": [-1, 0]}, "output_padding is -1")]
 )

@@ -57,6 +57,15 @@ cl_device_id id_of(const struct device *device)
     return id;
 }
 
+tconv_device *device_with_cache(const struct device *device, const char *folder)
+{
+    tconv_error error;
+    tconv_device *own;
+    expect_ok(tconv_device_create(device->context, id_of(device), &own, &error), &error);
+    expect_ok(tconv_device_set_cache(own, folder, 0, &error), &error);
+    return own;
+}
+
 void expect_ok(tconv_status status, const tconv_error *error)
 {
     if (status != TCONV_OK) failed("%s: %s", tconv_status_name(status), error->message);

@@ -45,6 +45,10 @@ cl_mem buffer_of(const struct device *device, const void *contents, size_t bytes
 
 cl_device_id id_of(const struct device *device);
 
+/* Another device object in the context of a device under test, with a folder for what it keeps;
+ * NULL: none. The test fails if there is none. */
+tconv_device *device_with_cache(const struct device *device, const char *folder);
+
 /* The test fails where the status is not TCONV_OK, or not the wanted one with these words in its
  * sentence. */
 void expect_ok(tconv_status status, const tconv_error *error);

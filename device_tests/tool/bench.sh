@@ -6,7 +6,7 @@
 . "$(dirname "$0")/begin.sh"
 
 # ---- rows, last lines and JSON of bench say the same, and no layer is above the ceilings ----
-POCL_AFFINITY=1 "$tool" bench $device --ids B05,B18,B20,S5,S10 --json "$work/b.json" >"$work/out" || fail "bench"
+POCL_AFFINITY=$(sh "$sources/scripts/pocl_affinity.sh") "$tool" bench $device --ids B05,B18,B20,S5,S10 --json "$work/b.json" >"$work/out" || fail "bench"
 awk '/"id":/ { gsub(/[",]/, "", $2); id = $2 }
     /"fraction_of_floor":/ && $2 != "null," { printf "%s %.1f\n", id, 100 * $2 }' "$work/b.json" | sort >"$work/of_json"
 awk '/^[BS][0-9]+ / && $NF ~ /^[0-9.e+-]+$/ { row[$1] = $(NF - 1) } # the last row of a layer counts
@@ -20,7 +20,7 @@ awk -v peak="$(value peak_gflops)" '/"gflops":/ && $2 != "null," && $2 + 0 > pea
 grep -q "^ceilings: peak $(printf %.1f "$(value peak_gflops)") GFLOP/s" "$work/out" || fail "the peak: $(cat "$work/out")"
 grep -q "geometric mean of floor/time $(printf %.3f "$(value geomean_fraction_of_floor)")\$" "$work/out" || fail "the mean: $(cat "$work/out")"
 awk '/does not fit/ { next } /^(id|[BS][0-9]+) / && length > 100 { bad = 1 } END { exit bad }' "$work/out" || fail "a row is longer than 100 columns"
-for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_threads": [1-9]' '"POCL_AFFINITY": "1"' '"interrupted": false' \
+for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_threads": [1-9]' '"POCL_AFFINITY": "[01]"' '"interrupted": false' \
     '"spread": 0\.[0-9]' '"spread": null' '"probed_peak_gflops": [0-9]' '"max_error_is": "the largest error' '"platform": "' '"driver": "'; do
     grep -q "$words" "$work/b.json" || fail "no $words in the JSON of bench"
 done

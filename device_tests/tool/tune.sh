@@ -24,7 +24,7 @@ export TCONV_CL_CACHE_DIR="$work/tuned"
 "$tool" tune $device --ids B18,S5 --budget 20 --json "$work/tune.json" >"$work/out" 2>"$work/err" || fail "tune: $(cat "$work/err")"
 grep -q '^B18 ' "$work/out" && grep -q '^2 of 2 layers timed; geometric mean of gain [1-9]' "$work/out" || fail "the table of tune: $(cat "$work/out")"
 grep -q "stored in $work/tuned" "$work/err" || fail "tune does not say where: $(cat "$work/err")"
-for key in candidates timed ms_model ms_best gain error; do
+for key in candidates timed ms_model ms_best gain noise not_stored error; do
     [ "$(grep -c "\"$key\":" "$work/tune.json")" = 2 ] || fail "no $key in the JSON of tune"
 done
 # Every candidate that was timed has its time, and the layer's algorithm and tile are among them.
@@ -70,12 +70,33 @@ grep -qE '^(clock|unit_lanes) .*[1-9]' "$work/out" && [ "$(grep -c '"name": "[a-
 TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench with fields"
 [ "$(value algorithm)" = '"reference"' ] || fail "bench does not use what tune --fields stored"
 "$tool" tune $device --fields "" 2>"$work/err" && grep -q 'forgotten in' "$work/err" || fail "tune --fields that forgets: $(cat "$work/err")"
+"$tool" tune $device --fields "" 2>"$work/err" && grep -q 'no fields were stored in' "$work/err" || fail "nothing to forget: $(cat "$work/err")"
+"$tool" tune $device --fields "l1=8e6" >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'l1 is 8e+06, but must be at most l2, which is' "$work/err" || fail "fields that contradict each other: $(cat "$work/err")"
 "$tool" tune $device --fields "walk=3" >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q 'no field "walk"' "$work/err" || fail "a field that does not exist: $(cat "$work/err")"
 "$tool" tune $device --machine --ids B18 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q -- '--ids is given, but --machine' "$work/err" || fail "tune --machine --ids: $(cat "$work/err")"
 [ "$(TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "model"')" = 1 ] ||
     fail "TCONV_CL_SEARCH=model does not leave records alone"
+
+# ---- what cannot be stored is failed work ----
+# lost REASON FOLDER: tune says so, and what is there stays
+lost() {
+    for words in "--fields clock=1234" "--data-shape 1,1,3 --filter-shape 1,1,2 --budget 1"; do
+        TCONV_CL_CACHE_DIR="$2" "$tool" tune $device $words >"$work/out" 2>"$work/err"
+        [ $? = 1 ] && grep -q "cannot be stored in $2: $1" "$work/err" && ! grep -q ': stored in' "$work/err" || fail "tune $words, $1: $(cat "$work/err")"
+    done
+    TCONV_CL_CACHE_DIR="$2" "$tool" tune $device --fields "" 2>"$work/err"
+    [ $? = 1 ] && grep -q "cannot be removed from $2: $1" "$work/err" || fail "tune that forgets, $1: $(cat "$work/err")"
+}
+touch "$work/plain"
+lost 'Not a directory' "$work/plain"
+lost 'Not a directory' "$work/plain/below"
+chmod 777 "$work/tuned"
+lost 'others may write to this folder' "$work/tuned"
+chmod 700 "$work/tuned"
+"$tool" tune $device --records 2>&1 | grep -q '^[1-9][0-9]* results* .* stored in' || fail "results are gone after others could write"
 
 # ---- no folder for results; wrong requests ----
 unset TCONV_CL_CACHE_DIR

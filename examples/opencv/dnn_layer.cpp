@@ -92,10 +92,21 @@ static std::string model_of(const layer &l)
     return field(1, 7) + field(7, graph) + field(8, field(2, 11));
 }
 
+/* OpenCV 5 reads models with a new engine, which has another layer for ConvTranspose and only the
+ * target CPU. Its classic engine has Deconvolution. */
+static cv::dnn::Net net_of(const std::string &model)
+{
+#if CV_VERSION_MAJOR >= 5
+    return cv::dnn::readNetFromONNX(model.data(), model.size(), cv::dnn::ENGINE_CLASSIC);
+#else
+    return cv::dnn::readNetFromONNX(model.data(), model.size());
+#endif
+}
+
 static cv::Mat computed(const std::string &model, const cv::Mat &data, int target, bool *ours,
                         bool *on_device)
 {
-    cv::dnn::Net net = cv::dnn::readNetFromONNX(model.data(), model.size());
+    cv::dnn::Net net = net_of(model);
     net.setPreferableBackend(cv::dnn::DNN_BACKEND_OPENCV);
     net.setPreferableTarget(target);
     net.setInput(data);

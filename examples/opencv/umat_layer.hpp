@@ -9,6 +9,8 @@
 #include <climits>
 #include <opencv2/core.hpp>
 #include <opencv2/core/ocl.hpp>
+#include <string>
+#include <vector>
 
 /* The device that OpenCV computes on, for tconv-cl. Make it once: it keeps compiled programs. */
 inline tconv::device opencv_device()
@@ -50,19 +52,119 @@ inline tconv_steps picture_steps(const cv::UMat &picture)
     return steps;
 }
 
+/* ---- whether a UMat is the tensor that a plan reads or writes ---- */
+
+/* OpenCV's depth of an element type; -1: OpenCV 4 has none. */
+inline int depth_of(tconv_type type)
+{
+    switch (type) {
+    case TCONV_F32: return CV_32F;
+    case TCONV_F16: return CV_16F;
+    case TCONV_F64: return CV_64F;
+    case TCONV_I8: return CV_8S;
+    case TCONV_U8: return CV_8U;
+    case TCONV_I16: return CV_16S;
+    case TCONV_U16: return CV_16U;
+    case TCONV_I32: return CV_32S;
+    default: return -1;
+    }
+}
+
+/* Halves are CV_16F, or CV_16S, which cv::dnn of OpenCV 4 uses for them. */
+inline void check_type(const char *name, const cv::UMat &umat, tconv_type type)
+{
+    const int depth = umat.depth();
+    if (depth == depth_of(type) || (type == TCONV_F16 && depth == CV_16S)) return;
+    CV_Error(cv::Error::StsUnmatchedFormats,
+             cv::format("tconv-cl: %s has elements of %s, but the problem's are %s", name,
+                        cv::depthToString(depth), tconv_type_name(type)));
+}
+
+/* Extents and element steps of a UMat. Channels of its elements are the last axis. A UMat with two
+ * axes is a picture if the tensor has four. */
+struct umat_axes {
+    std::vector<int64_t> extent, step;
+};
+
+inline umat_axes axes_of(const cv::UMat &umat, int rank)
+{
+    umat_axes axes;
+    if (umat.dims == 2 && rank == 4) axes = {{1}, {0}};
+    for (int a = 0; a < umat.dims; a++) {
+        axes.extent.push_back(umat.size[a]);
+        axes.step.push_back(static_cast<int64_t>(umat.step[a] / umat.elemSize1()));
+    }
+    if (umat.channels() > 1 || static_cast<int>(axes.extent.size()) == rank - 1) {
+        axes.extent.push_back(umat.channels());
+        axes.step.push_back(1);
+    }
+    return axes;
+}
+
+/* "1 x 2 x 3" */
+inline std::string text_of(const std::vector<int64_t> &extents)
+{
+    std::string text;
+    for (const int64_t extent : extents)
+        text += (text.empty() ? "" : " x ") + std::to_string(extent);
+    return text.empty() ? "empty" : text;
+}
+
+/* Without `steps` the tensor is dense. Steps along axes with one element do not matter. */
+inline void check_axes(const char *name, const cv::UMat &umat, const tconv_shape &shape,
+                       const tconv_steps &steps)
+{
+    const umat_axes own = axes_of(umat, shape.rank);
+    const std::vector<int64_t> wanted(shape.dim, shape.dim + shape.rank);
+    if (own.extent != wanted)
+        CV_Error(cv::Error::StsUnmatchedSizes,
+                 cv::format("tconv-cl: %s is %s, but the problem's is %s", name,
+                            text_of(own.extent).c_str(), text_of(wanted).c_str()));
+    int64_t dense = 1;
+    for (int a = shape.rank - 1; a >= 0; dense *= shape.dim[a--]) {
+        const int64_t step = steps.count == 0 ? dense : steps.value[a];
+        if (shape.dim[a] > 1 && own.step[a] != step)
+            CV_Error(cv::Error::StsUnmatchedSizes,
+                     cv::format("tconv-cl: %s has a step of %lld elements along axis %d, but the "
+                                "problem's is %lld: plan with the UMat's steps, or copy the UMat",
+                                name, static_cast<long long>(own.step[a]), a,
+                                static_cast<long long>(step)));
+    }
+}
+
+/* For weights, whose axes do not matter. */
+inline void check_dense(const char *name, const cv::UMat &umat, tconv_type type, int64_t elements)
+{
+    check_type(name, umat, type);
+    const int64_t own = static_cast<int64_t>(umat.total()) * umat.channels();
+    if (own == elements && umat.isContinuous()) return;
+    CV_Error(cv::Error::StsUnmatchedSizes,
+             cv::format("tconv-cl: %s has %lld elements%s, but the problem's has %lld in a row",
+                        name, static_cast<long long>(own),
+                        umat.isContinuous() ? "" : " with gaps between rows",
+                        static_cast<long long>(elements)));
+}
+
 /* For one thread, which makes and runs it: OpenCV has a queue for each thread, and the queue keeps
  * the packing and the executions, which share a workspace, in order. */
 class umat_layer
 {
   public:
-    /* `weights`, and `bias` if there is one, are dense UMats of f32. */
+    /* `weights`, and `bias` if there is one, are dense UMats of the problem's types. */
     umat_layer(const tconv::device &device, const tconv_problem &problem, const cv::UMat &weights,
                const cv::UMat &bias = cv::UMat())
-        : bias_(bias)
+        : problem_(problem), bias_(bias)
     {
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.epilogue.bias = !bias.empty();
         plan_ = tconv::plan(device.get(), problem, &options);
+        const tconv_geometry &geometry = plan_.geometry();
+        int64_t elements = 1;
+        for (int a = 0; a < problem.filter.rank; a++) elements *= problem.filter.dim[a];
+        check_dense("the filter", weights, problem.filter_type, elements);
+        if (!bias.empty())
+            check_dense("the bias", bias, tconv_bias_type(&options.epilogue, geometry.output_type),
+                        geometry.groups * geometry.group_out_channels);
         filter_ = tconv::packed_filter(plan_);
         filter_.enqueue_pack(opencv_queue(), place(weights, cv::ACCESS_READ));
         const uint64_t workspace = plan_.workspace_bytes();
@@ -70,9 +172,14 @@ class umat_layer
         if (workspace > 0) workspace_.create(1, static_cast<int>(workspace), CV_8U);
     }
 
-    /* The UMats have the shapes and steps of the problem; they may lie anywhere in larger ones. */
+    /* The UMats have the types, shapes and steps of the problem, or it throws; they may lie
+     * anywhere in larger ones, apart from each other. */
     void run(const cv::UMat &data, cv::UMat &output) const
     {
+        const tconv_geometry &geometry = plan_.geometry();
+        check("data", data, problem_.data_type, problem_.data, problem_.data_steps);
+        check("the output", output, geometry.output_type, geometry.output_shape,
+              problem_.output_steps);
         tconv_args args = TCONV_ARGS_INIT;
         args.filter = filter_.get();
         args.data = place(data, cv::ACCESS_READ);
@@ -88,12 +195,20 @@ class umat_layer
     }
 
   private:
+    static void check(const char *name, const cv::UMat &umat, tconv_type type,
+                      const tconv_shape &shape, const tconv_steps &steps)
+    {
+        check_axes(name, umat, shape, steps);
+        check_type(name, umat, type);
+    }
+
     static tconv_buffer place(const cv::UMat &umat, cv::AccessFlag access)
     {
         tconv_buffer buffer = {static_cast<cl_mem>(umat.handle(access)), umat.offset, nullptr};
         return buffer;
     }
 
+    tconv_problem problem_;
     tconv::plan plan_;
     tconv::packed_filter filter_;
     cv::UMat bias_, workspace_;

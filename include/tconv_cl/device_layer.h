@@ -94,8 +94,9 @@ TCONV_API void tconv_device_layer_release(tconv_device_layer *layer);
 /* Enqueues one execution of the layer on a queue of its device, or of a part of it:
  * output = epilogue(operation(data, weights)). Wait list, `done` and errors are as those of
  * tconv_plan_enqueue. `residual` must be given if and only if the epilogue has it; else NULL. The
- * structures are read during the call. Executions that may overlap in time need their own outputs,
- * and nothing else. */
+ * structures are read during the call. The output must not overlap data, residual, bias, scale or
+ * slope (TCONV_ERROR_BUFFER); data, residual and output may be slices of one tensor. Executions
+ * that may overlap in time need their own outputs, and nothing else. */
 TCONV_API tconv_status tconv_device_layer_enqueue(tconv_device_layer *layer, cl_command_queue queue,
                                                   const tconv_buffer *data,
                                                   const tconv_buffer *output,

@@ -71,8 +71,10 @@ typedef struct tconv_plan_options {
      * driver and version of the library, and for everything in the problem that speed depends on.
      */
     tconv_search search;
-    uint32_t search_ms; /* the most that timing takes, besides compiling, packing and the first run
-                           of each algorithm; 0: 500 */
+    /* The most that timing takes, in milliseconds, besides compiling, packing and the first run of
+     * each algorithm; 0: 500. If that is too short for four runs of the fastest algorithm and of
+     * the cost model's choice, these are made all the same. */
+    uint32_t search_ms;
     tconv_search_progress search_progress; /* or NULL */
     void *search_context;                  /* for search_progress */
 } tconv_plan_options;
@@ -100,10 +102,11 @@ typedef struct tconv_buffer {
 } tconv_buffer;
 
 /* The buffers of one execution. The tensors have the problem's formats and element steps, and are
- * dense without steps. `output` and `workspace` must not overlap anything else; data, output and
- * residual may be slices of one buffer or allocation (docs/semantics.md). The flags of each buffer
- * must allow kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at
- * least up to `output`. */
+ * dense without steps. `output` and `workspace` must not overlap anything else, the storage of the
+ * packed filter included (TCONV_ERROR_BUFFER; docs/api.md says which overlaps are found); data,
+ * output and residual may be slices of one buffer or allocation (docs/semantics.md). The flags of
+ * each buffer must allow kernels to read or write it (else TCONV_ERROR_BUFFER). Its struct_size
+ * reaches at least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */
@@ -132,6 +135,30 @@ TCONV_API const char *tconv_algorithm_name(int index);
 
 /* A sentence about the algorithm with this name; NULL if there is none. Any thread. */
 TCONV_API const char *tconv_algorithm_summary(const char *name);
+
+/* Makes ready what plans of a layer compile, for all extents of a range, so that none compiles
+ * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
+ * largest ones, with the same channels. NULL: the range is this one problem.
+ *
+ * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS takes a prepared one if
+ * the cost model expects at most 1.1 times the time of the best candidate. So results may differ by
+ * rounding from those without preparation, but they do not depend on the order of calls. Other
+ * plans of the layer, with extents outside of the range, prefer these programs likewise. The list
+ * of them is stored beside the results of searches, and the programs with all of their kernels
+ * beside it (cache.h). Later processes with the same folder find both; preparing again takes them a
+ * fraction of a second for each layer. If something cannot be stored, the error is
+ * TCONV_ERROR_FILE, and the programs are ready in this process only.
+ *
+ * Each program runs once, on scratch buffers as large as one of the problems. Of a range of more
+ * than 1024 problems, an even choice is looked at, with the ends of each axis. `search_progress` is
+ * called before each program is made; if it returns false, the call ends, and only the programs are
+ * kept. `options` may be NULL. If `programs` is not NULL, it receives how many programs the range
+ * takes. Returns also what tconv_plan_create returns. Any thread; with PoCL 3.1, no other thread
+ * may run kernels of `device` meanwhile (tconv_device_export_programs). */
+TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
+                                            const tconv_shape *most,
+                                            const tconv_plan_options *options, int *programs,
+                                            tconv_error *error);
 
 /* Resolves the problem, chooses an algorithm and its parameters, and compiles kernels that are not
  * compiled yet. If the library chooses, it passes over an algorithm whose kernels do not build or
@@ -177,16 +204,20 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 /* How the algorithm was chosen. */
 typedef struct tconv_choice {
     size_t struct_size;
-    tconv_search
-        source; /* MODEL (also if the caller named it), RECORDS, or MEASURE: timed just now */
-    int32_t candidates; /* how many were timed, now or when the result was stored; 0 with MODEL */
-    double model_ms;    /* least time of the cost model's choice; 0 with MODEL */
-    double best_ms;     /* least time of the algorithm; 0 with MODEL */
+    tconv_search source; /* MODEL (also if the caller named it), RECORDS, PREPARED, or MEASURE:
+                            timed just now */
+    int32_t candidates;  /* how many were timed, now or when the result was stored; else 0 */
+    double model_ms;     /* least time of the cost model's choice, if there were any */
+    double best_ms;      /* least time of the algorithm, likewise */
+    /* MEASURE: how far the ratio of these times may be off, as a part of it, by what the runs
+     * differed: 0.05 is 5 %. The algorithm is the cost model's choice unless the ratio exceeds 1 by
+     * more than that. 0: too few runs to tell, or another source. */
+    double noise;
 } tconv_choice;
 
 #define TCONV_CHOICE_INIT                                                                          \
     {                                                                                              \
-        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0                                          \
+        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0, 0                                       \
     }
 
 /* Writes how the plan's algorithm was chosen. Returns TCONV_ERROR_ARGUMENT. Any thread. */
@@ -203,6 +234,11 @@ TCONV_API int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t s
  * with C in useful multiply-adds at the device's best speed. An empty text if none was. Writes and
  * returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
+
+/* Writes why the result of the search that made this plan could not be stored (cache.h): the folder
+ * and the system's reason. An empty text if it was stored, if there is no folder, or if the plan
+ * was not made by a search. Writes and returns as tconv_plan_explain does. */
+TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
 
 /* The factor by which the bound of rounding errors exceeds that of exact math: 1, or more with
  * TCONV_MATH_FAST. docs/semantics.md has the bound. */

@@ -46,9 +46,13 @@ typedef struct tconv_slabs_options {
 /* As tconv_session_run, but in slabs, on all of `sessions` at once. Each session takes the next
  * slab when it is ready, so that faster devices compute more. A session must not be given twice,
  * and may be used by other calls at the same time. Transfers to and from a device run beside its
- * kernels. Elements of data and output must not overlap, because a slab may read data after another
- * slab stored its output; both may be slices of one tensor (docs/semantics.md). With a window in
- * `options` the arrays hold its rows, and the slabs count rows from the window's first ones.
+ * kernels. With a window in `options` the arrays hold its rows, and the slabs count rows from the
+ * window's first ones.
+ *
+ * No element of the output may lie in the memory of another array, because that may be read after a
+ * slab stored its output. Data, residual and output may be slices of one tensor
+ * (docs/semantics.md), and the residual may be the output itself, with the same steps.
+ *
  * Returns also TCONV_ERROR_ARGUMENT for a wrong list of sessions and for overlaps, _DEVICE_MEMORY
  * if not even one row fits, _HOST_MEMORY if no thread can be had, and _CANCELLED. The sentence of
  * an error names the device. After an error the slabs for which `done` was called are complete;

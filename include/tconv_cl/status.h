@@ -48,6 +48,7 @@ typedef enum tconv_status {
     TCONV_ERROR_DEVICE_MEMORY = 41, /* the device's memory is full */
     TCONV_ERROR_NO_DEVICE = 42,     /* no OpenCL device, or none with that number or name */
     TCONV_ERROR_FORKED = 43,        /* this process was forked from one that had used OpenCL */
+    TCONV_ERROR_FILE = 44,          /* a file cannot be written; the message says where and why */
     TCONV_ERROR_OPENCL = 60,        /* an OpenCL call failed */
     TCONV_ERROR_BUILD =
         61, /* a kernel source did not build; the message holds the start of the build log */

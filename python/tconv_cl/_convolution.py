@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import create_string_buffer
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
 import numpy as np
@@ -24,7 +23,7 @@ from ._device import (
     session_of,
     number_of,
 )
-from ._library import RequestError, library
+from ._library import RequestError
 from ._request import NXC, XIO, Attributes, Tensor, Window, integer
 from ._names import suggesting
 from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, window_of
@@ -161,8 +160,9 @@ def conv_transpose(
         data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
         math: "exact", or "fast", which allows kernels that round more.
         search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else the
-            model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. None: what the
-            environment variable TCONV_CL_SEARCH says, else "records".
+            model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. If a result
+            cannot be stored, its "plan" event of `trace` has a message that says why. None: what the environment
+            variable TCONV_CL_SEARCH says, else "records".
         workspace_limit: bytes; kernels that need more are not used. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
@@ -413,6 +413,9 @@ def explain(
 ) -> str:
     """Explains conv_transpose's choice for shapes of data and filter: a line for each algorithm.
 
+    This tells of the plan with which calls for NumPy arrays of these shapes compute, kept or new. A layer, pyopencl
+    arrays and tensors that are computed in slabs have plans of their own: `trace` tells of these.
+
     Args:
         data, filter: shapes, as for output_shape.
         dtype: the data's type.
@@ -428,10 +431,8 @@ def explain(
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
     request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
-    plan = session_of(_devices(device)[0]).plan(request)
-    text = create_string_buffer(library.tconv_plan_explain(plan.handle, None, 0) + 1)
-    library.tconv_plan_explain(plan.handle, text, len(text))
-    return text.value.decode()
+    session = session_of(_devices(device)[0])
+    return session.layer.explain(session.resolved(request))
 
 
 def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int]) -> Any:

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from ctypes import byref, c_int, c_void_p, cast
+from ctypes import byref, c_int, c_void_p, cast, create_string_buffer
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -223,7 +223,6 @@ class Plan(Resolved):
         options = (byref(self.problem), byref(self.options))
         with self.listening():
             self.handle = make(self, "tconv_plan_release", "tconv_plan_create", device.handle, *options)
-        self.algorithm = library.tconv_plan_algorithm(self.handle).decode()
         self.workspace_bytes = library.tconv_plan_workspace_bytes(self.handle)
 
 
@@ -309,6 +308,16 @@ class SessionLayer:
         made = (session.session, constant_filter)
         self.handle = make(owner, "tconv_session_layer_release", "tconv_session_layer_create", *made)
         library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
+
+    def explain(self, resolved: Resolved) -> str:
+        """Why runs of the request compute with their plan's algorithm: a line for each algorithm."""
+        owner = threading.Event()  # any object that can be referred to weakly
+        request = (self.handle, byref(resolved.problem), byref(resolved.options))
+        with resolved.listening():
+            plan = make(owner, "tconv_plan_release", "tconv_session_layer_plan", *request)
+        text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
+        library.tconv_plan_explain(plan, text, len(text))
+        return text.value.decode()
 
     def counts(self) -> c.SessionLayerCounts:
         counts = c.SessionLayerCounts()

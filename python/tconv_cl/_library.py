@@ -340,6 +340,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),
     "tconv_session_create": (c_int, _handle),
     "tconv_session_layer_create": (c_void_p, c_bool, _handle),
+    "tconv_session_layer_plan": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
     "tconv_session_layer_run_beside": (
         c_void_p,
         c_void_p,
@@ -366,7 +367,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_device_release": (None, c_void_p),
     "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
     "tconv_plan_release": (None, c_void_p),
-    "tconv_plan_algorithm": (c_char_p, c_void_p),
     "tconv_plan_workspace_bytes": (c_uint64, c_void_p),
     "tconv_plan_explain": (c_int, c_void_p, c_char_p, c_size_t),
     "tconv_packed_filter_fits": (c_bool, c_void_p, c_void_p),

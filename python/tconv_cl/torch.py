@@ -182,16 +182,18 @@ class Sequential(nn.Sequential):
         out = out if isinstance(out, Tensor) else None  # torch.fx passes a proxy
         if out is not None:
             refuse_gradients("Sequential", out, input, *self.parameters())
-        modules = list(self)
-        while modules:
-            module, taken = modules.pop(0), {}
-            if isinstance(module, _Layer) and is_fused(modules[:1]) and takes_others(module, input):
-                if is_norm_of(module, modules[0], input) and not torch.is_autocast_enabled("cpu"):
-                    taken["norm"] = modules.pop(0)
-                if modules and is_activation(modules[0]):
-                    activation = modules.pop(0)
-                    taken["activation"] = activation_of(activation)
-            if isinstance(module, _Layer) and not modules and out is not None:
+        modules, at = list(self), 0
+        while at < len(modules):
+            module, taken = modules[at], {}
+            at += 1
+            if isinstance(module, _Layer) and is_fused(modules[at : at + 1]) and takes_others(module, input):
+                if is_norm_of(module, modules[at], input) and not torch.is_autocast_enabled("cpu"):
+                    taken["norm"] = modules[at]
+                    at += 1
+                if at < len(modules) and is_activation(modules[at]):
+                    taken["activation"] = activation_of(modules[at])
+                    at += 1
+            if isinstance(module, _Layer) and at == len(modules) and out is not None:
                 taken["out"] = out
             input = module(input, **taken)
         if out is not None and input is not out:

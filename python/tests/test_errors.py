@@ -178,6 +178,17 @@ def test_names_do_not_end_at_a_zero(argument, value):
         tconv_cl.conv_transpose(data, filter, **{argument: value})
 
 
+def test_explain_tells_of_the_plan_that_computes():
+    data, filter = np.ones((1, 3, 7), np.float32), np.ones((3, 2, 3), np.float32)
+    tconv_cl.clear_cache()
+    with tconv_cl.trace() as events:
+        tconv_cl.conv_transpose(data, filter, strides=2)
+        text = tconv_cl.explain(data.shape, filter.shape, strides=2)
+        tconv_cl.conv_transpose(data, filter, strides=2)
+    (plan,) = [event for event in events if event.kind == "plan"]
+    assert [line.split(":")[0] for line in text.splitlines() if ", taken" in line] == [plan.algorithm]
+
+
 def test_explain_after_a_computation_of_the_same_problem():
     data, filter = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32)
     before = tconv_cl.explain(data.shape, filter.shape)

@@ -43,6 +43,22 @@ def test_results_are_stored(way, tmp_path):
         assert records(directory) == 1
 
 
+def test_a_result_that_cannot_be_stored_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    program = """
+import numpy as np
+import tconv_cl
+data, filter = np.ones((1, 3, 4), np.float32), np.ones((3, 2, 4), np.float32)
+with tconv_cl.trace() as events:
+    tconv_cl.conv_transpose(data, filter, search="renew")
+print([event.message for event in events if event.kind == "plan"])
+"""
+    for folder, words in ((tmp_path / "file", "['the result cannot be stored in "), (tmp_path / "new", "[None]")):
+        environment = dict(os.environ, TCONV_CL_CACHE_DIR=str(folder))
+        done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE)
+        assert done.stdout.decode().startswith(words)
+
+
 def test_other_names_are_refused():
     data, filter = np.ones((1, 1, 3), np.float32), np.ones((1, 1, 2), np.float32)
     with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': it must be model, records, measure or renew"):

@@ -188,12 +188,28 @@ def test_wrong_modules_raise_as_before():
     for change in (
         lambda one: setattr(one[1], "running_var", torch.ones(1)),
         lambda one: one.__setitem__(2, nn.GELU("foo")),
+        lambda one: setattr(one[0], "weight", nn.Parameter(torch.ones(4, 1, 3, 3))),
+        lambda one: setattr(one[0], "bias", nn.Parameter(torch.ones(1))),
     ):
         ours = model()
         change(ours)
         tconv_cl.torch.convert(ours)
         with torch.no_grad(), pytest.raises(RuntimeError):
             ours(DATA)
+
+
+def test_channels_that_a_layer_only_says():
+    """Another weight may be put in its place."""
+    own, ours = model(), model()
+    for one in (own, ours):
+        one[0].weight = nn.Parameter(torch.ones(4, 5, 3, 3))
+        one[0].bias = nn.Parameter(torch.ones(5))
+        one[1] = nn.BatchNorm2d(5).eval()
+    tconv_cl.torch.convert(ours, fallback="error")
+    with torch.no_grad():
+        torch.testing.assert_close(ours(DATA), own(DATA), rtol=1e-4, atol=1e-4)
+        one = ours[0](DATA, norm=ours[1])  # as it is fused
+        torch.testing.assert_close(ours[2](one), own(DATA), rtol=1e-4, atol=1e-4)
 
 
 def test_a_layer_class_that_somebody_changed(monkeypatch):

@@ -49,7 +49,10 @@ def parse():
         help="share of their problems that device tests sample, 0: the least; default 10, with --minutes 1",
     )
     parser.add_argument(
-        "--device", type=int, metavar="N", help="its number, as tconv-cl devices lists it; default: the one with *"
+        "--device",
+        type=int,
+        metavar="N",
+        help="its number, as tconv-cl devices lists it; default: the one with *, which must be a GPU",
     )
     parser.add_argument(
         "--output",
@@ -82,6 +85,11 @@ def parse():
     return parser.parse_args()
 
 
+def outcome(failed, missing):
+    """The exit code of a report."""
+    return 1 if failed else 3 if missing else 0
+
+
 def main():
     arguments = parse()
     if (arguments.programs or arguments.report) and not os.path.exists(os.path.join(arguments.output, "plan.json")):
@@ -89,8 +97,7 @@ def main():
     if arguments.programs:
         return unpack_programs(arguments.output)
     if arguments.report:
-        write_report(arguments.output)
-        return None
+        return outcome(*write_report(arguments.output))
     run = Run(arguments)
     plan = make_plan(run, arguments)  # before an earlier report is deleted
     if isinstance(plan, str):
@@ -118,7 +125,7 @@ def main():
     ended, failures = "interrupted: " if run.signal else "", "".join(" " + text for text in failed[:10])
     told = (ended, len(missing), len(failed), failures, run.path("report.md"))
     run.say("%s%d parts are missing, %d failed%s; the report: %s" % told)
-    return 128 + run.signal if run.signal else bool(failed)
+    return 128 + run.signal if run.signal else outcome(failed, missing)
 
 
 if __name__ == "__main__":

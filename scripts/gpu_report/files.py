@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a report's folder."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -14,11 +15,21 @@ def load(path):
         return json.load(file)
 
 
+@contextlib.contextmanager
+def whole(path):
+    """A text file to write: whatever ends the program, the file is the old or the new one. One that is write-protected
+    is refused, as open(path, "w") would."""
+    if os.path.exists(path):
+        open(path, "r+b").close()
+    part = os.path.join(os.path.dirname(path), "new.%d" % os.getpid())
+    with open(part, "w", encoding="utf-8") as out:
+        yield out
+    os.replace(part, path)
+
+
 def save(path, value):
-    """Whole or not at all: whatever ends the program, the file is the old or the new one."""
-    with open(path + ".new", "w", encoding="utf-8") as out:
+    with whole(path) as out:
         json.dump(value, out, indent=1)
-    os.replace(path + ".new", path)
 
 
 def torch_said(folder):

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 from files import load, save, torch_said
+from gpus import NONE
 from layers import checks, first_checks, KINDS, slices, suite
 from report import write_report
 
@@ -288,7 +289,8 @@ def make_plan(run, arguments):
         )
         if listing.returncode or not os.path.exists(path):
             return "tconv-cl devices failed: %s" % (listing.stderr or listing.stdout)
-        devices = load(path)["devices"]
+        listed = load(path)
+        devices = listed["devices"]
     old = load(run.path("plan.json")) if arguments.resume else None
     if old:
         device = next((d for d in devices if d["number"] == old["device"]["number"]), {})
@@ -298,13 +300,12 @@ def make_plan(run, arguments):
         if digest.hexdigest() != old["build"]:
             return "the folder's measurements are of another build: begin anew, without --resume"
         return old
-    number = arguments.device
-    if number is None:
-        starred = [line.split("*")[0] for line in listing.stdout.splitlines() if line.split(" ")[0].endswith("*")]
-        number = int(starred[0]) if starred else devices[0]["number"]
+    number = listed["default"] if arguments.device is None else arguments.device
     device = next((d for d in devices if d["number"] == number), None)
     if device is None:
         return "there is no device %s" % number
+    if arguments.device is None and device["kind"] != "GPU":
+        return NONE % ("the default device is %s, a %s" % (device["name"], device["kind"]))
     tests = [
         os.path.basename(path)[5:]
         for path in glob.glob(os.path.join(run.build, "device_tests/test_*"))

@@ -9,7 +9,8 @@ import subprocess
 
 
 def unpack_programs(folder):
-    """Writes each program of the cache (its format: src/cache/record.h) and its key as files; asks ptxas about PTX."""
+    """Writes each program of the cache (its format: src/cache/record.h) and its key as files; asks ptxas about PTX.
+    Returns an error's text, or None."""
     target = os.path.join(folder, "programs")
     os.makedirs(target, exist_ok=True)
     count = 0
@@ -45,3 +46,4 @@ def unpack_programs(folder):
             ]
             print("%s: %s" % (os.path.basename(base), "; ".join(lines) if not done.returncode else "ptxas failed"))
     print("%d programs: %s" % (count, target))
+    return None if count else "%s has no programs" % os.path.join(folder, "cache")

@@ -7,7 +7,7 @@ import glob
 import math
 import os
 
-from files import load, torch_said
+from files import load, torch_said, whole
 from layers import checks
 
 LAUNCH_MS = 0.004
@@ -132,7 +132,7 @@ def write_report(folder):
             if keys:
                 some = "all layers" if len(keys) == len(plan["ids"]) else " ".join(keys)
                 missing.append("%s: %s%s" % (kind, some, who))
-    with open(os.path.join(folder, "report.md.new"), "w", encoding="utf-8") as out:
+    with whole(os.path.join(folder, "report.md")) as out:
         out.write("# tconv-cl on %s\n\n" % name)
         newest = max((part for part in parts if "date" in part), key=lambda part: part["date"], default={})
         facts = [
@@ -209,7 +209,6 @@ of few cards. A ratio is PyTorch's time / ours. tf32 is f32 with `--math fast`, 
             "Tiles, errors and bounds are in `*.slice.json`. "
             "What the driver compiled is in `cache`; `--programs` unpacks it.\n"
         )
-    os.replace(os.path.join(folder, "report.md.new"), os.path.join(folder, "report.md"))
     failed = [key for key, step in steps.items() if step["outcome"] != "passed"]
     failed += ["%s %s" % (kind, row["id"]) for kind, (rows, _) in kinds.items() for row in rows if row["error"]]
     return failed, missing

@@ -100,6 +100,8 @@ def torch_worker(processor, name):
         if not torch.cuda.is_available():
             return answer({"error": "PyTorch %s does not find a GPU" % torch.__version__})
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        if name not in names and len(set(names)) > 1:  # a single card is it, whatever it is called
+            return answer({"error": "PyTorch has no %s, but %s" % (name, ", ".join(sorted(set(names))))})
         device = "cuda:%d" % (names.index(name) if name in names else 0)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True

@@ -139,6 +139,7 @@ const char *tconv_status_name(tconv_status status)
     case TCONV_ERROR_DEVICE_MEMORY: return "TCONV_ERROR_DEVICE_MEMORY";
     case TCONV_ERROR_NO_DEVICE: return "TCONV_ERROR_NO_DEVICE";
     case TCONV_ERROR_FORKED: return "TCONV_ERROR_FORKED";
+    case TCONV_ERROR_FILE: return "TCONV_ERROR_FILE";
     case TCONV_ERROR_OPENCL: return "TCONV_ERROR_OPENCL";
     case TCONV_ERROR_BUILD: return "TCONV_ERROR_BUILD";
     case TCONV_ERROR_CANCELLED: return "TCONV_ERROR_CANCELLED";

@@ -78,17 +78,23 @@ FILE *tconv_os_fopen(const char *path, const char *mode);
 
 enum { TCONV_OS_PATH = 4096 }; /* bytes of the longest path */
 
+/* Why a call failed, in the system's words or in ours. Functions that fill one take NULL, too. */
+struct tconv_os_reason {
+    char text[200];
+};
+
 /* A folder that is the user's own: nobody else can put a file there. Files are named relative to
  * it, and no link is followed. */
 struct tconv_os_folder;
 
 /* Opens a folder. NULL if it does not exist, if it is not the user's own, or without memory. If
  * `absent` is not NULL, it says whether the folder does not exist. */
-struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent);
+struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent,
+                                             struct tconv_os_reason *reason);
 void tconv_os_folder_close(struct tconv_os_folder *folder);
 
-/* Makes a folder and its missing parents, for this user alone. */
-void tconv_os_make_folders(const char *path);
+/* Makes a folder and its missing parents, for this user alone. False if one cannot be made. */
+bool tconv_os_make_folders(const char *path, struct tconv_os_reason *reason);
 
 enum tconv_os_read {
     TCONV_OS_READ,
@@ -112,9 +118,10 @@ void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name);
 /* Writes a file that appears whole or not at all, and replaces an older one. It is first written
  * under another name, which begins with `unfinished`. */
 bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished, const char *name,
-                         const void *bytes, size_t size);
+                         const void *bytes, size_t size, struct tconv_os_reason *reason);
 
-bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name);
+bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name,
+                          struct tconv_os_reason *reason);
 
 /* A file of a folder. Times are nanoseconds since 1970. */
 struct tconv_os_file {

@@ -163,20 +163,36 @@ struct tconv_os_folder {
     int descriptor;
 };
 
+static void tell(struct tconv_os_reason *reason, int number)
+{
+    if (reason != NULL) snprintf(reason->text, sizeof reason->text, "%s", strerror(number));
+}
+
 /* True if only this user can have written it. */
 static bool own(const struct stat *s)
 {
     return s->st_uid == geteuid() && (s->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent)
+struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent,
+                                             struct tconv_os_reason *reason)
 {
     const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (absent != NULL) *absent = descriptor < 0 && errno == ENOENT;
-    if (descriptor < 0) return NULL;
+    if (descriptor < 0) {
+        tell(reason, errno);
+        return NULL;
+    }
     struct stat s;
-    struct tconv_os_folder *folder = fstat(descriptor, &s) == 0 && own(&s) ? malloc(sizeof *folder)
-                                                                           : NULL;
+    struct tconv_os_folder *folder = NULL;
+    if (fstat(descriptor, &s) != 0)
+        tell(reason, errno);
+    else if (own(&s) && (folder = malloc(sizeof *folder)) == NULL)
+        tell(reason, ENOMEM);
+    else if (folder == NULL && reason != NULL)
+        snprintf(reason->text, sizeof reason->text, "%s",
+                 s.st_uid == geteuid() ? "others may write to this folder"
+                                       : "this folder belongs to another user");
     if (folder != NULL)
         folder->descriptor = descriptor;
     else
@@ -190,17 +206,24 @@ void tconv_os_folder_close(struct tconv_os_folder *folder)
     free(folder);
 }
 
-void tconv_os_make_folders(const char *path)
+bool tconv_os_make_folders(const char *path, struct tconv_os_reason *reason)
 {
     char *part = strdup(path);
-    if (part == NULL) return;
+    if (part == NULL) {
+        tell(reason, ENOMEM);
+        return false;
+    }
+    int first = 0; /* error: those after it follow from it */
     for (char *slash = part; *slash != '\0' && (slash = strchr(slash + 1, '/')) != NULL;) {
         *slash = '\0';
-        mkdir(part, 0700);
+        if (mkdir(part, 0700) != 0 && errno != EEXIST && first == 0) first = errno;
         *slash = '/';
     }
-    mkdir(part, 0700);
+    /* Where a folder exists, some systems say something else. */
+    const bool made = mkdir(part, 0700) == 0 || errno == EEXIST;
+    if (!made) tell(reason, first == 0 || errno != ENOENT ? errno : first);
     free(part);
+    return made;
 }
 
 static bool read_all(int file, char *to, size_t size)
@@ -274,7 +297,7 @@ void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name)
 }
 
 bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished, const char *name,
-                         const void *bytes, size_t size)
+                         const void *bytes, size_t size, struct tconv_os_reason *reason)
 {
     char own_name[64];
     int file = -1;
@@ -286,17 +309,25 @@ bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished,
         file = openat(folder->descriptor, own_name,
                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     }
+    bool done = file >= 0 && write_all(file, bytes, size);
+    if (!done) tell(reason, errno);
     if (file < 0) return false;
-    bool done = write_all(file, bytes, size);
-    done = close(file) == 0 && done;
-    done = done && renameat(folder->descriptor, own_name, folder->descriptor, name) == 0;
+    const bool closed = close(file) == 0;
+    if (done &&
+        (!closed || renameat(folder->descriptor, own_name, folder->descriptor, name) != 0)) {
+        tell(reason, errno);
+        done = false;
+    }
     if (!done) unlinkat(folder->descriptor, own_name, 0);
     return done;
 }
 
-bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name)
+bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name,
+                          struct tconv_os_reason *reason)
 {
-    return unlinkat(folder->descriptor, name, 0) == 0;
+    const bool done = unlinkat(folder->descriptor, name, 0) == 0;
+    if (!done) tell(reason, errno);
+    return done;
 }
 
 static int64_t changed(const struct stat *s)

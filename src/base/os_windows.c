@@ -166,6 +166,26 @@ FILE *tconv_os_fopen(const char *path, const char *mode)
     return file;
 }
 
+/* The system's last error in its words, without the full stop and line break at their end. */
+static void tell(struct tconv_os_reason *reason)
+{
+    const DWORD error = GetLastError();
+    wchar_t text[200];
+    if (reason == NULL) return;
+    DWORD length = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
+                                  error, 0, text, sizeof text / sizeof *text, NULL);
+    while (length > 0 && wcschr(L". \r\n", text[length - 1]) != NULL) text[--length] = L'\0';
+    if (length == 0 || !narrow(text, reason->text, sizeof reason->text))
+        snprintf(reason->text, sizeof reason->text, "error %lu of the system", error);
+}
+
+static const char no_memory[] = "no memory";
+
+static void say(struct tconv_os_reason *reason, const char *text)
+{
+    if (reason != NULL) snprintf(reason->text, sizeof reason->text, "%s", text);
+}
+
 struct tconv_os_folder {
     size_t length;
     wchar_t path[]; /* with a backslash at its end */
@@ -213,20 +233,30 @@ static bool is_absent(void)
     return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND;
 }
 
-struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent)
+struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent,
+                                             struct tconv_os_reason *reason)
 {
     if (absent != NULL) *absent = false;
     wchar_t *wide_path = tconv_os_wide(path);
-    if (wide_path == NULL) return NULL;
+    if (wide_path == NULL) {
+        say(reason, no_memory);
+        return NULL;
+    }
     const size_t length = wcslen(wide_path);
     HANDLE handle = open_itself(wide_path, FILE_READ_ATTRIBUTES);
     if (absent != NULL) *absent = handle == INVALID_HANDLE_VALUE && is_absent() && length > 0;
+    if (handle == INVALID_HANDLE_VALUE) tell(reason);
     BY_HANDLE_FILE_INFORMATION about;
     struct tconv_os_folder *folder = NULL;
     if (handle != INVALID_HANDLE_VALUE) {
-        if (GetFileInformationByHandle(handle, &about) &&
-            (about.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0 && own(handle))
-            folder = malloc(sizeof *folder + (length + 2) * sizeof *folder->path);
+        if (!GetFileInformationByHandle(handle, &about))
+            tell(reason);
+        else if ((about.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0)
+            say(reason, "this is not a folder");
+        else if (!own(handle))
+            say(reason, "this folder belongs to another user");
+        else if ((folder = malloc(sizeof *folder + (length + 2) * sizeof *folder->path)) == NULL)
+            say(reason, no_memory);
         CloseHandle(handle);
     }
     if (folder != NULL) {
@@ -244,9 +274,11 @@ void tconv_os_folder_close(struct tconv_os_folder *folder)
     free(folder);
 }
 
-void tconv_os_make_folders(const char *path)
+bool tconv_os_make_folders(const char *path, struct tconv_os_reason *reason)
 {
     wchar_t *part = tconv_os_wide(path);
+    bool made = false;
+    say(reason, no_memory);
     /* The system, the administrators and the owner, and nothing from the folder around it: folders
      * at the root of a drive let every user change what is in them. */
     SECURITY_ATTRIBUTES own_alone = {sizeof own_alone, NULL, FALSE};
@@ -260,10 +292,12 @@ void tconv_os_make_folders(const char *path)
                 CreateDirectoryW(part, &own_alone);
                 *at = slash;
             }
-        CreateDirectoryW(part, &own_alone);
+        made = CreateDirectoryW(part, &own_alone) || GetLastError() == ERROR_ALREADY_EXISTS;
+        if (!made) tell(reason);
         LocalFree(own_alone.lpSecurityDescriptor);
     }
     free(part);
+    return made;
 }
 
 /* The path of a file in a folder, from malloc; NULL without memory. */
@@ -373,7 +407,7 @@ void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name)
 }
 
 bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished, const char *name,
-                         const void *bytes, size_t size)
+                         const void *bytes, size_t size, struct tconv_os_reason *reason)
 {
     HANDLE file = INVALID_HANDLE_VALUE;
     wchar_t *path = path_in(folder, name), *own_path = NULL;
@@ -391,10 +425,15 @@ bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished,
             CreateFileW(own_path, GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
     }
     bool done = file != INVALID_HANDLE_VALUE;
+    if (!done) tell(reason);
     if (done) {
         done = write_all(file, bytes, size);
-        done = CloseHandle(file) && done;
-        done = done && MoveFileExW(own_path, path, MOVEFILE_REPLACE_EXISTING);
+        if (!done) tell(reason);
+        const bool closed = CloseHandle(file);
+        if (done && (!closed || !MoveFileExW(own_path, path, MOVEFILE_REPLACE_EXISTING))) {
+            tell(reason);
+            done = false;
+        }
         if (!done) DeleteFileW(own_path);
     }
     free(path);
@@ -402,10 +441,12 @@ bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished,
     return done;
 }
 
-bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name)
+bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name,
+                          struct tconv_os_reason *reason)
 {
     wchar_t *path = path_in(folder, name);
     const bool done = path != NULL && DeleteFileW(path);
+    if (!done) tell(reason);
     free(path);
     return done;
 }

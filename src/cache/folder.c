@@ -3,8 +3,7 @@
  * not followed, so that nobody else can put a program there. */
 #include "cache/folder.h"
 
-#include "base/os.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -59,7 +58,7 @@ static enum tconv_os_read read_record(struct tconv_os_folder *folder, const char
 bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void **bytes,
                        struct tconv_record *record)
 {
-    struct tconv_os_folder *folder = tconv_os_folder_open(path, NULL);
+    struct tconv_os_folder *folder = tconv_os_folder_open(path, NULL, NULL);
     if (folder == NULL) return false;
     char name[NAME_SIZE];
     name_file(key, strlen(key), name);
@@ -122,7 +121,7 @@ static void tell_file(void *context, const struct tconv_os_file *file)
 
 void tconv_folder_list(const char *path, uint64_t limit, tconv_folder_visit *visit, void *context)
 {
-    struct listing listing = {tconv_os_folder_open(path, NULL), limit, visit, context};
+    struct listing listing = {tconv_os_folder_open(path, NULL, NULL), limit, visit, context};
     if (listing.folder == NULL) return;
     tconv_os_folder_visit(listing.folder, tell_file, &listing);
     tconv_os_folder_close(listing.folder);
@@ -157,7 +156,7 @@ static void take_stock(void *context, const struct tconv_os_file *file)
     if (!file->ordinary) return;
     if (is_unfinished(file->name) && i->now - file->used > (int64_t)LEFT_OVER * 1000000000 &&
         (file->size == 0 || is_ours(i->folder, file->name)))
-        tconv_os_file_remove(i->folder, file->name);
+        tconv_os_file_remove(i->folder, file->name, NULL);
     if (!is_program(file->name)) return;
     if (i->count == i->room) {
         struct kept *more = realloc(i->list, (2 * i->room + 64) * sizeof *i->list);
@@ -203,29 +202,58 @@ static void trim(struct tconv_os_folder *folder, uint64_t limit)
     if (i.all > limit) leave_others(&i);
     if (i.all > limit) qsort(i.list, i.count, sizeof *i.list, longer_unused);
     for (size_t n = 0; n < i.count && i.all > limit; n++)
-        if (tconv_os_file_remove(folder, i.list[n].name)) i.all -= i.list[n].size;
+        if (tconv_os_file_remove(folder, i.list[n].name, NULL)) i.all -= i.list[n].size;
     free(i.list);
 }
 
-void tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record)
+static bool refuse(struct tconv_os_reason *reason, const char *text)
+{
+    if (reason != NULL) snprintf(reason->text, sizeof reason->text, "%s", text);
+    return false;
+}
+
+/* Opens a folder, and makes it if it does not exist. */
+static struct tconv_os_folder *open_or_make(const char *path, struct tconv_os_reason *reason)
+{
+    bool absent;
+    struct tconv_os_folder *folder = tconv_os_folder_open(path, &absent, reason);
+    return absent && tconv_os_make_folders(path, reason) ? tconv_os_folder_open(path, NULL, reason)
+                                                         : folder;
+}
+
+bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record,
+                        struct tconv_os_reason *reason)
 {
     const size_t size = tconv_record_size(record->key_size, record->binary_size);
-    if (size == 0 || size > limit) return;
-    bool absent;
-    struct tconv_os_folder *folder = tconv_os_folder_open(path, &absent);
-    if (absent) {
-        tconv_os_make_folders(path);
-        folder = tconv_os_folder_open(path, NULL);
-    }
-    if (folder == NULL) return;
+    if (size == 0 || size > limit) return refuse(reason, "it has more bytes than the folder may");
+    struct tconv_os_folder *folder = open_or_make(path, reason);
+    if (folder == NULL) return false;
+    char name[NAME_SIZE];
+    name_file(record->key, record->key_size, name);
     char *bytes = malloc(size);
-    if (bytes != NULL) {
-        char name[NAME_SIZE];
-        name_file(record->key, record->key_size, name);
+    bool stored = false;
+    if (bytes == NULL) {
+        refuse(reason, "no memory");
+    } else if (!may_replace(folder, name)) {
+        refuse(reason, "a file of another program, or of another user, has its name");
+    } else {
         tconv_record_write(record, bytes);
-        if (may_replace(folder, name) && tconv_os_file_write(folder, unfinished, name, bytes, size))
-            trim(folder, limit);
+        stored = tconv_os_file_write(folder, unfinished, name, bytes, size, reason);
+        if (stored) trim(folder, limit);
     }
     free(bytes);
     tconv_os_folder_close(folder);
+    return stored;
+}
+
+bool tconv_folder_forget(const char *path, const char *key, struct tconv_os_reason *reason)
+{
+    bool absent;
+    struct tconv_os_folder *folder = tconv_os_folder_open(path, &absent, reason);
+    if (folder == NULL) return absent;
+    char name[NAME_SIZE];
+    name_file(key, strlen(key), name);
+    const bool forgotten = !is_ours(folder, name) || tconv_os_file_remove(folder, name, reason);
+    tconv_os_folder_close(folder);
+    return forgotten;
 }

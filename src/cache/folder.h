@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of records, one in each file. No function here fails: a record that cannot be read
- * counts as missing, and one that cannot be written is not kept. Any number of threads and
- * processes may use a folder at once. It may hold other programs' files: only a file whose name and
- * first bytes are the library's is replaced or removed. */
+/* A folder of records, one in each file. A record that cannot be read counts as missing. Any number
+ * of threads and processes may use a folder at once. It may hold other programs' files: only a file
+ * whose name and first bytes are the library's is replaced or removed. */
 #ifndef TCONV_CACHE_FOLDER_H
 #define TCONV_CACHE_FOLDER_H
 
+#include "base/os.h"
 #include "cache/record.h"
 
 #include <stdint.h>
@@ -18,8 +18,13 @@ bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void *
                        struct tconv_record *record);
 
 /* Writes a record. Then removes the least recently used files while all take more than `limit`
- * bytes. */
-void tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record);
+ * bytes. False if it cannot be written; `reason`, which may be NULL, says why. */
+bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record,
+                        struct tconv_os_reason *reason);
+
+/* Removes the record with this key. True if there is none, also because another program's file has
+ * its name. */
+bool tconv_folder_forget(const char *path, const char *key, struct tconv_os_reason *reason);
 
 /* The state of a file in the folder. */
 enum tconv_file_state {

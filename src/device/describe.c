@@ -148,11 +148,12 @@ static bool is_intel_xe_hp(cl_device_id device)
 static tconv_architecture architecture_of(cl_device_id device, const tconv_device_info *d)
 {
     if (d->kind != TCONV_DEVICE_GPU) return TCONV_ARCHITECTURE_OTHER;
-    if (tconv_device_has_extension(device, "cl_nv_device_attribute_query"))
-        return TCONV_ARCHITECTURE_NVIDIA;
-    if (is_intel_xe_hp(device)) return TCONV_ARCHITECTURE_INTEL_XE_HP;
-    const tconv_architecture amd = tconv_amd_architecture(d->name);
-    return amd != TCONV_ARCHITECTURE_OTHER ? amd : tconv_mobile_architecture(d->name, d->vendor);
+    const struct tconv_gpu_facts facts = {
+        .name = d->name,
+        .vendor = d->vendor,
+        .nvidia = tconv_device_has_extension(device, "cl_nv_device_attribute_query"),
+        .intel_xe_hp = is_intel_xe_hp(device)};
+    return tconv_gpu_architecture(&facts);
 }
 
 /* rusticl says CL_GLOBAL of every device. Of its GPUs only Mali emulates local memory. */

@@ -4,6 +4,7 @@
 #ifndef TCONV_DEVICE_DEVICE_H
 #define TCONV_DEVICE_DEVICE_H
 
+#include "base/os.h"
 #include "tconv_cl/cache.h"
 #include "tconv_cl/device.h"
 #include "tconv_cl/problem.h"
@@ -33,17 +34,19 @@ bool tconv_device_has_own_sources(const tconv_device *device);
  * thread. */
 char *tconv_device_search_record(tconv_device *device, const char *key);
 
-/* Stores such a text, and replaces an older one. If it cannot be stored, nothing happens. Any
- * thread. */
-void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
+/* Keeps such a text in memory, and stores it if there is a folder; replaces an older one. False if
+ * it cannot be stored; `reason` says why. Any thread. */
+bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
+                                     struct tconv_os_reason *reason);
 
 /* The text of the cost model's fields that were stored for the device, in memory or in the folder.
  * From malloc; NULL: none. Any thread. */
 char *tconv_device_machine_record(tconv_device *device);
 
-/* Stores such a text in memory, and in the folder if there is one. False without memory. Any
- * thread. */
-bool tconv_device_keep_machine_record(tconv_device *device, const char *text);
+/* Stores such a text in memory, and in the folder if there is one; "" removes it. After an error
+ * both are as before. Returns TCONV_ERROR_HOST_MEMORY, _FILE. Any thread. */
+tconv_status tconv_device_keep_machine_record(tconv_device *device, const char *text,
+                                              tconv_error *error);
 
 /* A search record of the folder, or another file there that is not a program. Unknown texts are "".
  * `device` is the begin of a foreign record's key: library, platform, device and driver. */
@@ -65,5 +68,11 @@ tconv_search tconv_device_search(const tconv_device *device);
  * thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
                                   cl_program *program, tconv_error *error);
+
+/* Stores a program in the folder, if there is one for programs, with its kernels as they were
+ * compiled for the work-groups of their first runs: PoCL compiles kernels when they run. False with
+ * a reason if it cannot be stored. Any thread. */
+bool tconv_device_complete_program(tconv_device *device, const char *name, const char *options,
+                                   struct tconv_os_reason *reason);
 
 #endif

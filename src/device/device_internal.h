@@ -117,7 +117,17 @@ void tconv_search_records_release(struct tconv_search_record *first);
  * is not there or cannot be used. */
 cl_program tconv_program_load(const tconv_device *device, const char *key);
 
-/* Writes a program that was just built into the folder. */
-void tconv_program_store(const tconv_device *device, const char *key, cl_program program);
+/* True for PoCL, which compiles a kernel when it first runs, for work-groups of this size, and
+ * keeps what it compiled in a cache of its own. Asking it for a binary makes it compile every
+ * kernel for groups of any size, too: the first call would take twice as long, and later calls
+ * would gain nothing. So it is asked only if a folder is named. It gives a program's binary with
+ * the kernels that its cache has when it is asked first, and later the same again; a new program of
+ * the same source has those that were compiled since. */
+bool tconv_compiles_late(const tconv_device *device);
+
+/* Writes a program into the folder, if there is one for programs. False with a reason, which may be
+ * NULL, if that cannot be done. */
+bool tconv_program_store(const tconv_device *device, const char *key, cl_program program,
+                         struct tconv_os_reason *reason);
 
 #endif

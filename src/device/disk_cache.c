@@ -15,10 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True for PoCL, which caches its programs itself. Asking PoCL for a binary makes it compile every
- * kernel again for work-groups of any size: the first call would take twice as long, and later
- * calls would gain nothing. */
-static bool keeps_programs_itself(const tconv_device *device)
+bool tconv_compiles_late(const tconv_device *device)
 {
     return strcmp(device->info.platform, TCONV_POCL) == 0;
 }
@@ -30,7 +27,7 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
         tconv_environment_cache(&device->cache, &device->cache_limit, &named, error);
     if (status != TCONV_OK) return status;
     device->identity = tconv_identity_of(device);
-    device->programs_on_disk = named || !keeps_programs_itself(device);
+    device->programs_on_disk = named || !tconv_compiles_late(device);
     if (device->identity != NULL) return TCONV_OK;
     free(device->cache);
     device->cache = NULL;
@@ -133,18 +130,22 @@ cl_program tconv_program_load(const tconv_device *device, const char *key)
     return program;
 }
 
-void tconv_program_store(const tconv_device *device, const char *key, cl_program program)
+bool tconv_program_store(const tconv_device *device, const char *key, cl_program program,
+                         struct tconv_os_reason *reason)
 {
-    if (device->cache == NULL || !device->programs_on_disk) return;
+    if (device->cache == NULL || !device->programs_on_disk) return true;
     char *whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
     size_t size = 0;
     unsigned char *binary = whole == NULL ? NULL : binary_of(device, program, &size);
+    bool stored = false;
     if (binary != NULL) {
         const struct tconv_record record = {whole, strlen(whole), binary, size};
-        tconv_folder_store(device->cache, device->cache_limit, &record);
-    }
+        stored = tconv_folder_store(device->cache, device->cache_limit, &record, reason);
+    } else if (reason != NULL)
+        snprintf(reason->text, sizeof reason->text, "the driver does not give a program's binary");
     free(binary);
     free(whole);
+    return stored;
 }
 
 /* A retained program of the list with its key. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises GPUs by their names. */
+/* Recognises families of GPUs. */
 #include "device/gpu_name.h"
+
+#include "base/architectures.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -14,7 +16,10 @@ static tconv_architecture version_architecture(const char *name)
                          : TCONV_ARCHITECTURE_OTHER;
 }
 
-tconv_architecture tconv_amd_architecture(const char *name)
+/* The architecture of an AMD GPU, or OTHER if the name is not one that AMD's or Mesa's driver
+ * gives. AMD's names begin with "gfx" and a version. Mesa's have the driver, the chip and more in
+ * brackets behind the product: "AMD Radeon RX 7900 XTX (radeonsi, navi31, ACO, DRM 3.57)". */
+static tconv_architecture amd_architecture(const char *name)
 {
     /* Chips that Mesa names without a version. Its newer ones have one; all others are older. */
     static const char *const rdna[] = {"navi", "vangogh", "rembrandt", "raphael", "phoenix"};
@@ -35,7 +40,9 @@ static bool is_freedreno(const char *name)
     return strncmp(name, "FD", 2) == 0 && name[2] >= '0' && name[2] <= '9';
 }
 
-tconv_architecture tconv_mobile_architecture(const char *name, const char *vendor)
+/* The architecture of a GPU for phones, or OTHER. The product is somewhere in the name: Mesa puts
+ * its driver in front of it or behind it. Some names have no product; then the vendor tells. */
+static tconv_architecture mobile_architecture(const char *name, const char *vendor)
 {
     static const struct {
         const char *text;
@@ -58,8 +65,19 @@ tconv_architecture tconv_mobile_architecture(const char *name, const char *vendo
     return TCONV_ARCHITECTURE_OTHER;
 }
 
+tconv_architecture tconv_gpu_architecture(const struct tconv_gpu_facts *facts)
+{
+    if (facts->nvidia) return TCONV_ARCHITECTURE_NVIDIA;
+    if (facts->intel_xe_hp) return TCONV_ARCHITECTURE_INTEL_XE_HP;
+    const tconv_architecture amd = amd_architecture(facts->name);
+    return amd != TCONV_ARCHITECTURE_OTHER ? amd : mobile_architecture(facts->name, facts->vendor);
+}
+
 bool tconv_is_mobile(tconv_architecture architecture)
 {
-    return architecture == TCONV_ARCHITECTURE_MALI || architecture == TCONV_ARCHITECTURE_ADRENO ||
-           architecture == TCONV_ARCHITECTURE_POWERVR;
+#define ROW(row, name, phone)                                                                      \
+    if (architecture == TCONV_ARCHITECTURE_##row) return (phone) != 0;
+    ARCHITECTURES(ROW)
+#undef ROW
+    return false;
 }

@@ -89,7 +89,7 @@ static tconv_status get_program(tconv_device *device, const char *name, const ch
             free(key);
             return status;
         }
-        tconv_program_store(device, key, *program);
+        tconv_program_store(device, key, *program, NULL); /* else it is compiled again */
     }
     return tconv_program_keep(device, key, program, error);
 }
@@ -111,4 +111,28 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
                                             .options = options,
                                             .message = status == TCONV_OK ? NULL : own.message});
     return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &own);
+}
+
+bool tconv_device_complete_program(tconv_device *device, const char *name, const char *options,
+                                   struct tconv_os_reason *reason)
+{
+    cl_program program = NULL;
+    const size_t size = strlen(name) + strlen(options) + 2;
+    if (tconv_device_cache(device) == NULL) return true;
+    char *key = malloc(size);
+    bool stored = false;
+    if (key != NULL) {
+        snprintf(key, size, "%s %s", name, options);
+        if (!tconv_compiles_late(device))
+            program = tconv_program_find(device, key);
+        else if (build(device, name, options, &program, NULL) != TCONV_OK)
+            program = NULL;
+    }
+    if (program != NULL) {
+        stored = tconv_program_store(device, key, program, reason);
+        clReleaseProgram(program);
+    } else
+        snprintf(reason->text, sizeof reason->text, "a program is no longer there");
+    free(key);
+    return stored;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the results of searches for the fastest algorithm, in memory and beside the programs in the
  * folder. */
+#include "base/error.h"
 #include "base/os.h"
 #include "cache/folder.h"
 #include "device/device_internal.h"
 #include "tconv_cl/cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,15 +87,23 @@ static char *load_text(const tconv_device *device, const char *key)
     return text;
 }
 
-/* Writes a text to the folder, if there is one. */
-static void store_text(const tconv_device *device, const char *key, const char *text)
+/* Writes a text to the folder, if there is one. An empty text removes what is there. False if that
+ * fails. */
+static bool store_text(const tconv_device *device, const char *key, const char *text,
+                       struct tconv_os_reason *reason)
 {
-    if (device->identity == NULL || device->cache == NULL) return;
+    if (device->identity == NULL || device->cache == NULL) return true;
     char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key);
-    if (whole == NULL) return;
+    if (whole == NULL) {
+        snprintf(reason->text, sizeof reason->text, "no memory");
+        return false;
+    }
     const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
-    tconv_folder_store(device->cache, device->cache_limit, &record);
+    const bool stored =
+        text[0] == '\0' ? tconv_folder_forget(device->cache, whole, reason)
+                        : tconv_folder_store(device->cache, device->cache_limit, &record, reason);
     free(whole);
+    return stored;
 }
 
 char *tconv_device_search_record(tconv_device *device, const char *key)
@@ -106,11 +116,12 @@ char *tconv_device_search_record(tconv_device *device, const char *key)
     return text;
 }
 
-void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text)
+bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
+                                     struct tconv_os_reason *reason)
 {
-    if (device->identity == NULL) return;
+    if (device->identity == NULL) return true;
     tconv_search_record_add(device, key, text);
-    store_text(device, key, text);
+    return store_text(device, key, text, reason);
 }
 
 static const char machine_key[] = "machine";
@@ -125,17 +136,28 @@ char *tconv_device_machine_record(tconv_device *device)
     return text;
 }
 
-bool tconv_device_keep_machine_record(tconv_device *device, const char *text)
+tconv_status tconv_device_keep_machine_record(tconv_device *device, const char *text,
+                                              tconv_error *error)
 {
+    struct tconv_os_reason reason = {""};
     char *own = strdup(text);
-    if (own == NULL) return false;
-    pthread_mutex_lock(&device->lock);
-    free(device->machine);
-    device->machine = own;
-    device->machine_known = true;
+    if (own == NULL)
+        return tconv_fail_memory(error, strlen(text) + 1, "keeping fields of the cost model");
+    pthread_mutex_lock(&device->lock); /* so that memory and folder have the text of one thread */
+    const bool stored = store_text(device, machine_key, text, &reason);
+    if (stored) {
+        char *before = device->machine;
+        device->machine = own;
+        device->machine_known = true;
+        own = before;
+    }
     pthread_mutex_unlock(&device->lock);
-    store_text(device, machine_key, text);
-    return true;
+    free(own);
+    return stored
+               ? TCONV_OK
+               : tconv_fail(error, TCONV_ERROR_FILE, "fields of the cost model cannot be %s %s: %s",
+                            text[0] == '\0' ? "removed from" : "stored in", device->cache,
+                            reason.text);
 }
 
 struct listing {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the algorithm of a plan and builds its kernels. The choice follows a stored result, a
- * search, or the cost model. */
+ * search, the programs that were made ready, or the cost model. */
 #include "base/error.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
 #include "plan/plan_trace.h"
+#include "plan/prepared.h"
 #include "plan/search_text.h"
 #include "plan/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,15 +122,13 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
     }
 }
 
-/* Finds the candidate that a record names. `*found` is false if there is no record, or if this
- * version has no such candidate for the problem. */
-static tconv_status find_recorded(tconv_plan *plan, const char *key,
-                                  struct tconv_candidate *candidate, bool *found,
-                                  tconv_choice *choice, tconv_error *error)
+tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
+                                 tconv_choice *choice, tconv_error *error)
 {
+    char key[TCONV_SEARCH_KEY];
     struct tconv_reason reason;
     struct tconv_pattern pattern;
-    char *text = tconv_device_search_record(plan->device, key);
+    char *text = tconv_search_key(plan, key) ? tconv_device_search_record(plan->device, key) : NULL;
     *found = text != NULL && tconv_search_text_read(text, &pattern, choice);
     free(text);
     if (!*found) return TCONV_OK;
@@ -140,8 +140,44 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     return status;
 }
 
-/* Makes a candidate that was recorded or timed. If it is unfit, it is passed over, and `*made` is
- * false. */
+/* The cheapest listed candidate with prepared programs; its algorithm is NULL if there is none. */
+static struct tconv_candidate cheapest_prepared(const tconv_plan *plan,
+                                                const struct tconv_prepared *prepared)
+{
+    struct tconv_candidate cheapest = {.algorithm = NULL};
+    struct tconv_candidates all;
+    struct tconv_reason reason;
+    for (int i = 0; tconv_algorithm_at(i) != NULL; i++)
+        if (tconv_enumerate(tconv_algorithm_at(i), &plan->request, NULL, &all, &reason))
+            for (int c = 0; c < all.count; c++)
+                if ((cheapest.algorithm == NULL || all.list[c].cost < cheapest.cost) &&
+                    tconv_is_prepared(prepared, &all.list[c]))
+                    cheapest = all.list[c];
+    return cheapest;
+}
+
+/* Finds the cheapest candidate with prepared programs. `*found` is false if there is none, or if
+ * the cost model expects another candidate to be clearly faster. */
+static tconv_status find_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
+                                  struct tconv_candidate *candidate, bool *found,
+                                  tconv_error *error)
+{
+    struct tconv_candidate best;
+    struct tconv_reason reason;
+    bool lost = false;
+    *found = false;
+    if (prepared->count == 0) return TCONV_OK;
+    tconv_status status = choose_candidate(plan, &plan->pattern, 0, &best, found, &reason, error);
+    if (status != TCONV_OK || !*found) return status;
+    *candidate = cheapest_prepared(plan, prepared);
+    *found = candidate->algorithm != NULL && candidate->cost <= TCONV_NEARLY * best.cost;
+    if (*found) status = tconv_plan_settle_unit(plan, candidate, &lost, error);
+    *found = *found && !lost;
+    return status;
+}
+
+/* Makes a candidate that was recorded, prepared or timed. If it is unfit, it is passed over, and
+ * `*made` is false. */
 static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
 {
@@ -154,22 +190,50 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     return *made ? TCONV_OK : tconv_fail_with(error, &own);
 }
 
-/* Makes the stored result, or else the result of a new search, as far as `search` allows. `*made`
- * is false if the cost model must choose. */
+static tconv_status choose_prepared(tconv_plan *plan, bool *made, tconv_error *error)
+{
+    struct tconv_prepared prepared;
+    struct tconv_candidate candidate;
+    bool found;
+    tconv_choice choice = TCONV_CHOICE_INIT;
+    choice.source = TCONV_SEARCH_PREPARED;
+    tconv_prepared_read(plan, &prepared);
+    tconv_status status = find_prepared(plan, &prepared, &candidate, &found, error);
+    if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
+    return status;
+}
+
+/* Stores the result of a search. The plan is as good without it: it only says why not. */
+static void store(tconv_plan *plan, const char *key)
+{
+    char text[TCONV_SEARCH_TEXT];
+    struct tconv_os_reason reason = {""};
+    tconv_search_text_write(plan, text);
+    if (tconv_device_keep_search_record(plan->device, key, text, &reason)) return;
+    const char *folder = tconv_device_search_folder(plan->device);
+    const size_t size = strlen(folder) + sizeof reason + 60;
+    plan->not_stored = malloc(size);
+    if (plan->not_stored != NULL)
+        snprintf(plan->not_stored, size, "the result cannot be stored in %s: %s", folder,
+                 reason.text);
+}
+
+/* Makes the stored result, or else the result of a new search, as far as `search` allows, or else
+ * takes a prepared program. `*made` is false if the cost model must choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
 {
-    char key[TCONV_SEARCH_KEY], text[TCONV_SEARCH_TEXT];
+    char key[TCONV_SEARCH_KEY];
     struct tconv_candidate candidate;
     tconv_choice choice = TCONV_CHOICE_INIT;
     tconv_status status = TCONV_OK;
     bool found = false;
     *made = false;
-    if (!tconv_search_key(plan, key)) return TCONV_OK;
     if (search != TCONV_SEARCH_RENEW)
-        status = find_recorded(plan, key, &candidate, &found, &choice, error);
+        status = tconv_plan_recorded(plan, &candidate, &found, &choice, error);
     if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
-    if (status != TCONV_OK || *made || search == TCONV_SEARCH_RECORDS) return status;
+    if (status != TCONV_OK || *made) return status;
+    if (search == TCONV_SEARCH_RECORDS) return choose_prepared(plan, made, error);
 
     struct tconv_measured m;
     status = tconv_plan_settle_units(plan, error);
@@ -179,32 +243,47 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     choice.candidates = m.candidates;
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
+    choice.noise = m.noise;
     status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped) {
-        tconv_search_text_write(plan, text);
-        tconv_device_keep_search_record(plan->device, key, text);
-    }
+    if (*made && !m.stopped && tconv_search_key(plan, key)) store(plan, key);
     return status;
+}
+
+tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
+                                 tconv_error *error)
+{
+    struct tconv_reason reason = {""};
+    bool found = false;
+    const tconv_status status =
+        choose_candidate(plan, &plan->pattern, 0, candidate, &found, &reason, error);
+    if (status != TCONV_OK || found) return status;
+    return fail_refused(plan->pattern.algorithm == NULL ? NULL : plan->pattern.algorithm->name,
+                        &reason, error);
+}
+
+tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
+                                     tconv_search *search, tconv_error *error)
+{
+    struct tconv_reason reason;
+    *search = options->search == TCONV_SEARCH_DEFAULT ? tconv_device_search(plan->device)
+                                                      : options->search;
+    if ((unsigned)*search > TCONV_SEARCH_RENEW)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)*search);
+    if (!tconv_pattern_read(options->algorithm, &plan->pattern, &reason))
+        return tconv_fail(error, TCONV_ERROR_ALGORITHM, "algorithm is \"%.60s\": %s",
+                          options->algorithm, reason.text);
+    return TCONV_OK;
 }
 
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error)
 {
-    const char *name = options->algorithm;
-    const tconv_search search = options->search == TCONV_SEARCH_DEFAULT
-                                    ? tconv_device_search(plan->device)
-                                    : options->search;
-    if ((unsigned)search > TCONV_SEARCH_RENEW)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)search);
-    struct tconv_reason reason;
-    if (!tconv_pattern_read(name, &plan->pattern, &reason))
-        return tconv_fail(error, TCONV_ERROR_ALGORITHM, "algorithm is \"%.60s\": %s", name,
-                          reason.text);
+    tconv_search search;
     bool made = false;
-    if (plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL) {
-        const tconv_status status = choose_by_time(plan, options, search, &made, error);
-        if (status != TCONV_OK) return status;
-    }
-    return made ? TCONV_OK : make_by_model(plan, name, error);
+    tconv_status status = tconv_plan_read_options(plan, options, &search, error);
+    if (status == TCONV_OK && plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL)
+        status = choose_by_time(plan, options, search, &made, error);
+    if (status != TCONV_OK || made) return status;
+    return make_by_model(plan, options->algorithm, error);
 }

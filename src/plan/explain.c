@@ -87,6 +87,14 @@ int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t size)
     return (int)lines.length;
 }
 
+int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size)
+{
+    struct tconv_text lines = tconv_text_begin(text, size);
+    if (plan != NULL && plan->not_stored != NULL)
+        tconv_text_add_line(&lines, "%s", plan->not_stored);
+    return (int)lines.length;
+}
+
 int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size)
 {
     struct tconv_text lines = tconv_text_begin(text, size);

@@ -34,8 +34,21 @@ tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, 
     struct tconv_machine machine = tconv_machine_of(tconv_device_properties(device), sizeof(float));
     if (!tconv_machine_read(&machine, fields, &reason))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "fields: %s", reason.text);
-    if (tconv_device_keep_machine_record(device, fields)) return TCONV_OK;
-    return tconv_fail_memory(error, strlen(fields) + 1, "keeping fields of the cost model");
+    return tconv_device_keep_machine_record(device, fields, error);
+}
+
+int tconv_device_machine_fields(tconv_device *device, char *text, size_t size)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    struct tconv_text fields = tconv_text_begin(text, size);
+    if (device == NULL) return 0;
+    struct tconv_reason reason;
+    struct tconv_machine machine = tconv_machine_of(tconv_device_properties(device), sizeof(float));
+    char *own = tconv_device_machine_record(device);
+    if (own != NULL && tconv_machine_read(&machine, own, &reason))
+        tconv_text_add(&fields, "%s", own);
+    free(own);
+    return (int)fields.length;
 }
 
 int tconv_device_machine(tconv_device *device, char *text, size_t size)

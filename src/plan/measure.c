@@ -7,17 +7,16 @@
 #include "base/number.h"
 #include "base/os.h"
 #include "base/text.h"
-#include "device/device.h"
+#include "plan/rounds.h"
+#include "plan/scratch.h"
 
 #include <stdlib.h>
 
 enum {
     MOST_CANDIDATES = 8,
-    MOST_ROUNDS = 100,
-    MOST_TIMES = 10,  /* computations of a run on a GPU, if so many take less than */
-    RUN_MS = 1,       /* this */
-    USUAL_MS = 500,   /* milliseconds for timing, by default */
-    NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
+    MOST_TIMES = 10, /* computations of a run on a GPU, if so many take less than */
+    RUN_MS = 1,      /* this */
+    USUAL_MS = 500,  /* milliseconds for timing, by default */
     /* Rounds after which a candidate with twice the least time is dropped: if the model expects
      * that, and if it does not. */
     EXPECTED_AFTER = 2,
@@ -31,28 +30,18 @@ enum {
  * candidate's time: tiles that are ranked far behind are not worth a compilation. */
 static const double CLOSE = 2;
 
-/* A candidate replaces the cost model's choice only if its least time is below CLEARLY_FASTER of
- * the other's, and if it was faster in MOSTLY of the rounds. Smaller differences, and those that
- * few rounds show, are noise of a shared machine: repeated runs of one algorithm differ by 1 to 3
- * %. */
-static const double CLEARLY_FASTER = 0.97, MOSTLY = 0.75;
-
 struct timed {
     struct tconv_candidate candidate;
     tconv_plan *plan;
     tconv_packed_filter *filter;
-    double ms; /* the least time; 0: not timed yet */
-    int rounds;
-    float each[MOST_ROUNDS]; /* the time of each round */
+    struct tconv_rounds rounds;
 };
 
 /* The objects of timing. Every member may be missing after an error. */
 struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
-    cl_command_queue queue;
-    cl_mem data, weights, output, workspace, channels, residual;
-    uint64_t workspace_bytes;
+    struct tconv_scratch scratch;
 };
 
 static double now_ms(void)
@@ -99,86 +88,19 @@ static void list_candidates(const tconv_plan *plan, struct bench *bench)
     bench->count = kept;
 }
 
-/* Makes a buffer of zeros. False if it cannot be allocated. */
-static bool make_scratch(const tconv_plan *plan, const struct bench *bench, uint64_t bytes,
-                         cl_mem *buffer)
-{
-    const cl_uint zero = 0;
-    const size_t size = ((size_t)bytes + sizeof zero - 1) / sizeof zero * sizeof zero;
-    cl_int code;
-    if (bytes > plan->info.allocation_limit) return false;
-    *buffer =
-        clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE, size, NULL, &code);
-    if (code != CL_SUCCESS) *buffer = NULL;
-    return code == CL_SUCCESS && clEnqueueFillBuffer(bench->queue, *buffer, &zero, sizeof zero, 0,
-                                                     size, 0, NULL, NULL) == CL_SUCCESS;
-}
-
-static bool make_bench(const tconv_plan *plan, struct bench *bench)
-{
-    const tconv_geometry *g = &plan->geometry;
-    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels) * NUMBER_BYTES;
-    cl_int code;
-    bench->queue = clCreateCommandQueue(tconv_device_context(plan->device),
-                                        tconv_device_id_of(plan->device), 0, &code);
-    if (code != CL_SUCCESS) bench->queue = NULL;
-    return code == CL_SUCCESS && make_scratch(plan, bench, g->data_bytes, &bench->data) &&
-           make_scratch(plan, bench, g->filter_bytes, &bench->weights) &&
-           make_scratch(plan, bench, g->output_bytes, &bench->output) &&
-           make_scratch(plan, bench, channels, &bench->channels) &&
-           (!plan->epilogue.residual ||
-            make_scratch(plan, bench, g->residual_bytes, &bench->residual));
-}
-
-static bool make_workspace(const tconv_plan *plan, struct bench *bench, uint64_t bytes)
-{
-    if (bytes <= bench->workspace_bytes) return true;
-    if (bench->workspace != NULL) clReleaseMemObject(bench->workspace);
-    bench->workspace = NULL;
-    bench->workspace_bytes = 0;
-    if (!make_scratch(plan, bench, bytes, &bench->workspace)) return false;
-    bench->workspace_bytes = bytes;
-    return true;
-}
-
 static void free_bench(struct bench *bench)
 {
-    if (bench->queue != NULL) clFinish(bench->queue);
+    tconv_scratch_free(&bench->scratch);
     for (int i = 0; i < bench->count; i++) {
         tconv_packed_filter_release(bench->candidates[i].filter);
         tconv_plan_release(bench->candidates[i].plan);
     }
-    const cl_mem buffers[] = {bench->data,      bench->weights,  bench->output,
-                              bench->workspace, bench->channels, bench->residual};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
-    if (bench->queue != NULL) clReleaseCommandQueue(bench->queue);
 }
 
-/* Runs `times` computations one after another. Returns the mean time of one, or a negative number
- * if one fails. */
+/* Runs a candidate and waits. Returns the time of one computation; negative if one fails. */
 static double run(const struct bench *bench, const struct timed *c, int times)
 {
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = c->filter;
-    args.data.memory = bench->data;
-    args.output.memory = bench->output;
-    args.workspace.memory = bench->workspace;
-    const tconv_epilogue *e = &c->plan->epilogue;
-    if (e->bias) args.bias.memory = bench->channels;
-    if (e->scale) args.scale.memory = bench->channels;
-    if (tconv_activation_has_slope(e->activation)) args.slope.memory = bench->channels;
-    args.residual.memory = bench->residual;
-    cl_event done = NULL;
-    bool ran = true;
-    const double start = now_ms();
-    for (int i = 0; i < times && ran; i++)
-        ran = tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL,
-                                 i + 1 < times ? NULL : &done, NULL) == TCONV_OK;
-    ran = ran && tconv_wait(done, NULL) == TCONV_OK;
-    const double ms = (now_ms() - start) / times;
-    if (done != NULL) clReleaseEvent(done);
-    return ran ? ms : -1;
+    return tconv_scratch_run(&bench->scratch, c->plan, c->filter, times);
 }
 
 /* Compiles a candidate, packs its filter and runs it once. If it cannot be timed it has no plan
@@ -196,12 +118,8 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
             return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
         return tconv_fail_with(error, &own);
     }
-    if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
-        tconv_packed_filter_create(c->plan, NULL, &c->filter, NULL) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(c->filter, bench->queue,
-                                         &(tconv_buffer){.memory = bench->weights}, 0, NULL, NULL,
-                                         NULL) != TCONV_OK ||
-        run(bench, c, 1) < 0) {
+    c->filter = tconv_scratch_pack(&bench->scratch, c->plan);
+    if (c->filter == NULL || run(bench, c, 1) < 0) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
     }
@@ -213,7 +131,7 @@ static const struct timed *fastest(const struct bench *bench)
     const struct timed *best = NULL;
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        if (c->ms > 0 && (best == NULL || c->ms < best->ms)) best = c;
+        if (c->rounds.count > 0 && (best == NULL || c->rounds.least < best->rounds.least)) best = c;
     }
     return best;
 }
@@ -227,9 +145,9 @@ static bool go_on(const tconv_plan_options *options, const struct bench *bench, 
                                               : best != NULL ? best->candidate.algorithm
                                                              : NULL;
     const bool was_inside = tconv_enter_callback();
-    const bool wanted = options->search_progress(options->search_context,
-                                                 algorithm == NULL ? "" : algorithm->name, index,
-                                                 bench->count, best == NULL ? 0 : best->ms);
+    const bool wanted =
+        options->search_progress(options->search_context, algorithm == NULL ? "" : algorithm->name,
+                                 index, bench->count, best == NULL ? 0 : best->rounds.least);
     tconv_leave_callback(was_inside);
     return wanted;
 }
@@ -246,54 +164,69 @@ static const struct timed *model_choice(const struct bench *bench)
 static bool hopeless(const struct bench *bench, const struct timed *c, int round, double most_ms)
 {
     const struct timed *best = fastest(bench), *model = model_choice(bench);
-    if (c == model || best == NULL || c->ms <= 2 * best->ms) return false;
+    const double ms = c->rounds.least;
+    if (c == model || best == NULL || ms <= 2 * best->rounds.least) return false;
     const bool expected = c->candidate.cost > 1.5 * model->candidate.cost;
-    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER) || c->ms * LONG_RUNS > most_ms;
+    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER) || ms * LONG_RUNS > most_ms;
 }
 
 /* How many computations a timed run has. On a GPU several, if one takes microseconds: the time to
  * start it and to notice its end is longer, and differs from run to run. */
 static int times_of(const struct timed *c)
 {
-    if (c->plan->info.kind != TCONV_DEVICE_GPU || c->ms == 0) return 1;
-    return c->ms * MOST_TIMES > RUN_MS ? (int)(RUN_MS / c->ms) + 1 : MOST_TIMES;
+    const double ms = c->rounds.least;
+    if (c->plan->info.kind != TCONV_DEVICE_GPU || ms == 0) return 1;
+    return ms * MOST_TIMES > RUN_MS ? (int)(RUN_MS / ms) + 1 : MOST_TIMES;
+}
+
+/* Times a candidate once more. False if its run fails. */
+static bool time_once(const struct bench *bench, struct timed *c)
+{
+    const double ms = run(bench, c, times_of(c));
+    if (ms > 0) tconv_rounds_add(&c->rounds, ms);
+    return ms > 0;
 }
 
 /* Times all candidates in turn, again and again until the time is over. */
 static void time_rounds(struct bench *bench, double most_ms)
 {
     const double start = now_ms();
-    for (int round = 0; round < MOST_ROUNDS; round++)
+    for (int round = 0; round < TCONV_MOST_ROUNDS; round++)
         for (int i = 0; i < bench->count; i++) {
             struct timed *c = &bench->candidates[i];
             if (c->plan == NULL || hopeless(bench, c, round, most_ms)) continue;
-            const double ms = run(bench, c, times_of(c));
-            if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
-            if (ms > 0 && c->rounds == round) c->each[c->rounds++] = (float)ms;
+            if (c->rounds.count == round) time_once(bench, c); /* else a run of it has failed */
             if (now_ms() - start > most_ms) return;
         }
 }
 
-static bool clearly_faster(const struct timed *c, const struct timed *model)
+/* If the time was over before the fastest candidate and the model's choice had the rounds that tell
+ * whether one is faster, both get them now. */
+static void time_fastest(struct bench *bench)
 {
-    int both = 0, wins = 0;
-    for (; both < c->rounds && both < model->rounds; both++)
-        wins += c->each[both] < model->each[both];
-    return c->ms < CLEARLY_FASTER * model->ms && wins >= MOSTLY * both;
+    const struct timed *best = fastest(bench), *model = model_choice(bench);
+    if (best == NULL || !tconv_rounds_may_be_faster(&best->rounds, &model->rounds)) return;
+    while (tconv_rounds_common(&best->rounds, &model->rounds) < TCONV_FEWEST_ROUNDS) {
+        const struct timed *next = best->rounds.count < model->rounds.count ? best : model;
+        if (!time_once(bench, &bench->candidates[next - bench->candidates])) return;
+    }
 }
 
 static void conclude(const struct bench *bench, struct tconv_measured *m)
 {
     const struct timed *model = model_choice(bench), *best = model;
-    if (model == NULL || model->ms == 0) return;
+    if (model == NULL || model->rounds.count == 0) return;
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        m->candidates += c->ms > 0;
-        if (c->ms > 0 && c->ms < best->ms && clearly_faster(c, model)) best = c;
+        m->candidates += c->rounds.count > 0;
+        if (c->rounds.count > 0 && c->rounds.least < best->rounds.least &&
+            tconv_rounds_are_faster(&c->rounds, &model->rounds))
+            best = c;
     }
     m->best = best->candidate;
-    m->model_ms = model->ms;
-    m->best_ms = best->ms;
+    m->model_ms = model->rounds.least;
+    m->best_ms = best->rounds.least;
+    m->noise = tconv_rounds_noise(&best->rounds, &model->rounds);
 }
 
 /* Writes the text of tconv_plan_timed. NULL if memory is missing. */
@@ -308,11 +241,11 @@ static char *report(const struct bench *bench)
         const struct timed *c = &bench->candidates[i];
         char tile[TCONV_TILE_TEXT], cost[24], ms[24];
         tconv_tile_text(&c->candidate, tile, sizeof tile);
-        if (c->ms > 0)
+        if (c->rounds.count > 0)
             tconv_text_add_line(&lines, "%s%s%s cost %s ms %s", c->candidate.algorithm->name,
                                 tile[0] == '\0' ? "" : " ", tile,
                                 tconv_number_write(c->candidate.cost, cost, sizeof cost),
-                                tconv_number_write(c->ms, ms, sizeof ms));
+                                tconv_number_write(c->rounds.least, ms, sizeof ms));
     }
     return text;
 }
@@ -324,13 +257,15 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
     tconv_status status = TCONV_OK;
     *measured = (struct tconv_measured){.candidates = 0};
     list_candidates(plan, &bench);
-    if (bench.count > 0 && plan->geometry.output_bytes > 0 && make_bench(plan, &bench)) {
+    if (bench.count > 0 && plan->geometry.output_bytes > 0 &&
+        tconv_scratch_make(plan, &bench.scratch)) {
         for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {
             measured->stopped = !go_on(options, &bench, i);
             if (!measured->stopped) status = prepare(plan, &bench, &bench.candidates[i], error);
         }
         if (status == TCONV_OK && !measured->stopped) {
             time_rounds(&bench, options->search_ms == 0 ? USUAL_MS : options->search_ms);
+            time_fastest(&bench);
             measured->stopped = !go_on(options, &bench, bench.count);
         }
         conclude(&bench, measured);

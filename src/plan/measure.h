@@ -9,10 +9,10 @@
 enum { TCONV_MOST_TIMED_TILES = 3 };
 
 struct tconv_measured {
-    struct tconv_candidate best; /* the fastest */
-    int candidates;              /* how many candidates were timed; 0: none could be */
-    double model_ms, best_ms;
-    bool stopped; /* by the caller's progress function */
+    struct tconv_candidate best;     /* the fastest */
+    int candidates;                  /* how many candidates were timed; 0: none could be */
+    double model_ms, best_ms, noise; /* as in tconv_choice */
+    bool stopped;                    /* by the caller's progress function */
 };
 
 /* Times the candidates with the least expected cost, on scratch buffers and a queue of its own.

@@ -325,7 +325,9 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
-    if (tconv_trace_names_problem(device)) plan->problem = tconv_trace_problem(problem);
+    plan->problem = *problem;
+    plan->output_begin = options->output_begin;
+    plan->output_end = options->output_end;
     *out = plan;
     return TCONV_OK;
 }
@@ -345,7 +347,9 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->request.workspace_limit = plan->request.workspace_limit;
     copy->request.math = plan->request.math;
     copy->request.machine = plan->request.machine;
-    if (plan->problem != NULL) copy->problem = strdup(plan->problem);
+    copy->problem = plan->problem;
+    copy->output_begin = plan->output_begin;
+    copy->output_end = plan->output_end;
     *out = copy;
     return TCONV_OK;
 }
@@ -374,7 +378,7 @@ void tconv_plan_release(tconv_plan *plan)
     clear_algorithm(plan);
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
     free(plan->timed);
-    free(plan->problem);
+    free(plan->not_stored);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);

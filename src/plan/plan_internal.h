@@ -32,8 +32,9 @@ struct tconv_plan {
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
-    char *problem; /* the text of the problem for tracing, from malloc; NULL if nothing was traced
-                      when the plan was made */
+    char *not_stored;                        /* the text of tconv_plan_not_stored, or NULL */
+    tconv_problem problem;                   /* as the caller gave it: for tracing */
+    int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
@@ -77,6 +78,19 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
 /* Chooses an algorithm as the options say, and makes it (choose.c). */
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error);
+
+/* Reads which algorithm and which search the options ask for (choose.c). */
+tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
+                                     tconv_search *search, tconv_error *error);
+
+/* Finds the candidate that a record names. `*found` is false if there is no record, or if this
+ * version has no such candidate for the problem (choose.c). */
+tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
+                                 tconv_choice *choice, tconv_error *error);
+
+/* Finds the cheapest candidate of those that the caller asked for (choose.c). */
+tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
+                                 tconv_error *error);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses

@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tconv_trace_names_problem(const tconv_device *device)
-{
-    return tconv_traced(device, TCONV_TRACE_PLAN) ||
-           tconv_traced(device, TCONV_TRACE_PASSED_OVER) ||
-           tconv_traced(device, TCONV_TRACE_LAUNCH);
-}
-
-char *tconv_trace_problem(const tconv_problem *problem)
+/* The text of a problem, from malloc; NULL without memory. */
+static char *text_of(const tconv_problem *problem)
 {
     const int length = tconv_problem_text(problem, NULL, 0);
     char *text = malloc((size_t)length + 1);
@@ -24,12 +18,22 @@ char *tconv_trace_problem(const tconv_problem *problem)
 static void raise_event(const tconv_plan *plan, const struct tconv_candidate *candidate,
                         tconv_trace_event event)
 {
-    char tile[TCONV_TILE_TEXT];
+    char tile[TCONV_TILE_TEXT], *problem = text_of(&plan->problem);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     tconv_tile_text(candidate, tile, sizeof tile);
-    event.problem = plan->problem;
+    options.algorithm = plan->pattern.algorithm == NULL ? NULL : plan->pattern.algorithm->name;
+    options.epilogue = plan->epilogue;
+    options.workspace_limit = plan->request.workspace_limit;
+    options.math = plan->request.math;
+    options.output_begin = plan->output_begin;
+    options.output_end = plan->output_end;
+    event.problem = problem;
     event.algorithm = candidate->algorithm->name;
     event.tile = tile;
+    event.given_problem = &plan->problem;
+    event.given_options = &options;
     tconv_trace(plan->device, event);
+    free(problem);
 }
 
 static const char *chooser(const tconv_plan *plan)
@@ -38,6 +42,7 @@ static const char *chooser(const tconv_plan *plan)
     switch (plan->choice.source) {
     case TCONV_SEARCH_RECORDS: return "record";
     case TCONV_SEARCH_MEASURE: return "measurement";
+    case TCONV_SEARCH_PREPARED: return "prepared";
     default: return "model";
     }
 }
@@ -49,7 +54,8 @@ void tconv_trace_plan(const tconv_plan *plan, uint64_t begin)
                                     .begin_ns = begin,
                                     .end_ns = tconv_trace_now(),
                                     .plan = plan,
-                                    .source = chooser(plan)});
+                                    .source = chooser(plan),
+                                    .message = plan->not_stored});
 }
 
 void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,

@@ -7,12 +7,6 @@
 #include "device/trace.h"
 #include "plan/plan_internal.h"
 
-/* True if an event with a problem would be heard now. */
-bool tconv_trace_names_problem(const tconv_device *device);
-
-/* The text of a problem, for plan->problem. From malloc; NULL without memory. */
-char *tconv_trace_problem(const tconv_problem *problem);
-
 /* A plan was made, from `begin` until now. */
 void tconv_trace_plan(const tconv_plan *plan, uint64_t begin);
 

@@ -10,7 +10,9 @@
 #include "device/device.h"
 #include "tconv_cl/cache.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define WORD(kind, member, set, word) {set, word},
 
@@ -52,14 +54,19 @@ static void add_residual_steps(struct tconv_text *t, const struct tconv_layer *l
                        (long long)l->residual_step[i][1]);
 }
 
+static void add_types(struct tconv_text *t, const struct tconv_layer *l)
+{
+    tconv_text_add(t, "%s", tconv_type_name(l->data_type));
+    if (l->filter_type != l->data_type || l->output_type != l->data_type)
+        tconv_text_add(t, " %s %s", tconv_type_name(l->filter_type),
+                       tconv_type_name(l->output_type));
+}
+
 bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 {
     const struct tconv_layer *l = &plan->layer;
     struct tconv_text t = tconv_text_begin(key, TCONV_SEARCH_KEY);
-    tconv_text_add(&t, "%s", tconv_type_name(l->data_type));
-    if (l->filter_type != l->data_type || l->output_type != l->data_type)
-        tconv_text_add(&t, " %s %s", tconv_type_name(l->filter_type),
-                       tconv_type_name(l->output_type));
+    add_types(&t, l);
     tconv_text_add(&t, " n%lld g%lld i%lld o%lld", (long long)l->batch, (long long)l->groups,
                    (long long)l->in_channels, (long long)l->out_channels);
     for (int a = 0; a < l->axes; a++) {
@@ -70,6 +77,22 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
     }
     add_steps(&t, l);
     if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
+    add_words(&t, plan);
+    return tconv_text_fits(&t);
+}
+
+bool tconv_prepared_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
+{
+    const struct tconv_layer *l = &plan->layer;
+    struct tconv_text t = tconv_text_begin(key, TCONV_SEARCH_KEY);
+    tconv_text_add(&t, TCONV_PREPARED_PREFIX);
+    add_types(&t, l);
+    tconv_text_add(&t, " g%lld i%lld o%lld", (long long)l->groups, (long long)l->in_channels,
+                   (long long)l->out_channels);
+    for (int a = 0; a < l->axes; a++)
+        tconv_text_add(&t, " k%lld s%lld d%lld", (long long)l->axis[a].kernel,
+                       (long long)l->axis[a].stride, (long long)l->axis[a].dilation);
+    tconv_text_add(&t, l->spaced ? " spaced" : l->data_channel_step == 1 ? " channels_last" : "");
     add_words(&t, plan);
     return tconv_text_fits(&t);
 }
@@ -85,7 +108,16 @@ void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT
              plan->candidate.algorithm->name, tile[0] == '\0' ? "" : " ", tile);
 }
 
-/* Splits the text; `name` is the algorithm with its tile. */
+/* True for what a search can have measured, and what can be divided: the choice is never slower
+ * than the cost model's. */
+static bool is_measured(const tconv_choice *choice)
+{
+    return choice->candidates > 0 && choice->best_ms > 0 && choice->best_ms <= choice->model_ms &&
+           isfinite(choice->model_ms) && isfinite(choice->model_ms / choice->best_ms);
+}
+
+/* Splits the text, and refuses one that no search wrote; `name` is the algorithm with its tile. All
+ * who read such a text come through here. */
 static bool split(const char *text, tconv_choice *choice, char name[TCONV_SEARCH_TEXT])
 {
     int candidates = 0;
@@ -98,7 +130,7 @@ static bool split(const char *text, tconv_choice *choice, char name[TCONV_SEARCH
     if (*model_end != '\0' || *best_end != '\0') return false;
     choice->source = TCONV_SEARCH_RECORDS;
     choice->candidates = candidates;
-    return true;
+    return is_measured(choice);
 }
 
 bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice)
@@ -120,6 +152,7 @@ static void tell(void *context, const struct tconv_stored_text *found)
     char name[TCONV_SEARCH_TEXT] = "";
     tconv_choice choice = TCONV_CHOICE_INIT;
     struct tconv_pattern pattern;
+    if (strncmp(found->key, TCONV_PREPARED_PREFIX, strlen(TCONV_PREPARED_PREFIX)) == 0) return;
     tconv_stored_search stored = {
         found->state, 0, 0, 0, found->file, found->device, found->key, "",
     };

@@ -32,7 +32,7 @@ struct tconv_layer_run {
 };
 
 /* The two parts of tconv_session_layer_run: what may compile and search, and the computation. Every
- * run that was prepared must be executed. */
+ * run that was prepared must be executed, which gives its plan back. */
 tconv_status tconv_layer_prepare(tconv_session_layer *layer, const tconv_problem *problem,
                                  const tconv_plan_options *options, const tconv_arrays *arrays,
                                  struct tconv_layer_run *run, tconv_error *error);

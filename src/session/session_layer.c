@@ -507,6 +507,24 @@ tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_pro
     return status == TCONV_OK ? tconv_layer_execute(&run, error) : status;
 }
 
+tconv_status tconv_session_layer_plan(tconv_session_layer *layer, const tconv_problem *problem,
+                                      const tconv_plan_options *options, tconv_plan **out,
+                                      tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    struct tconv_layer_run run;
+    const tconv_arrays none = TCONV_ARRAYS_INIT;
+    if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
+    const tconv_status status = tconv_layer_prepare(layer, problem, options, &none, &run, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_retain(run.plan->plan);
+    *out = run.plan->plan;
+    pthread_mutex_lock(&layer->mutex);
+    drop_plan(run.plan);
+    pthread_mutex_unlock(&layer->mutex);
+    return TCONV_OK;
+}
+
 void tconv_session_layer_refresh(tconv_session_layer *layer)
 {
     TCONV_WITHOUT_CANCELLATION;

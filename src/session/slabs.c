@@ -118,6 +118,20 @@ static tconv_slab slab_at(const struct job *job, int64_t number, int session)
     return slab;
 }
 
+static uint64_t bias_bytes(const struct job *job)
+{
+    const tconv_geometry *g = &job->geometry;
+    return (uint64_t)(g->groups * g->group_out_channels) *
+           tconv_type_size(tconv_bias_type(&job->call.options.epilogue, g->output_type));
+}
+
+/* Of the slope, too. */
+static uint64_t scale_bytes(const struct job *job)
+{
+    return (uint64_t)(job->geometry.groups * job->geometry.group_out_channels) *
+           tconv_type_size(tconv_scale_type(job->call.problem.data_type));
+}
+
 /* ---- Dividing ---- */
 
 /* Bytes of data and of output for one batch item and `rows` output rows. */
@@ -267,16 +281,13 @@ static bool grow(struct worker *w, const char *what, size_t bytes, size_t *have,
 static bool prepare(struct worker *w)
 {
     const struct job *job = w->job;
-    const tconv_geometry *g = &job->geometry;
     const tconv_arrays *a = &job->call.arrays;
-    const size_t channels = (size_t)(g->groups * g->group_out_channels);
-    const size_t number = tconv_type_size(tconv_scale_type(job->call.problem.data_type));
-    const size_t bias =
-        tconv_type_size(tconv_bias_type(&job->call.options.epilogue, g->output_type));
-    if (!make_buffer(w, "the filter", a->filter, (size_t)g->filter_bytes, &w->weights) ||
-        (a->bias != NULL && !make_buffer(w, "bias", a->bias, channels * bias, &w->bias)) ||
-        (a->scale != NULL && !make_buffer(w, "scale", a->scale, channels * number, &w->scale)) ||
-        (a->slope != NULL && !make_buffer(w, "slope", a->slope, channels * number, &w->slope)))
+    const size_t filter = (size_t)job->geometry.filter_bytes, bias = (size_t)bias_bytes(job),
+                 numbers = (size_t)scale_bytes(job);
+    if (!make_buffer(w, "the filter", a->filter, filter, &w->weights) ||
+        (a->bias != NULL && !make_buffer(w, "bias", a->bias, bias, &w->bias)) ||
+        (a->scale != NULL && !make_buffer(w, "scale", a->scale, numbers, &w->scale)) ||
+        (a->slope != NULL && !make_buffer(w, "slope", a->slope, numbers, &w->slope)))
         return false;
     cl_device_id device;
     cl_int code = clGetCommandQueueInfo(tconv_session_queue(w->session), CL_QUEUE_DEVICE,
@@ -621,15 +632,24 @@ static tconv_status check_sessions(tconv_session *const *sessions, int session_c
     return TCONV_OK;
 }
 
-/* True if a tensor of `bytes` bytes may have an element in the memory of an output's element. */
-static bool overlaps_output(const struct job *job, const void *array, uint64_t bytes,
-                            const struct tensor *tensor)
+/* An array that a run reads. `tensor` says how it lies in memory; NULL: densely, with one number
+ * for each output channel, or as the filter. */
+struct input {
+    const char *name;
+    const void *array; /* NULL: the call has none */
+    uint64_t bytes;
+    const struct tensor *tensor;
+};
+
+/* True if an input may have an element in the memory of an output's element. */
+static bool overlaps_output(const struct job *job, const struct input *input)
 {
-    const uintptr_t begin = (uintptr_t)array, output = (uintptr_t)job->call.arrays.output;
-    if (array == NULL || bytes == 0 || begin + bytes <= output ||
+    const uintptr_t begin = (uintptr_t)input->array, output = (uintptr_t)job->call.arrays.output;
+    if (input->array == NULL || input->bytes == 0 || begin + input->bytes <= output ||
         output + job->geometry.output_bytes <= begin)
         return false;
-    const struct tconv_placed own = {&tensor->view, begin, tensor->element},
+    if (input->tensor == NULL) return true;
+    const struct tconv_placed own = {&input->tensor->view, begin, input->tensor->element},
                               written = {&job->output.view, output, job->output.element};
     return !tconv_placed_apart(&written, &own);
 }
@@ -644,21 +664,27 @@ static bool residual_is_output(const struct job *job)
     return true;
 }
 
-/* Refuses an output that overlaps the data or the residual: a slab may read them after another slab
- * stored its outputs there. */
+/* Refuses an output that overlaps an input: a slab may read data and residual, and a device may
+ * copy the others, after another slab stored its outputs there. */
 static tconv_status check_overlap(const struct job *job, tconv_error *error)
 {
     const tconv_arrays *arrays = &job->call.arrays;
     const tconv_geometry *g = &job->geometry;
-    if (overlaps_output(job, arrays->data, g->data_bytes, &job->data))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "arrays.output overlaps arrays.data: a slab may read data after another "
-                          "slab stored its output");
-    if (job->call.options.epilogue.residual && !residual_is_output(job) &&
-        overlaps_output(job, arrays->residual, g->residual_bytes, &job->residual))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "arrays.output overlaps arrays.residual, whose elements lie elsewhere: a "
-                          "slab may read residuals after another slab stored its output");
+    const struct input inputs[] = {
+        {"data", arrays->data, g->data_bytes, &job->data},
+        {"filter", arrays->filter, g->filter_bytes, NULL},
+        {"bias", arrays->bias, bias_bytes(job), NULL},
+        {"scale", arrays->scale, scale_bytes(job), NULL},
+        {"slope", arrays->slope, scale_bytes(job), NULL},
+        {"residual", residual_is_output(job) ? NULL : arrays->residual, g->residual_bytes,
+         &job->residual},
+    };
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (overlaps_output(job, &inputs[i]))
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "arrays.output overlaps arrays.%s, which may be read after a slab "
+                              "stored its output: give the output memory of its own",
+                              inputs[i].name);
     return TCONV_OK;
 }
 

@@ -152,12 +152,16 @@
       "do not measure the device's peak and bandwidth: saves seconds, prints no % floor")          \
     O(ANY, FLAG, why, "why", 0, NULL,                                                              \
       "print on stderr the expected time of each algorithm, or why it was rejected")               \
-    O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
-    O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
-      "draw the layers under the roofline, with Python's matplotlib; - is stdout")                 \
     O(ANY, FLAG, list, "list", 0, NULL, "time nothing: print the layers")                          \
     O(ANY, READ, compare, "compare", 0, "OLD.json",                                                \
       "compare with an earlier report, as `tconv-cl compare` does; - is stdin")
+
+/* What becomes of the layers of a report, beside its JSON. */
+#define REPORT_OPTIONS(O)                                                                          \
+    O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the layers as CSV; - is stdout")                 \
+    O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
+      "draw the layers under the roofline, or the ratios of a comparison, with Python's "          \
+      "matplotlib; - is stdout")
 
 #define TRACE_OPTIONS(O)                                                                           \
     O(ANY, WRITTEN, trace, "trace", 0, "FILE.json",                                                \
@@ -178,10 +182,16 @@
       "store these fields of the cost model for the device, as scripts/refit.py prints them: "     \
       "\"packed_tap=500 clock=3200\"; \"\" forgets all")
 
+#define PREPARE_OPTIONS(O)                                                                         \
+    O(LAYERS, TEXT, up_to, "up-to", 0, "LIST",                                                     \
+      "the data's shape with the largest batch and spatial extents: all extents between are "      \
+      "prepared; default: only --data-shape")
+
 #define ALL_OPTIONS(O)                                                                             \
     DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \
     ATTRIBUTE_OPTIONS(O) EPILOGUE_OPTIONS(O) CHECK_OPTIONS(O) ALGORITHM_OPTIONS(O) FILE_OPTIONS(O) \
-    BENCH_OPTIONS(O) TRACE_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O)
+    BENCH_OPTIONS(O) REPORT_OPTIONS(O) TRACE_OPTIONS(O) COMPARE_OPTIONS(O) TUNE_OPTIONS(O)         \
+    PREPARE_OPTIONS(O)
 
 /* clang-format on */
 

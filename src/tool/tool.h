@@ -155,8 +155,8 @@ extern struct options options; /* global, because popt's tables point to its mem
  * `refused_table` for a sentence about other options. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
-    bench_table[], trace_table[], compare_table[], tune_table[], check_table[], epilogue_table[],
-    help_table[];
+    bench_table[], report_table[], trace_table[], compare_table[], tune_table[], prepare_table[],
+    check_table[], epilogue_table[], help_table[];
 
 /* True if an option has a value. It is named by its long name of `length` characters, or if `name`
  * is NULL by its letter. */
@@ -274,5 +274,6 @@ enum exit_code command_devices(int argc, const char **argv);
 enum exit_code command_check(int argc, const char **argv);
 enum exit_code command_report(int argc, const char **argv);
 enum exit_code command_tune(int argc, const char **argv);
+enum exit_code command_prepare(int argc, const char **argv);
 
 #endif

@@ -13,8 +13,8 @@
  * others may write to it, because a kept program runs like a compiled one. On Windows a folder that
  * is made permits nothing to others, and of one that exists only the owner is examined. Processes
  * share it safely: files are renamed into place. Beyond its limit, the least recently used files
- * are removed. If it cannot be written, nothing is kept. The environment is read when a device
- * object is created:
+ * are removed. If it cannot be written, programs are not kept, and that is no error. Of a search's
+ * result tconv_plan_not_stored says it. The environment is read when a device object is created:
  *
  *   TCONV_CL_CACHE=off        or 0: keep nothing on disk; "on", 1, empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder
@@ -53,11 +53,18 @@ TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
 /* Sets fields of the cost model for this device, in place of what OpenCL reports and of the
  * library's own values. `fields` is a text "NAME=VALUE ...", with spaces or lines between; "" sets
  * none. The text replaces an earlier one. It is stored beside the results of searches, so that
- * later processes use it, too; without a folder only this object knows it. Existing plans do not
- * change. Returns TCONV_ERROR_ARGUMENT (`fields` is NULL, a field does not exist or cannot be set,
- * a value is out of range), _HOST_MEMORY. Ownership: the text is copied. Any thread. */
+ * later processes use it, too, and "" removes it there; without a folder only this object knows it.
+ * Existing plans do not change. Returns TCONV_ERROR_ARGUMENT (`fields` is NULL, a field does not
+ * exist or cannot be set, a value is out of range), _HOST_MEMORY, _FILE (the folder cannot be
+ * written: fields stay as they were, in the folder and in this object). Ownership: the text is
+ * copied. Any thread. */
 TCONV_API tconv_status tconv_device_set_machine(tconv_device *device, const char *fields,
                                                 tconv_error *error);
+
+/* Writes the fields that tconv_device_set_machine set, in this process or an earlier one, as it
+ * takes them; an empty text if none are set. Writes at most `size` bytes with the terminating zero,
+ * and returns the length of the whole text. Any thread. */
+TCONV_API int tconv_device_machine_fields(tconv_device *device, char *text, size_t size);
 
 /* Writes one line for each field that the cost model uses for f32 on this device: "NAME VALUE UNIT:
  * MEANING". Writes at most `size` bytes with the terminating zero, and returns the length of the
@@ -89,7 +96,7 @@ typedef struct tconv_stored_search {
 typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *stored);
 
 /* Calls `visit` for each search result in tconv_device_search_folder, and for every other file
- * there that is not a program or a machine, in no particular order. Nothing is compiled, and
+ * there that is not a program, a machine or a list of prepared programs, in no particular order. Nothing is compiled, and
  * nothing counts as used. Without a folder `visit` is not called. Returns TCONV_ERROR_ARGUMENT,
  * _HOST_MEMORY (`visit` may have been called before). Any thread. */
 TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,

@@ -103,7 +103,9 @@ typedef enum tconv_search {
         2, /* a stored result if there is one, else the cost model; measures nothing */
     TCONV_SEARCH_MEASURE =
         3, /* a stored result if there is one; else times algorithms and stores the result */
-    TCONV_SEARCH_RENEW = 4 /* times algorithms in any case, and stores the result */
+    TCONV_SEARCH_RENEW = 4,   /* times algorithms in any case, and stores the result */
+    TCONV_SEARCH_PREPARED = 5 /* only as a plan's source: its programs were made ready by
+                                 tconv_device_prepare */
 } tconv_search;
 
 /* A tensor's shape: `rank` extents, outermost first. */

@@ -5,7 +5,7 @@
  * If device and host share memory (CL_DEVICE_HOST_UNIFIED_MEMORY), kernels use the arrays in place
  * and nothing is copied: an OpenCL buffer is made with CL_MEM_USE_HOST_PTR over exactly the bytes
  * of an array. Arrays that overlap each other are copied, as are arrays whose alignment the device
- * does not take. */
+ * does not take. So the output may lie anywhere on top of the inputs, which then are lost. */
 #ifndef TCONV_CL_SESSION_H
 #define TCONV_CL_SESSION_H
 
@@ -90,6 +90,16 @@ TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
                                                const tconv_problem *problem,
                                                const tconv_plan_options *options,
                                                const tconv_arrays *arrays, tconv_error *error);
+
+/* The plan with which runs of the layer compute this problem: the kept one, or a new one, which is
+ * kept as that of a run. So tconv_plan_algorithm, tconv_plan_explain and so on tell what runs do;
+ * another plan for the same problem may be of another algorithm, for example if a record was stored
+ * in between. `options` as for a run. Returns what tconv_plan_create returns. Ownership: the
+ * caller's, until tconv_plan_release, also after the layer has been released. Any thread. */
+TCONV_API tconv_status tconv_session_layer_plan(tconv_session_layer *layer,
+                                                const tconv_problem *problem,
+                                                const tconv_plan_options *options, tconv_plan **out,
+                                                tconv_error *error);
 
 /* A function of the application that calls task(argument) once on each thread of its pool, on all
  * at the same time, and returns when all these calls have returned. */

@@ -60,25 +60,31 @@ typedef struct tconv_trace_event {
     tconv_device *device; /* whose event it is */
     /* [plan, launch] The plan: tconv_plan_explain, tconv_plan_choice and so on tell more. */
     const tconv_plan *plan;
-    /* [plan, passed over, launch] The problem, as tconv_problem_text writes it; with a launch NULL
-     * if its plan was made while there was no callback. [fallback] The layer's name. */
+    /* [plan, passed over, launch] The problem, as tconv_problem_text writes it; NULL without
+     * memory. [fallback] The layer's name. */
     const char *problem;
     const char *algorithm; /* [plan, passed over, launch] */
     const char *tile;      /* [plan, passed over, launch] as tconv_plan_tile writes it */
     const char *name;      /* [program] its file, [launch] the kernel, [fallback] the adapter */
     /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
-     * "measurement" (a search, just now) or "model" (the cost model). [program] Where it came from:
+     * "measurement" (a search, just now), "prepared" (tconv_device_prepare) or "model" (the cost
+     * model). [program] Where it came from:
      * "memory", "disk" or "compiler". */
     const char *source;
     const char *options; /* [program] the options of its compilation */
-    const char
-        *message; /* [passed over, fallback] why; [program] the error if it did not compile */
+    const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;
+                            [plan] why a search's result is not stored: tconv_plan_not_stored */
     cl_command_queue queue; /* [launch] */
     cl_event event;         /* [launch] retain it to keep it; its times can be read if the queue has
                                CL_QUEUE_PROFILING_ENABLE */
     size_t offset[3];       /* [launch] of the global ids */
     size_t global[3];       /* [launch] work-items */
     size_t local[3];        /* [launch] work-items of a work-group */
+    /* [plan, passed over, launch] What the plan was made for, to make it again or ready
+     * (tconv_device_prepare). Of the options: the algorithm without its tile, the epilogue, the
+     * limit, the math and the window. */
+    const tconv_problem *given_problem;
+    const tconv_plan_options *given_options; /* see given_problem */
 } tconv_trace_event;
 
 /* Receives an event; `context` is that of tconv_device_set_trace. */

@@ -21,6 +21,7 @@ class Concat(MatcherPass):
     def __init__(self, factory: NodeFactory) -> None:
         super().__init__()
         self.factory = factory
+        self.several: set[str] = set()  # see only_consumer
         pattern = AnyInput(lambda output: output.get_node().get_type_name() == "Concat")
         self.register_matcher(Matcher(pattern, "tconv_cl_concat"), self.change)
 
@@ -30,7 +31,9 @@ class Concat(MatcherPass):
         ranks = [part.get_partial_shape().rank for part in parts]
         if any(rank.is_dynamic for rank in ranks) or concat.get_attributes()["axis"] % ranks[0].get_length() != 1:
             return False
-        found = {place: ours for place, part in enumerate(parts) if (ours := _concatenable(part)) is not None}
+        found = {
+            place: ours for place, part in enumerate(parts) if (ours := _concatenable(part, self.several)) is not None
+        }
         if not found:
             return False
         place = max(found, key=lambda i: np.prod(extents_of(parts[i].get_partial_shape()), dtype=np.float64))
@@ -49,11 +52,11 @@ class Concat(MatcherPass):
         return True
 
 
-def _concatenable(part: Output) -> Node | None:
+def _concatenable(part: Output, several: set[str]) -> Node | None:
     """Our operator that computes `part` for one consumer only. None if it is another one, or need not be fused."""
     node = part.get_node()
     last = node.get_type_name() == "Transpose"
-    if only_consumer(node) is None:
+    if node.get_type_name() not in ("Transpose", OURS) or only_consumer(node, several) is None:
         return None
     if last:
         order, ours = values_of(node.input_value(1)), node.input_value(0).get_node()

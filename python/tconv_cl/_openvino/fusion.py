@@ -11,6 +11,8 @@ from openvino import Node, Output, Type
 
 from .graph import can_hold, constant, is_concatenated, only_consumer, per_channel, scalar_of, slopes_of, values_of
 
+MOST_FACTORS = 64  # nodes behind an operator: each is one pass over the channels
+
 
 def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
     """Finds the nodes after `node` that can be fused: the last node, and the fused operator's inputs and attributes."""
@@ -27,7 +29,7 @@ def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], di
     before = dict(zip(fused, (values_of(value) for value in inputs[2:])))
     if any(values is None for values in before.values()):
         return node, inputs, {}
-    scale, bias = before.get("scale", np.ones(channels)), before.get("bias", np.zeros(channels))
+    scale, bias = before.get("scale", np.ones(1)), before.get("bias", np.zeros(1))
     last, scale, bias = _follow(node, channels, scale, bias)
     added, changed = [], {"scale": bool((scale != 1).any()), "bias": bool(bias.any())}
     element = node.get_output_element_type(0)
@@ -48,9 +50,10 @@ def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], di
 def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> tuple[Node, np.ndarray, np.ndarray]:
     """The last of the nodes after `node` that together are one factor and one addend for each channel, and these
     two."""
-    while (after := only_consumer(node)) is not None:
-        affine = _affine(after, node, channels)
-        if affine is None:
+    for _ in range(MOST_FACTORS):
+        after = only_consumer(node)
+        affine = None if after is None else _affine(after, node, channels)
+        if after is None or affine is None:
             break
         factor, addend = affine
         with np.errstate(all="ignore"):  # infinities and NaN are not fused
@@ -62,7 +65,7 @@ def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> t
 
 
 def _affine(node: Node, data: Node, channels: int) -> tuple[Any, Any] | None:
-    """Factor and addend for each channel, if `node` computes data * factor + addend. None otherwise."""
+    """Factor and addend, one number or one for each channel, if `node` computes data * factor + addend, else None."""
     kind = node.get_type_name()
     first = node.input_value(0).get_node() == data
     if kind in ("Add", "Subtract", "Multiply", "Divide"):

@@ -15,6 +15,7 @@ UNARY = (
     "Sqrt",
 )  # fmt: skip
 UNKNOWN_EXTENT = 64  # to compare sizes with
+MOST_STEPS = 8  # between a constant and its reader
 
 
 def run(step: MatcherPass, model: Model) -> None:
@@ -23,24 +24,31 @@ def run(step: MatcherPass, model: Model) -> None:
     manager.run_passes(model)
 
 
-def only_consumer(node: Node) -> Node | None:
+def only_consumer(node: Node, several: set[str] | None = None) -> Node | None:
+    """`several` remembers nodes of several consumers, each of which may ask."""
+    if several is not None and node.get_name() in several:
+        return None
     consumers = node.output(0).get_target_inputs()
+    if several is not None and len(consumers) > 1:
+        several.add(node.get_name())
     return next(iter(consumers)).get_node() if len(consumers) == 1 else None
 
 
 def values_of(output: Output) -> np.ndarray | None:
-    """The constant's elements, also behind conversions of type and shape. None if it is not a constant."""
-    node = output.get_node()
-    if node.get_type_name() == "Constant":
-        return node.get_data(dtype=np.float64)  # as numbers: those of bf16 have no type in NumPy
-    if node.get_type_name() in ("Convert", "Reshape") and output.get_partial_shape().is_static:
-        values = values_of(node.input_value(0))
-        if values is None:
+    """The constant's elements, also behind some conversions of type and shape. None if it is not a constant."""
+    steps: list[Output] = []
+    while (kind := output.get_node().get_type_name()) != "Constant":
+        known = kind in ("Convert", "Reshape") and output.get_partial_shape().is_static
+        if not known or len(steps) == MOST_STEPS:
             return None
-        if node.get_type_name() == "Convert":  # as it rounds
-            values = ops.constant(values, output.get_element_type()).get_data(dtype=np.float64)
-        return values.reshape(list(output.get_shape()))
-    return None
+        steps.append(output)
+        output = output.get_node().input_value(0)
+    values = output.get_node().get_data(dtype=np.float64)  # as numbers: those of bf16 have no type in NumPy
+    for step in reversed(steps):
+        if step.get_node().get_type_name() == "Convert":  # as it rounds
+            values = ops.constant(values, step.get_element_type()).get_data(dtype=np.float64)
+        values = values.reshape(list(step.get_shape()))
+    return values
 
 
 def scalar_of(output: Output) -> float | None:
@@ -49,14 +57,17 @@ def scalar_of(output: Output) -> float | None:
 
 
 def per_channel(output: Output, channels: int, node: Node) -> np.ndarray | None:
-    """One number for each channel, if broadcasting to the output of `node` means that."""
+    """One number, or one for each channel, if broadcasting to the output of `node` means that.
+
+    Channels are what the model claims, so one number is not repeated for them.
+    """
     values = values_of(output)
     rank = node.get_output_partial_shape(0).rank.get_length()
     if values is None or values.ndim > rank or output.get_element_type() != node.get_output_element_type(0):
         return None
     shape = (1,) * (rank - values.ndim) + values.shape
     if values.size == 1:
-        return np.broadcast_to(values.reshape(1), channels)
+        return values.reshape(1)
     return values.reshape(channels) if values.size == channels == shape[1] else None
 
 

@@ -53,7 +53,7 @@ def to_bytes(node: Node, factory: NodeFactory) -> None:
     if levels.count != 256 or zero_point is None or largest > 0x7FFFFFFF:
         return
     scale = numbers.get("scale", 1) * (data.step * steps / step)
-    bias = np.broadcast_to(numbers.get("bias", 0) / step, steps.shape)
+    bias = numbers.get("bias", np.zeros(1)) / step
     if attributes["activation"] == "clamp":
         bounds = np.clip(np.array([attributes["a"], attributes["b"]]) / step, -3e38, 3e38)
         attributes["a"], attributes["b"] = (float(bound) for bound in bounds)
@@ -139,18 +139,27 @@ def _weights(output: Output, *, grouped: bool) -> tuple[np.ndarray, np.ndarray] 
     found = _quantized_weights(node)
     if found is None:
         return None
-    try:
-        integers, steps = (
-            np.broadcast_to(values, node.get_output_shape(0)).reshape(shape.to_shape()) for values in found
-        )
-    except ValueError:
+    integers, steps = found
+    whole_shape = list(integers.shape) == list(node.get_output_shape(0)) and _broadcasts(integers.shape, steps)
+    if not whole_shape or integers.size == 0:
         return None
+    steps = np.broadcast_to(steps, integers.shape).reshape(shape.to_shape())
+    integers = integers.reshape(shape.to_shape())
     axes = tuple(axis for axis in range(steps.ndim) if axis not in ((0, 2) if grouped else (1,)))
     least = steps.min(axis=axes)
     whole = np.round(integers)
     if (least != steps.max(axis=axes)).any() or not (least > 0).all() or np.abs(integers - whole).max() > 1e-3:
         return None
     return (whole, least.reshape(-1)) if whole.min() >= -128 and whole.max() <= 127 else None
+
+
+def _broadcasts(shape: tuple[int, ...], *arrays: np.ndarray) -> bool:
+    """Whether together with these arrays, an array of this shape keeps it: several small ones could have a product of
+    any size."""
+    try:
+        return np.broadcast_shapes(shape, *(array.shape for array in arrays)) == shape
+    except ValueError:
+        return False
 
 
 def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
@@ -160,6 +169,8 @@ def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
         if any(value is None for value in values):
             return None
         weights, low, high, output_low, output_high = values
+        if not _broadcasts(weights.shape, *values[1:]):
+            return None
         top = node.get_attributes()["levels"] - 1
         if not ((low < high).all() and (output_low < output_high).all()):
             return None
@@ -171,4 +182,6 @@ def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     integers, steps, zero = values_of(found[0]), found[1], found[2]
     known = integers is not None and steps is not None and zero is not None
-    return (integers - zero, steps) if known and found[0].get_element_type() in (Type.i8, Type.u8) else None
+    if not known or not _broadcasts(integers.shape, zero):
+        return None
+    return (integers - zero, steps) if found[0].get_element_type() in (Type.i8, Type.u8) else None

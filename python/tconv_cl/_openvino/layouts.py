@@ -8,6 +8,8 @@ each side, which the plugin takes as another view of its own layout: nothing is 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from openvino import Node, Output
 from openvino import opset13 as ops
@@ -22,6 +24,8 @@ TRANSPARENT = (
     *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert",
     "FakeQuantize", "BatchNormInference", "MaxPool", "AvgPool", "Concat",
 )  # fmt: skip
+MOST_NEIGHBOURS = 256  # that are looked at on each side of an operator
+MOST_SWEEPS = 16
 
 
 class Views(MatcherPass):
@@ -32,20 +36,21 @@ class Views(MatcherPass):
 
     def __init__(self) -> None:
         super().__init__()
+        self.several: set[str] = set()  # see only_consumer
         pattern = AnyInput(lambda output: output.get_node().get_type_name() == OURS)
         self.register_matcher(Matcher(pattern, "tconv_cl_views"), self.change)
 
     def change(self, matcher: Matcher) -> bool:
         node = matcher.get_match_root()
         view = node.input_value(0).get_node()
-        if not node.get_attributes()["channels_last"] or not _is_view(view):
+        if not node.get_attributes()["channels_last"] or view.get_type_name() != "Transpose":
             return False
         between, before = [], view.input_value(0).get_node()
-        while before.get_type_name() in UNARY and before.get_input_size() == 1 and only_consumer(before) is not None:
+        while before.get_type_name() in UNARY and before.get_input_size() == 1 and self.is_private(before):
             between.append(before)
             before = before.input_value(0).get_node()
         ours = before.get_type_name() == "Transpose" and before.input_value(0).get_node().get_type_name() == OURS
-        if not between or not ours or only_consumer(before) is None:
+        if not between or not ours or not self.is_private(before):
             return False
         between[-1].input(0).replace_source_output(before.input_value(0))
         for unary in reversed(between):
@@ -53,27 +58,50 @@ class Views(MatcherPass):
         node.input(0).replace_source_output(between[0].output(0))
         return True
 
+    def is_private(self, node: Node) -> bool:
+        return only_consumer(node, self.several) is not None
+
+
+class _Graph:
+    """The neighbours of nodes, each asked for once."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, list[Node]] = {}
+        self._after: dict[str, list[Node]] = {}
+
+    def before(self, node: Node) -> list[Node]:
+        """Whose outputs the node reads, of an operator only its data."""
+        known, name = self._before, node.get_name()
+        if name not in known:
+            data_only = node.get_type_name() in (OURS, *STOCK)
+            inputs = [node.input_value(0)] if data_only else node.input_values()
+            known[name] = [value.get_node() for value in inputs]
+        return known[name]
+
+    def after(self, node: Node) -> list[Node]:
+        known, name = self._after, node.get_name()
+        if name not in known:
+            targets = (target for output in node.outputs() for target in output.get_target_inputs())
+            known[name] = [target.get_node() for target in targets]
+        return known[name]
+
 
 class Port:
     """The data of an operator, or its output: the cost of reordering it, and its neighbours, seen through operators
-    that take any layout."""
+    that take any layout. Of a large graph, only the nearest are looked at."""
 
-    def __init__(self, node: Node, *, before: bool) -> None:
+    def __init__(self, node: Node, graph: _Graph, *, before: bool) -> None:
         shape = node.get_input_partial_shape(0) if before else node.get_output_partial_shape(0)
         extents = extents_of(shape)
-        both_are_one = extents[1] == 1 or np.prod(extents[2:]) == 1  # both layouts have the same bytes
-        self.size = 0.0 if both_are_one else float(np.prod(extents, dtype=np.float64))
+        both_are_one = extents[1] == 1 or math.prod(extents[2:]) == 1  # both layouts have the same bytes
+        self.size = 0.0 if both_are_one else float(math.prod(extents))
         self.ours: set[str] = set()
         self.convolution = False
-        seen, open_ends = {node.get_name()}, [node]
-        while open_ends:
+        seen, open_ends, left = {node.get_name()}, [node], MOST_NEIGHBOURS
+        while open_ends and left > 0:
             end = open_ends.pop()
-            if before:
-                inputs = end.input_values()[: 1 if end == node or end.get_type_name() in STOCK else None]
-                found = [value.get_node() for value in inputs]
-            else:
-                found = [target.get_node() for output in end.outputs() for target in output.get_target_inputs()]
-            for near in found:
+            found = graph.before(end) if before else graph.after(end)
+            for near in found[:left]:
                 kind = near.get_type_name()
                 if kind in CONVOLUTIONS:
                     self.convolution = True
@@ -82,6 +110,13 @@ class Port:
                 elif kind in TRANSPARENT and near.get_name() not in seen:
                     seen.add(near.get_name())
                     open_ends.append(near)
+            left -= len(found)
+
+    def cost(self, last: bool) -> float:
+        """What reordering it costs, apart from operators of this kind."""
+        if self.convolution:
+            return 0 if last else self.size
+        return self.size if last and not self.ours else 0
 
 
 def channels_last(nodes: list[Node]) -> list[Node]:
@@ -92,41 +127,44 @@ def channels_last(nodes: list[Node]) -> list[Node]:
     """
     nodes = [node for node in nodes if node.get_input_partial_shape(0).rank.is_static]
     nodes = [node for node in nodes if not node.get_attributes()["channels_last"] and not is_concatenated(node)]
-    ports = {node.get_name(): (Port(node, before=True), Port(node, before=False)) for node in nodes}
+    graph = _Graph()
+    ports = {node.get_name(): (Port(node, graph, before=True), Port(node, graph, before=False)) for node in nodes}
+    # Whose data come from an operator, by that one. With a convolution in between, both reorder by themselves.
+    readers: dict[str, list[str]] = {}
+    for name, (data, _) in ports.items():
+        for other in data.ours if not data.convolution else ():
+            readers.setdefault(other, []).append(name)
+
+    def between(name: str, last: dict[str, bool]) -> float:
+        """What reordering the data of an operator costs, after operators of this kind."""
+        data = ports[name][0]
+        differ = sum(last.get(other, False) != last[name] for other in data.ours) if not data.convolution else 0
+        return data.size * differ
+
+    def around(name: str, last: dict[str, bool]) -> float:
+        """The costs that depend on an operator's layout."""
+        own = sum(port.cost(last[name]) for port in ports[name]) + between(name, last)
+        return own + sum(between(reader, last) for reader in readers.get(name, ()) if reader != name)
 
     def cost(last: dict[str, bool]) -> float:
-        total = 0.0
-        for name, (data, output) in ports.items():
-            for port in (data, output):
-                if port.convolution:
-                    total += 0 if last[name] else port.size
-                elif not port.ours:
-                    total += port.size if last[name] else 0
-            if not data.convolution:  # otherwise both reorder by themselves
-                total += sum(data.size for other in data.ours if last.get(other, False) != last[name])
-        return total
+        return sum(sum(port.cost(last[name]) for port in ports[name]) + between(name, last) for name in ports)
 
     def improved(last: dict[str, bool]) -> dict[str, bool]:
-        least, better = cost(last), True
-        while better:
+        for _ in range(MOST_SWEEPS):
             better = False
             for name in ports:
-                changed = {**last, name: not last[name]}
-                now = cost(changed)
-                if now < least:
-                    last, least, better = changed, now, True
+                before = around(name, last)
+                last[name] = not last[name]
+                if around(name, last) < before:
+                    better = True
+                else:
+                    last[name] = not last[name]
+            if not better:
+                break
         return last
 
     best = min((improved(dict.fromkeys(ports, start)) for start in (False, True)), key=cost)
     return [node for node in nodes if best[node.get_name()]]
-
-
-def _is_view(node: Node) -> bool:
-    """True for a Transpose beside one of our operators."""
-    if node.get_type_name() != "Transpose":
-        return False
-    around = [node.input_value(0).get_node(), *(target.get_node() for target in node.output(0).get_target_inputs())]
-    return any(near.get_type_name() == OURS and near.get_attributes()["channels_last"] for near in around)
 
 
 def to_channels_last(node: Node, factory: NodeFactory) -> None:

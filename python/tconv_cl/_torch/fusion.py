@@ -102,18 +102,21 @@ def is_plain(module: nn.Module) -> bool:
 
 
 def is_norm_of(layer: nn.Module, norm: nn.Module, input: Tensor) -> bool:
-    """True for a batch normalization in inference with its own statistics, in the layer's type."""
-    axes = len(layer.kernel_size)
+    """True for a batch normalization in inference with its own statistics, in the layer's type and for the channels
+    that its weight has: `out_channels` may say others."""
+    axes, weight = len(layer.kernel_size), layer.weight
     if NORMS.get(type(norm)) != axes or input.dim() != axes + 2 or norm.training or not is_plain(norm):
         return False
-    tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
-    dtype = layer.weight.dtype
+    if weight.dim() != axes + 2:
+        return False
+    tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias, layer.bias)
+    dtype, channels = weight.dtype, (weight.shape[1] * layer.groups,)
     return (
         norm.running_mean is not None
         and norm.running_var is not None
         and dtype in (torch.float32, torch.float64)
         and all(
-            tensor is None or (tensor.shape == (layer.out_channels,) and tensor.dtype == dtype and tensor.is_cpu)
+            tensor is None or (tensor.shape == channels and tensor.dtype == dtype and tensor.is_cpu)
             for tensor in tensors
         )
     )

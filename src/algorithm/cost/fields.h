@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct tconv_machine: name, value, least value, unit, meaning. The values are those
  * of a CPU with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. The least
- * value is 1 if the model divides by the field or makes an integer of it, or what kernels need.
+ * value is 1 if the model divides by the field or makes an integer of it (0.1 where 1 is usual), or
+ * what kernels need.
  * Cycles are those of one core. A "madd" is one multiply-add of one lane at full speed; a core does
  * lanes * adds of them in a cycle. */
 #ifndef TCONV_ALGORITHM_MACHINE_FIELDS_H
@@ -32,7 +33,7 @@
     F(warp, 32, 1, "number", "work-items that go on together")                                     \
     F(unit_warps, 32, 1, "number", "warps that a compute unit holds")                              \
     F(unit_registers, 65536, 1, "number", "registers of 32 bits of a compute unit")                \
-    F(unit_issue, 3.2, 1, "per cycle", "instructions of a unit's warps: 4 schedulers, 0.8 each")   \
+    F(unit_issue, 3.2, 0.1, "per cycle", "instructions of a unit's warps: 4 schedulers, 0.8 each") \
     F(unit_read, 4, 1, "cycles", "of local memory, for 16 bytes of each work-item of a warp")      \
     F(unit_local, 3, 1, "ratio", "of a unit's local memory to what a work-group may have")         \
     F(unit_l2, 20, 1, "bytes", "that a unit has from the cache in a cycle, if all units read")     \
@@ -322,6 +323,21 @@
     F(reference_wait, 4, 0, "ratio", "time on a GPU of a multiply-add that has a load of its own") \
     F(sparse_tap, 500, 0, "madds", "to look at a tap for the next output that is reached")         \
     F(sparse_fill, 25, 0, "madds", "to store an output that no tap reaches")
+
+/* What holds between the fields of every machine: the smaller side, the larger one, and why. Costs
+ * below the useful work, or a cache that does not hold what the smaller one does, would mislead the
+ * choice. What a device and its machine have in common is checked by host_tests/described_check.c. */
+#define TCONV_MACHINE_RELATIONS(R)                                                                 \
+    R(line, l1, "a cache holds a line at least")                                                   \
+    R(l1, l2, "larger caches are further away")                                                    \
+    R(l2, l3, "larger caches are further away")                                                    \
+    R(sums, registers, "accumulators are kept in registers")                                       \
+    R(adds, issue, "a multiply-add is an instruction")                                             \
+    R(loads, issue, "a load is an instruction")                                                    \
+    R(channels_l3, channels_l2, "larger caches are slower")                                        \
+    R(unit_issue * warp, unit_lanes, "an instruction of a warp is a multiply-add in each lane")    \
+    R(item_sums * warp, unit_registers, "a warp keeps its sums in registers")                      \
+    R(unit_dram, unit_l2, "what comes from memory goes through the cache")
 
 /* clang-format on */
 

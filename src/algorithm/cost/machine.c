@@ -23,6 +23,42 @@ static const struct tconv_machine_field fields[] = {
 
 enum { FIELDS = sizeof fields / sizeof *fields };
 
+/* A value of a family of GPUs, in place of the field's own; of rows for one field the last one
+ * counts. */
+struct family_value {
+    tconv_architecture architecture;
+    uint32_t subgroup_least; /* only for devices with this one; 0: for all */
+    size_t offset;
+    double value;
+};
+
+/* clang-format off */
+static const struct family_value family_values[] = {
+#define VALUE(family, least, name, value)                                                          \
+    {TCONV_ARCHITECTURE_##family, least, offsetof(struct tconv_machine, name), value},
+#define FIELD(name, value) VALUE(NVIDIA, 0, name, value)
+    TCONV_NVIDIA_FIELDS(FIELD)
+#undef FIELD
+#define FIELD(name, of_rdna, of_cdna)                                                              \
+    VALUE(AMD_RDNA, 0, name, of_rdna)                                                              \
+    VALUE(AMD_CDNA, 0, name, of_cdna)
+    TCONV_AMD_FIELDS(FIELD)
+#undef FIELD
+#define FIELD(name, of_mali, of_adreno, of_powervr)                                                \
+    VALUE(MALI, 0, name, of_mali)                                                                  \
+    VALUE(ADRENO, 0, name, of_adreno)                                                              \
+    VALUE(POWERVR, 0, name, of_powervr)
+    TCONV_MOBILE_FIELDS(FIELD)
+#undef FIELD
+#define FIELD(name, of_8_lanes, of_16_lanes)                                                       \
+    VALUE(INTEL_XE_HP, 0, name, of_16_lanes)                                                       \
+    VALUE(INTEL_XE_HP, 8, name, of_8_lanes)
+    TCONV_INTEL_FIELDS(FIELD)
+#undef FIELD
+#undef VALUE
+};
+/* clang-format on */
+
 const struct tconv_machine_field *tconv_machine_field_at(int index)
 {
     return index >= 0 && index < FIELDS ? &fields[index] : NULL;
@@ -54,6 +90,29 @@ static bool in_range(const struct tconv_machine_field *field, double value)
     return value >= field->least && value <= most_of(field); /* and so not NaN */
 }
 
+bool tconv_machine_check(const struct tconv_machine *machine, struct tconv_reason *reason)
+{
+    enum { ROUNDED = 100000 }; /* measured values have six digits */
+    for (int i = 0; i < FIELDS; i++) {
+        const double value = *(const double *)((const char *)machine + fields[i].offset);
+        if (!in_range(&fields[i], value))
+            return tconv_refuse(reason, "%s is %g: it must be %g to %g (%s)", fields[i].name, value,
+                                fields[i].least, most_of(&fields[i]), fields[i].unit);
+    }
+#define FIELD(name, value, least, unit, text)                                                      \
+    const double name = machine->name;                                                             \
+    (void)name;
+    TCONV_MACHINE_FIELDS(FIELD)
+#undef FIELD
+#define RELATION(small, large, why)                                                                \
+    if ((small) > (large) * (1 + 1.0 / ROUNDED))                                                   \
+        return tconv_refuse(reason, "%s is %g, but must be at most %s, which is %g: %s", #small,   \
+                            (double)(small), #large, (double)(large), why);
+    TCONV_MACHINE_RELATIONS(RELATION)
+#undef RELATION
+    return true;
+}
+
 bool tconv_machine_read(struct tconv_machine *machine, const char *text,
                         struct tconv_reason *reason)
 {
@@ -73,7 +132,7 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
         *(double *)((char *)machine + field->offset) = value;
         text += length;
     }
-    return true;
+    return tconv_machine_check(machine, reason);
 }
 
 struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t acc_bytes)
@@ -100,34 +159,13 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
         machine.sums = 12;
         machine.issue = 3.5;
     }
-    const bool rdna = device->architecture == TCONV_ARCHITECTURE_AMD_RDNA,
-               cdna = device->architecture == TCONV_ARCHITECTURE_AMD_CDNA;
-    if (rdna || cdna) {
-#define FIELD(name, of_rdna, of_cdna) machine.name = rdna ? (of_rdna) : (of_cdna);
-        TCONV_AMD_FIELDS(FIELD)
-#undef FIELD
+    for (size_t i = 0; i < sizeof family_values / sizeof *family_values; i++) {
+        const struct family_value *v = &family_values[i];
+        if (v->architecture == device->architecture &&
+            (v->subgroup_least == 0 || v->subgroup_least == device->subgroup_least))
+            *(double *)((char *)&machine + v->offset) = v->value;
     }
-    if (rdna) machine.units *= 2;
-    const bool mali = device->architecture == TCONV_ARCHITECTURE_MALI,
-               adreno = device->architecture == TCONV_ARCHITECTURE_ADRENO,
-               powervr = device->architecture == TCONV_ARCHITECTURE_POWERVR;
-    if (mali || adreno || powervr) {
-#define FIELD(name, of_mali, of_adreno, of_powervr)                                                \
-    machine.name = mali ? (of_mali) : adreno ? (of_adreno) : (of_powervr);
-        TCONV_MOBILE_FIELDS(FIELD)
-#undef FIELD
-    }
-    if (device->architecture == TCONV_ARCHITECTURE_INTEL_XE_HP) {
-#define FIELD(name, of_8_lanes, of_16_lanes)                                                       \
-    machine.name = device->subgroup_least == 8 ? (of_8_lanes) : (of_16_lanes);
-        TCONV_INTEL_FIELDS(FIELD)
-#undef FIELD
-    }
-    if (device->architecture == TCONV_ARCHITECTURE_NVIDIA) {
-#define FIELD(name, value) machine.name = (value);
-        TCONV_NVIDIA_FIELDS(FIELD)
-#undef FIELD
-    }
+    if (device->architecture == TCONV_ARCHITECTURE_AMD_RDNA) machine.units *= 2;
     /* Unknown GPUs of this kind (VideoCore, Vivante) have as few registers as Mali, and no tiles in
      * local memory for layers with many channels. */
     if (tconv_emulates_local_memory(device)) {

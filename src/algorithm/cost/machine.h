@@ -23,9 +23,14 @@ struct tconv_machine {
  * and default values of this kind of device for the rest. */
 struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t acc_bytes);
 
+/* False with a reason, which names the fields and their values, if a field is out of its range or
+ * the fields contradict each other: algorithms assume what TCONV_MACHINE_RELATIONS lists. */
+bool tconv_machine_check(const struct tconv_machine *machine, struct tconv_reason *reason);
+
 /* Sets fields from a text "NAME=VALUE ...", with spaces or lines between. False with a reason if a
- * field does not exist or a value is not a number in the range of its field; some fields may then
- * have been set. `units` and `lanes` are the device's and cannot be set. */
+ * field does not exist, a value is not a number in the range of its field, or the fields then
+ * contradict each other; some fields may then have been set. `units` and `lanes` are the device's
+ * and cannot be set. */
 bool tconv_machine_read(struct tconv_machine *machine, const char *text,
                         struct tconv_reason *reason);
 

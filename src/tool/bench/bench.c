@@ -2,6 +2,7 @@
 /* tconv-cl bench: times layers, verifies each in the same run, and compares each with the device's
  * ceilings. */
 #include "base/element_types.h"
+#include "base/spread.h"
 #include "base/view.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
@@ -26,6 +27,7 @@ static const struct poptOption table[] = {
      "with tensors of random numbers:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)bench_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)report_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)trace_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
@@ -107,7 +109,7 @@ static bool time_runs(struct trial *trial, const struct timing *timing, struct r
     }
     r->ms_median = 1e3 * median(seconds, r->runs);
     r->ms_min = 1e3 * seconds[0];
-    r->spread = relative_spread(seconds, r->runs);
+    r->spread = tconv_spread(seconds, r->runs);
     return true;
 }
 
@@ -153,6 +155,9 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
         notice("%s %s: passed over %.*s", entry->id, entry->layer, (int)length, line);
         line += length + (line[length] == '\n');
     }
+    char *not_stored = plan_text(plan, tconv_plan_not_stored);
+    if (not_stored != NULL) notice("%s %s: %s", entry->id, entry->layer, not_stored);
+    free(not_stored);
     if (!options.why) return;
     char *why = plan_text(plan, tconv_plan_explain);
     progress(0, 0, "");
@@ -171,6 +176,16 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     free(why);
 }
 
+static void describe_plan(const struct entry *entry, const tconv_plan *plan, struct result *r)
+{
+    snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(plan));
+    tconv_plan_tile(plan, r->tile, sizeof r->tile);
+    r->workspace_bytes = (double)tconv_plan_workspace_bytes(plan);
+    r->filter_bytes = (double)tconv_plan_filter_bytes(plan);
+    r->error_factor = tconv_plan_error_factor(plan);
+    tell_choice(entry, plan, r);
+}
+
 static void measure(tconv_session *session, const struct entry *entry, const struct timing *timing,
                     struct result *r)
 {
@@ -178,23 +193,17 @@ static void measure(tconv_session *session, const struct entry *entry, const str
     struct trial trial;
     const double begin = now();
     const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
-    /* Before the plan is made again by the algorithm's name: that plan has no choice to tell. */
-    if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
+    /* Before the plan is made again by the algorithm's name: what is told is of the one that is
+     * timed. */
+    if (trial.plan != NULL) describe_plan(entry, trial.plan, r);
     if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
         trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
     r->bytes = trial.error[0] == '\0' ? compulsory_bytes(trial.problem, &trial.geometry) : 0;
-    if (trial.plan != NULL) {
-        snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
-        tconv_plan_tile(trial.plan, r->tile, sizeof r->tile);
-        r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
-        r->filter_bytes = (double)tconv_plan_filter_bytes(trial.plan);
-        r->first_call_ms = 1e3 * trial.first_call_seconds;
-        r->first_call_warm_ms = 1e3 * trial.warm_call_seconds;
-        r->max_error = trial.max_error;
-        r->error_bound = trial.error_bound;
-        r->error_factor = tconv_plan_error_factor(trial.plan);
-    }
+    r->first_call_ms = 1e3 * trial.first_call_seconds;
+    r->first_call_warm_ms = 1e3 * trial.warm_call_seconds;
+    r->max_error = trial.max_error;
+    r->error_bound = trial.error_bound;
     snprintf(r->error, sizeof r->error, "%s", trial.error);
     r->status = trial.status;
     trial_free(&trial);
@@ -209,9 +218,12 @@ static json_t *real_or_null(bool known, double value)
 static const char *chooser(const struct result *r)
 {
     if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0) return "name";
-    return r->choice.source == TCONV_SEARCH_RECORDS   ? "record"
-           : r->choice.source == TCONV_SEARCH_MEASURE ? "measurement"
-                                                      : "model";
+    switch (r->choice.source) {
+    case TCONV_SEARCH_RECORDS: return "record";
+    case TCONV_SEARCH_MEASURE: return "measurement";
+    case TCONV_SEARCH_PREPARED: return "prepared";
+    default: return "model";
+    }
 }
 
 static json_t *result_json(const struct entry *e, const struct result *r,
@@ -406,27 +418,28 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
                suite->count, mean);
 }
 
-/* Writes the files that options ask for. Takes the reference. Goes on after an error; the first
- * error counts. */
-static enum exit_code write_results(json_t *report)
-{
-    enum exit_code code = report == NULL ? failed_work("the results need memory that is not there")
-                                         : EXIT_DONE;
-    const struct {
-        const char *path;
-        enum exit_code (*write)(const json_t *);
-    } files[] = {{options.csv, report_csv}, {options.plot, plot_draw}};
-    for (size_t i = 0; i < sizeof files / sizeof *files && report != NULL; i++) {
-        const enum exit_code written = files[i].path == NULL ? EXIT_DONE : files[i].write(report);
-        if (code == EXIT_DONE) code = written;
-    }
-    if (report == NULL || options.json == NULL) {
-        json_decref(report);
-        return code;
-    }
-    const enum exit_code written = write_json(report);
-    return code == EXIT_DONE ? written : code;
-}
+/* The columns of --csv. */
+static const char *const columns[] = {"id",
+                                      "layer",
+                                      "problem",
+                                      "type",
+                                      "algorithm",
+                                      "tile",
+                                      "chosen_by",
+                                      "ms_min",
+                                      "ms_median",
+                                      "spread",
+                                      "runs",
+                                      "gflops",
+                                      "gbs",
+                                      "floor_ms",
+                                      "fraction_of_floor",
+                                      "max_error",
+                                      "error_bound",
+                                      "first_call_ms",
+                                      "workspace_bytes",
+                                      "error",
+                                      NULL};
 
 /* Writes the results: the report, the comparison with an old one, the trace. The first error
  * counts; a layer that lost time is the last. */
@@ -434,7 +447,7 @@ static enum exit_code conclude(json_t *report, const json_t *old, enum exit_code
                                const struct summary *s, size_t layers)
 {
     json_t *comparison = compare_with(old, report);
-    const enum exit_code written = write_results(report);
+    const enum exit_code written = reports_write(report, columns);
     if (code == EXIT_DONE) code = written;
     const enum exit_code traced = trace_write();
     if (code == EXIT_DONE) code = traced;

@@ -12,6 +12,7 @@
 
 static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, "What counts as failure:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)report_table, 0, "Files:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
@@ -87,12 +88,21 @@ static enum exit_code report_read(const char *option, const char *path, json_t *
                          option, path);
 }
 
-static const json_t *find(const json_t *report, const char *id)
+/* The layers of a report by their ids: of equal ids the first. NULL without memory. */
+static json_t *index_layers(const json_t *report)
 {
+    json_t *index = json_object();
+    bool good = index != NULL;
     size_t i;
-    const json_t *layer;
-    json_array_foreach(json_object_get(report, "layers"), i,
-                       layer) if (strcmp(text_of(layer, "id"), id) == 0) return layer;
+    json_t *layer;
+    json_array_foreach(json_object_get(report, "layers"), i, layer)
+    {
+        const char *id = text_of(layer, "id");
+        good = good &&
+               (json_object_get(index, id) != NULL || json_object_set(index, id, layer) == 0);
+    }
+    if (good) return index;
+    json_decref(index);
     return NULL;
 }
 
@@ -132,6 +142,10 @@ static void judge(const json_t *old, const json_t *new, const char *old_name, co
         snprintf(p->note, sizeof p->note, "by %s, before %s", text_of(new, "algorithm"),
                  text_of(old, "algorithm"));
 }
+
+/* The columns of --csv. */
+static const char *const columns[] = {"id",    "layer",   "ms_old", "ms_new", "ratio",
+                                      "noise", "verdict", "note",   NULL};
 
 static const char *word(enum verdict verdict)
 {
@@ -271,19 +285,27 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
     struct pair pair;
     size_t i;
     const json_t *layer;
-    json_t *list = json_array();
+    json_t *list = json_array(), *of_old = index_layers(old), *of_new = index_layers(new);
+    if (list == NULL || of_old == NULL || of_new == NULL) {
+        json_decref(list);
+        json_decref(of_old);
+        json_decref(of_new);
+        return NULL;
+    }
     if (table_wanted()) print_head();
     json_array_foreach(json_object_get(new, "layers"), i, layer)
     {
-        judge(find(old, text_of(layer, "id")), layer, old_name, new_name, &pair);
+        judge(json_object_get(of_old, text_of(layer, "id")), layer, old_name, new_name, &pair);
         take(&pair, &sums, list);
     }
     json_array_foreach(json_object_get(old, "layers"), i, layer)
     {
-        if (!whole || find(new, text_of(layer, "id")) != NULL) continue;
+        if (!whole || json_object_get(of_new, text_of(layer, "id")) != NULL) continue;
         judge(layer, NULL, old_name, new_name, &pair);
         take(&pair, &sums, list);
     }
+    json_decref(of_old);
+    json_decref(of_new);
     const double mean = sums.both == 0 ? NAN : exp(sums.logarithms / sums.both);
     if (table_wanted() && !options.quiet) {
         char text[60] = "";
@@ -329,14 +351,12 @@ enum exit_code command_compare(int argc, const char **argv)
     if (old_name == NULL || new_name == NULL)
         return wrong_request(
             "compare needs two reports of tconv-cl bench --json: OLD.json NEW.json");
-    if ((code = report_read("report", old_name, &old)) == EXIT_DONE &&
+    if ((options.plot == NULL || (code = plot_check()) == EXIT_DONE) &&
+        (code = report_read("report", old_name, &old)) == EXIT_DONE &&
         (code = report_read("report", new_name, &new)) == EXIT_DONE) {
         json_t *comparison = report_compare(old, old_name, new, new_name, true);
-        const enum exit_code verdict = compare_verdict(comparison);
-        if (options.json != NULL)
-            code = write_json(comparison);
-        else
-            json_decref(comparison);
+        const enum exit_code verdict = comparison == NULL ? EXIT_DONE : compare_verdict(comparison);
+        code = reports_write(comparison, columns);
         if (code == EXIT_DONE) code = verdict;
     }
     json_decref(old);

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --csv: writes the layers of a report as rows, with the keys of its JSON as columns. */
+/* --csv: writes the layers of a report as rows, with keys of its JSON as columns. */
 #include "tool/bench/reports.h"
 #include "tool/io/out_file.h"
 
 #include <csv.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const columns[] = {"id",
-                                      "layer",
-                                      "problem",
-                                      "type",
-                                      "algorithm",
-                                      "tile",
-                                      "chosen_by",
-                                      "ms_min",
-                                      "ms_median",
-                                      "spread",
-                                      "runs",
-                                      "gflops",
-                                      "gbs",
-                                      "floor_ms",
-                                      "fraction_of_floor",
-                                      "max_error",
-                                      "error_bound",
-                                      "first_call_ms",
-                                      "workspace_bytes",
-                                      "error"};
-
-enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* Writes a field, empty for null and for a missing value. */
 static bool write_field(FILE *file, const json_t *value)
@@ -40,17 +17,17 @@ static bool write_field(FILE *file, const json_t *value)
     return !json_is_real(value) || fprintf(file, "%.9g", json_real_value(value)) > 0;
 }
 
-static bool write_rows(FILE *file, const json_t *report)
+static bool write_rows(FILE *file, const json_t *report, const char *const *columns)
 {
     bool good = true;
-    for (int c = 0; c < COLUMNS && good; c++)
+    for (int c = 0; columns[c] != NULL && good; c++)
         good = fprintf(file, "%s%s", c == 0 ? "" : ",", columns[c]) > 0;
     good = good && fputc('\n', file) != EOF;
     size_t i;
     const json_t *layer;
     json_array_foreach(json_object_get(report, "layers"), i, layer)
     {
-        for (int c = 0; c < COLUMNS && good; c++)
+        for (int c = 0; columns[c] != NULL && good; c++)
             good = (c == 0 || fputc(',', file) != EOF) &&
                    write_field(file, json_object_get(layer, columns[c]));
         good = good && fputc('\n', file) != EOF;
@@ -58,9 +35,9 @@ static bool write_rows(FILE *file, const json_t *report)
     return good;
 }
 
-enum exit_code report_csv(const json_t *report)
+enum exit_code csv_rows_write(const json_t *report, const char *const *columns)
 {
     struct out_file file;
     const enum exit_code code = out_file_begin("--csv", options.csv, &file);
-    return code != EXIT_DONE ? code : out_file_end(&file, write_rows(file.stream, report));
+    return code != EXIT_DONE ? code : out_file_end(&file, write_rows(file.stream, report, columns));
 }

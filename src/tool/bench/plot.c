@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --plot: draws a picture with bench/plot_roofline.py, which is built into the tool, in the
- * user's Python. */
+/* --plot: draws a picture with bench/plot_report.py, which is built into the tool, in the user's
+ * Python. */
 #include "tool/bench/reports.h"
 #include "tool/io/out_file.h"
 #include "tool/io/tool_file.h"
@@ -12,26 +12,50 @@
 #include <string.h>
 
 /* Runs a Python program with `input` as its stdin and `output` as its stdout. Returns its exit
- * code, or -1 with errno if Python cannot be started. If `input` is NULL, only the exit code
- * matters. */
+ * code, or -1 with errno if Python cannot be started. */
 static int run_python(const char *program, const char *input, FILE *output)
 {
     char *arguments[] = {"python3", "-c", (char *)program, NULL};
     return system_run(arguments, input, output);
 }
 
+/* Ends with code 0 if there is matplotlib; else says which interpreter lacks it. */
+static const char probe[] = "import sys\n"
+                            "try:\n"
+                            "    import matplotlib\n"
+                            "except ImportError:\n"
+                            "    print(sys.executable)\n"
+                            "    sys.exit(1)\n";
+
+static enum exit_code lacks_matplotlib(FILE *answer)
+{
+    char path[1000] = "";
+    if (answer != NULL) rewind(answer);
+    if (answer == NULL || fgets(path, sizeof path, answer) == NULL || path[0] == '\n')
+        snprintf(path, sizeof path, "python3");
+    path[strcspn(path, "\n")] = '\0';
+    return wrong_request("--plot needs Python with matplotlib, but %s has no module matplotlib: "
+                         "install python3-matplotlib, or run %s -m pip install matplotlib, or put "
+                         "a python3 that has it first in PATH, or leave --plot out",
+                         path, path);
+}
+
 enum exit_code plot_check(void)
 {
-    const int code = run_python("import matplotlib", NULL, stderr);
-    if (code < 0 && errno == ENOSYS)
-        return wrong_request(
-            "--plot cannot start Python on this system: give the file of --json to "
-            "bench/plot_roofline.py instead");
-    return code == 0 ? EXIT_DONE
-                     : wrong_request("--plot needs Python with matplotlib, but %s: install "
-                                     "python3-matplotlib, or leave --plot out",
-                                     code < 0 || code == 127 ? "there is no python3 in PATH"
-                                                             : "python3 has no module matplotlib");
+    FILE *answer = tmpfile(); /* NULL: the sentence then names no path */
+    const int result = run_python(probe, NULL, answer != NULL ? answer : stderr);
+    enum exit_code code = EXIT_DONE;
+    if (result < 0 && errno == ENOSYS)
+        code =
+            wrong_request("--plot cannot start Python on this system: give the file of --json to "
+                          "bench/plot_report.py instead");
+    else if (result < 0 || result == 127)
+        code = wrong_request("--plot needs Python with matplotlib, but there is no python3 in "
+                             "PATH: install python3-matplotlib, or leave --plot out");
+    else if (result != 0)
+        code = lacks_matplotlib(answer);
+    if (answer != NULL) fclose(answer);
+    return code;
 }
 
 enum exit_code plot_draw(const json_t *report)
@@ -42,7 +66,7 @@ enum exit_code plot_draw(const json_t *report)
     fflush(file.stream);
     char *text = json_dumps(report, 0);
     const int result = text == NULL ? -1
-                                    : run_python(tool_file("plot_roofline.py"), text, file.stream);
+                                    : run_python(tool_file("plot_report.py"), text, file.stream);
     free(text);
     if (result == 0) return out_file_end(&file, true);
     out_file_discard(&file);

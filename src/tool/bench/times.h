@@ -9,7 +9,4 @@ double now(void);
 /* The median of times, which it sorts. */
 double median(double *seconds, int count);
 
-/* The distance between the first and the third quartile of sorted times, over their median. */
-double relative_spread(const double *sorted, int count);
-
 #endif

@@ -24,6 +24,8 @@ static const struct command {
     {"shape", "resolve pads and output shape, without a device", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
+    {"prepare", "compile what layers need, for a range of extents, and store it for later processes",
+     command_prepare},
     {"check", "compare every algorithm that accepts a problem with an f64 computation",
      command_check},
     {"report", "print what a bug report needs: versions, devices, environment, a short check",
@@ -46,7 +48,8 @@ const struct variable known_variables[] = {
     {"NO_COLOR", "not empty: no colours"},
     {"COLUMNS", "the width of the terminal"},
     {"OCL_ICD_VENDORS", "which OpenCL implementations the loader uses"},
-    {"POCL_AFFINITY", "1: each thread of PoCL stays on a processor of its own"},
+    {"POCL_AFFINITY", "1: PoCL's threads stay on the processors from 0 on, one on each"},
+    {"POCL_MAX_PTHREAD_COUNT", "the number of PoCL's threads"},
     {NULL, NULL},
 };
 
@@ -69,7 +72,7 @@ static enum exit_code help(void)
            "request is wrong.\n\n"
            "Environment:\n");
     for (int i = 0; known_variables[i].name != NULL; i++)
-        printf("  %-20s %s\n", known_variables[i].name, known_variables[i].meaning);
+        printf("  %-22s %s\n", known_variables[i].name, known_variables[i].meaning);
     return EXIT_DONE;
 }
 

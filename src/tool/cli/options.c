@@ -33,9 +33,11 @@ TABLE(suite_table, SUITE_OPTIONS)
 TABLE(model_table, MODEL_OPTIONS)
 TABLE(file_table, FILE_OPTIONS)
 TABLE(bench_table, BENCH_OPTIONS)
+TABLE(report_table, REPORT_OPTIONS)
 TABLE(trace_table, TRACE_OPTIONS)
 TABLE(compare_table, COMPARE_OPTIONS)
 TABLE(tune_table, TUNE_OPTIONS)
+TABLE(prepare_table, PREPARE_OPTIONS)
 const struct poptOption refused_table[] = {DEVICE_OPTIONS(HIDDEN_ENTRY) POPT_TABLEEND};
 
 /* popt's own --help leaves the process, so that nobody sees whether stdout took it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl devices: prints the flat list of devices. */
+#include "base/architectures.h"
 #include "base/matrix_units.h"
 #include "tool/tool.h"
 
@@ -41,16 +42,13 @@ static const char *unit_name(tconv_matrix_unit unit)
 
 static const char *architecture_name(tconv_architecture architecture)
 {
+#define NAME(row, name, phone)                                                                     \
+    case TCONV_ARCHITECTURE_##row: return name;
     switch (architecture) {
-    case TCONV_ARCHITECTURE_NVIDIA: return "NVIDIA";
-    case TCONV_ARCHITECTURE_AMD_RDNA: return "AMD RDNA";
-    case TCONV_ARCHITECTURE_AMD_CDNA: return "AMD CDNA";
-    case TCONV_ARCHITECTURE_MALI: return "Mali";
-    case TCONV_ARCHITECTURE_ADRENO: return "Adreno";
-    case TCONV_ARCHITECTURE_POWERVR: return "PowerVR";
-    case TCONV_ARCHITECTURE_INTEL_XE_HP: return "Intel Xe-HP";
+        ARCHITECTURES(NAME)
     case TCONV_ARCHITECTURE_OTHER: break;
     }
+#undef NAME
     return "other";
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune --records: lists the records that earlier runs stored, and useless files. */
+#include "tool/io/array.h"
 #include "tool/tool.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ struct stored {
 
 struct records {
     struct stored *list;
-    size_t count, room;
+    size_t count;
     bool memory;
 };
 
@@ -24,14 +25,10 @@ static void keep(void *context, const tconv_stored_search *found)
 {
     struct records *r = context;
     if (!r->memory) return;
-    if (r->count == r->room) {
-        const size_t room = 2 * r->room + 64;
-        struct stored *more = realloc(r->list, room * sizeof *more);
-        r->memory = more != NULL;
-        if (!r->memory) return;
-        r->list = more;
-        r->room = room;
-    }
+    struct stored *more = array_grow(r->list, r->count, sizeof *more);
+    r->memory = more != NULL;
+    if (!r->memory) return;
+    r->list = more;
     struct stored *s = &r->list[r->count++];
     *s = (struct stored){found->state,
                          strdup(found->file),
@@ -126,7 +123,7 @@ enum exit_code list_records(void)
     int number;
     tconv_error error;
     tconv_session *session = NULL;
-    struct records records = {NULL, 0, 0, true};
+    struct records records = {NULL, 0, true};
     enum exit_code code =
         refuse_layers("--records lists what is stored for all of them, and times nothing");
     if (code == EXIT_DONE) code = choose_device(&number);

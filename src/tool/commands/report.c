@@ -167,17 +167,18 @@ static json_t *report_cache(const tconv_device *device)
     struct stored_counts stored = {0, 0, 0};
     json_int_t counts[2] = {0, 0}; /* files, bytes */
     bool absent = false;
+    struct tconv_os_reason reason = {""};
+    char refused[sizeof reason + 20];
     if (folder == NULL) {
         report_line(5, "cache: none");
         return json_null();
     }
-    struct tconv_os_folder *opened = tconv_os_folder_open(folder, &absent);
+    struct tconv_os_folder *opened = tconv_os_folder_open(folder, &absent, &reason);
     if (opened != NULL) tconv_os_folder_visit(opened, count_file, counts);
     if (opened != NULL) tconv_os_folder_close(opened);
     tconv_device_stored_searches(device, count_stored, &stored, NULL);
-    const char *state = opened != NULL ? "used"
-                        : absent       ? "not made yet"
-                                       : "refused: not a folder of this user alone";
+    snprintf(refused, sizeof refused, "refused: %s", reason.text);
+    const char *state = opened != NULL ? "used" : absent ? "not made yet" : refused;
     report_line(5, "cache: %s (%s), %lld files, %lld bytes", folder, state, (long long)counts[0],
                 (long long)counts[1]);
     report_line(5, "stored searches: %d used, %d of other devices, drivers or versions, %d damaged",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl run: computes one layer from files. */
 #include "base/checked.h"
+#include "base/text.h"
 #include "base/view.h"
+#include "tool/bench/trial.h"
 #include "tool/io/model.h"
 #include "tool/io/npy.h"
 #include "tool/io/out_file.h"
@@ -25,6 +27,8 @@ static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
     POPT_TABLEEND,
 };
+
+enum { MOST_USED = 8 }; /* different plans of a device: slabs at the edges may have their own */
 
 /* Everything that a run holds. */
 struct job {
@@ -106,6 +110,25 @@ static enum exit_code problem_from_files(struct job *job)
     job->weights = job->filter.values;
     tell_notes("", &job->problem);
     return EXIT_DONE;
+}
+
+/* Failed work if a file that is read in place was changed meanwhile. */
+static enum exit_code inputs_unchanged(const struct job *job)
+{
+    const struct {
+        const char *option, *path;
+        const struct npy *npy;
+    } inputs[] = {{"--data", options.data, &job->data},
+                  {"--filter", options.filter, &job->filter},
+                  {"--bias", options.bias, &job->bias},
+                  {"--scale", options.scale, &job->scale},
+                  {"--slope", options.slope, &job->slope},
+                  {"--residual", options.residual, &job->residual},
+                  {"--initial", options.initial, &job->initial}};
+    enum exit_code code = EXIT_DONE;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && code == EXIT_DONE; i++)
+        code = npy_unchanged(inputs[i].option, inputs[i].path, inputs[i].npy);
+    return code;
 }
 
 /* Reads a file with one number for each output channel. */
@@ -227,24 +250,62 @@ static enum exit_code make_output(struct job *job, const tconv_geometry *g)
     return EXIT_DONE;
 }
 
+/* A plan that computed, as far as it differs from the others of its device. */
+struct used {
+    char algorithm[40], tile[TILE_TEXT], source[16];
+    char *passed_over; /* from malloc, or NULL: tconv_plan_passed_over */
+    char *not_stored;  /* likewise: tconv_plan_not_stored */
+};
+
+/* A device of a run. One thread at a time computes with it, and makes its plans. */
+struct device {
+    int number;
+    tconv_session *session;
+    struct used used[MOST_USED];
+    int used_count;
+};
+
 /* The devices of a run, and the facts that its report tells. */
 struct devices {
-    int count, number[MOST_DEVICES];
-    tconv_session *session[MOST_DEVICES];
-    int64_t limit;    /* MiB of device memory for tensors; 0: the library's */
-    int64_t slabs;    /* 0: the tensors were computed whole, by the first device */
-    tconv_slab first; /* the first slab */
+    int count;
+    struct device device[MOST_DEVICES];
+    int64_t limit; /* MiB of device memory for tensors; 0: the library's */
+    int64_t slabs; /* 0: the tensors were computed whole, by the first device */
     struct npy *data;
     struct npy_out *out;
 };
 
+/* Keeps what the report tells of a plan that computes: another plan of the same problem may be of
+ * another algorithm. */
+static void hear_plan(void *context, const tconv_trace_event *event)
+{
+    struct device *device = context;
+    for (int i = 0; i < device->used_count; i++)
+        if (strcmp(device->used[i].algorithm, event->algorithm) == 0 &&
+            strcmp(device->used[i].tile, event->tile) == 0)
+            return;
+    if (device->used_count == MOST_USED) return;
+    struct used *used = &device->used[device->used_count++];
+    snprintf(used->algorithm, sizeof used->algorithm, "%s", event->algorithm);
+    snprintf(used->tile, sizeof used->tile, "%s", event->tile);
+    snprintf(used->source, sizeof used->source, "%s", event->source);
+    used->passed_over = plan_text(event->plan, tconv_plan_passed_over);
+    used->not_stored = plan_text(event->plan, tconv_plan_not_stored);
+}
+
 static enum exit_code open_devices(struct devices *devices)
 {
-    enum exit_code code = choose_devices(devices->number, MOST_DEVICES, &devices->count);
+    int numbers[MOST_DEVICES];
+    enum exit_code code = choose_devices(numbers, MOST_DEVICES, &devices->count);
     tconv_error error;
-    for (int i = 0; i < devices->count && code == EXIT_DONE; i++)
-        if (tconv_session_create(devices->number[i], &devices->session[i], &error) != TCONV_OK)
+    for (int i = 0; i < devices->count && code == EXIT_DONE; i++) {
+        struct device *device = &devices->device[i];
+        device->number = numbers[i];
+        if (tconv_session_create(numbers[i], &device->session, &error) != TCONV_OK ||
+            tconv_device_set_trace(tconv_session_device(device->session), TCONV_TRACE_PLAN,
+                                   hear_plan, device, &error) != TCONV_OK)
             code = failed_call(&error);
+    }
     return code;
 }
 
@@ -263,62 +324,106 @@ static enum exit_code read_limit(int64_t *limit)
 
 static void close_devices(struct devices *devices)
 {
-    for (int i = 0; i < MOST_DEVICES; i++) tconv_session_release(devices->session[i]);
+    for (int i = 0; i < devices->count; i++) {
+        struct device *device = &devices->device[i];
+        tconv_session_release(device->session);
+        for (int u = 0; u < device->used_count; u++) {
+            free(device->used[u].passed_over);
+            free(device->used[u].not_stored);
+        }
+    }
 }
 
-/* Names the algorithm that was used, by making the same plan again; its programs are already
- * compiled. */
-static void name_algorithm(const struct devices *devices, const struct job *job, char *name,
-                           size_t size)
+/* Tells of each plan which faster algorithms were passed over, as bench does, and that the result
+ * of a search is not stored. */
+static void tell_choices(const struct devices *devices)
 {
-    tconv_plan *plan;
-    tconv_problem problem = job->problem;
-    tconv_plan_options wanted = job->plan;
-    if (devices->slabs > 0) {
-        problem.data.dim[0] = devices->first.batch_end - devices->first.batch_begin;
-        problem.data_steps.count = problem.output_steps.count = problem.residual_steps.count = 0;
-        wanted.output_begin = devices->first.output_begin;
-        wanted.output_end = devices->first.output_end;
-    }
-    snprintf(name, size, "?");
-    if (tconv_plan_create(tconv_session_device(devices->session[0]), &problem, &wanted, &plan,
-                          NULL) != TCONV_OK)
-        return;
-    snprintf(name, size, "%s", tconv_plan_algorithm(plan));
-    tconv_plan_release(plan);
+    for (int i = 0; i < devices->count; i++)
+        for (int u = 0; u < devices->device[i].used_count; u++) {
+            const struct used *used = &devices->device[i].used[u];
+            for (const char *line = used->passed_over; line != NULL && *line != '\0';) {
+                const size_t length = strcspn(line, "\n");
+                notice("passed over %.*s", (int)length, line);
+                line += length + (line[length] == '\n');
+            }
+            if (used->not_stored != NULL) notice("%s", used->not_stored);
+        }
 }
 
-static enum exit_code report(const struct devices *devices, const struct job *job,
-                             const tconv_geometry *geometry)
+static const char *name_of(const struct device *device)
 {
-    if (options.json == NULL && (options.quiet || strcmp(options.output, "-") == 0))
-        return EXIT_DONE;
-    char algorithm[40];
-    name_algorithm(devices, job, algorithm, sizeof algorithm);
-    const int used = devices->slabs > 0 ? devices->count : 1;
-    const tconv_device_info *device =
-        tconv_device_properties(tconv_session_device(devices->session[0]));
-    if (options.json != NULL) {
-        json_t *shape = json_array(), *numbers = json_array();
-        for (int i = 0; i < geometry->output_shape.rank; i++)
-            json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
-        for (int i = 0; i < used; i++)
-            json_array_append_new(numbers, json_integer(devices->number[i]));
-        return write_json(json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:I}", "output",
-                                    text_json(options.output), "output_shape", shape, "algorithm",
-                                    algorithm, "device", devices->number[0], "device_name",
-                                    text_json(device->name), "devices", numbers, "slabs",
-                                    (json_int_t)devices->slabs));
+    return tconv_device_properties(tconv_session_device(device->session))->name;
+}
+
+/* Adds the plans of a device: "plans" in the JSON. */
+static void add_plans(json_t *plans, const struct device *device)
+{
+    for (int u = 0; u < device->used_count; u++) {
+        const struct used *used = &device->used[u];
+        json_array_append_new(
+            plans,
+            json_pack("{s:i, s:s, s:s, s:s, s:o}", "device", device->number, "algorithm",
+                      used->algorithm, "tile", used->tile, "chosen_by", used->source, "passed_over",
+                      used->passed_over == NULL ? json_null() : text_json(used->passed_over)));
     }
+}
+
+static json_t *report_json(const struct devices *devices, const char *algorithm,
+                           const tconv_geometry *geometry)
+{
+    const struct device *first = &devices->device[0];
+    json_t *shape = json_array(), *numbers = json_array(), *plans = json_array();
+    for (int i = 0; i < geometry->output_shape.rank; i++)
+        json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
+    for (int i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->device[i];
+        if (device->used_count > 0) json_array_append_new(numbers, json_integer(device->number));
+        add_plans(plans, device);
+    }
+    return json_pack("{s:o, s:o, s:s, s:o, s:i, s:o, s:o, s:I}", "output",
+                     text_json(options.output), "output_shape", shape, "algorithm", algorithm,
+                     "plans", plans, "device", first->number, "device_name",
+                     text_json(name_of(first)), "devices", numbers, "slabs",
+                     (json_int_t)devices->slabs);
+}
+
+/* The algorithms that computed: usually one, on each device, for all slabs. */
+static void name_algorithms(const struct devices *devices, struct tconv_text *names)
+{
+    const char *seen[MOST_DEVICES * MOST_USED];
+    int count = 0;
+    for (int i = 0; i < devices->count; i++)
+        for (int u = 0; u < devices->device[i].used_count; u++) {
+            const char *name = devices->device[i].used[u].algorithm;
+            int s = 0;
+            while (s < count && strcmp(seen[s], name) != 0) s++;
+            if (s < count) continue;
+            tconv_text_add(names, "%s%s", count == 0 ? "" : " and ", name);
+            seen[count++] = name;
+        }
+}
+
+static enum exit_code report(const struct devices *devices, const tconv_geometry *geometry)
+{
+    char algorithms[MOST_DEVICES * MOST_USED * 45] = "";
+    struct tconv_text names = tconv_text_begin(algorithms, sizeof algorithms);
+    name_algorithms(devices, &names);
+    tell_choices(devices);
+    if (options.json != NULL) return write_json(report_json(devices, algorithms, geometry));
+    if (options.quiet || strcmp(options.output, "-") == 0) return EXIT_DONE;
     printf("%s: shape", options.output);
     for (int i = 0; i < geometry->output_shape.rank; i++)
         printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
-    printf(", computed by %s", algorithm);
+    printf(", computed by %s", algorithms);
     if (devices->slabs > 0)
         printf(" in %" PRId64 " slab%s", devices->slabs, plural(devices->slabs));
-    for (int i = 0; i < used; i++)
-        printf("%s device %d, %s", i == 0 ? " on" : " and", devices->number[i],
-               tconv_device_properties(tconv_session_device(devices->session[i]))->name);
+    const char *between = " on";
+    for (int i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->device[i];
+        if (device->used_count == 0) continue; /* the others were faster */
+        printf("%s device %d, %s", between, device->number, name_of(device));
+        between = " and";
+    }
     printf("\n");
     return EXIT_DONE;
 }
@@ -328,7 +433,7 @@ static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
 {
     enum { WHOLE = 512 << 20 }; /* bytes that are not worth dividing */
     const uint64_t allocation =
-        tconv_device_properties(tconv_session_device(devices->session[0]))->allocation_limit;
+        tconv_device_properties(tconv_session_device(devices->device[0].session))->allocation_limit;
     return devices->count > 1 || options.memory_limit != NULL ||
            g->data_bytes + g->output_bytes > WHOLE || g->data_bytes > allocation ||
            g->output_bytes > allocation;
@@ -337,11 +442,11 @@ static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
 static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
 {
     struct devices *devices = user;
-    if (slab->output_begin == 0 && slab->batch_begin == 0) devices->first = *slab;
+    (void)slab;
     devices->slabs = slabs;
     progress((int)(done * 1000 / slabs), 1000, "computing");
-    npy_drop(devices->data->mapping, devices->data->mapped);
-    npy_drop(devices->out->mapping, devices->out->mapped);
+    npy_drop(&devices->data->mapping);
+    npy_drop(&devices->out->mapping);
     return true;
 }
 
@@ -381,27 +486,30 @@ static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
     tconv_arrays arrays;
     set_arrays(job, steps ? job->output : out.values, &arrays);
     tconv_error error;
-    const tconv_status status = tconv_slabs_run(devices->session, devices->count, &job->problem,
-                                                &job->plan, &slabs, &arrays, &error);
+    tconv_session *sessions[MOST_DEVICES];
+    for (int i = 0; i < devices->count; i++) sessions[i] = devices->device[i].session;
+    const tconv_status status = tconv_slabs_run(sessions, devices->count, &job->problem, &job->plan,
+                                                &slabs, &arrays, &error);
     progress(0, 0, "");
     if (status == TCONV_OK && steps) {
         const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
         tconv_view_gather(&view, tconv_type_size(geometry->output_type), job->output, out.values);
     }
-    if (status == TCONV_OK) return npy_write_end(&out);
+    code = status == TCONV_OK ? inputs_unchanged(job) : failed_call(&error);
+    if (code == EXIT_DONE) return npy_write_end(&out);
     npy_write_discard(&out);
-    return failed_call(&error);
+    return code;
 }
 
 static enum exit_code compute_whole(struct job *job, struct devices *devices,
                                     const tconv_geometry *geometry)
 {
-    const enum exit_code code = make_output(job, geometry);
+    enum exit_code code = make_output(job, geometry);
     if (code != EXIT_DONE) return code;
     tconv_arrays arrays;
     set_arrays(job, job->output, &arrays);
     tconv_error error;
-    if (tconv_session_run(devices->session[0], &job->problem, &job->plan, &arrays, &error) !=
+    if (tconv_session_run(devices->device[0].session, &job->problem, &job->plan, &arrays, &error) !=
         TCONV_OK)
         return failed_call(&error);
     if (has_steps(job, TCONV_SPACED_OUTPUT)) {
@@ -414,6 +522,7 @@ static enum exit_code compute_whole(struct job *job, struct devices *devices,
         free(job->output);
         job->output = dense;
     }
+    if ((code = inputs_unchanged(job)) != EXIT_DONE) return code;
     return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
 }
 
@@ -440,7 +549,7 @@ static enum exit_code compute(struct job *job)
                                            options.output);
         else
             code = compute_whole(job, &devices, &geometry);
-        if (code == EXIT_DONE) code = report(&devices, job, &geometry);
+        if (code == EXIT_DONE) code = report(&devices, &geometry);
     }
     close_devices(&devices);
     return code;

@@ -30,10 +30,13 @@ static const struct poptOption table[] = {
 enum { MOST_BUDGET = 1000000 };
 enum { FIGURES = 51 }; /* the column of a row's figures */
 
+static const double NOISY = 0.1; /* noise that an idle machine does not have */
+
 /* The result of a layer. */
 struct tuned {
     char algorithm[40], tile[TILE_TEXT];
-    char *timed; /* from malloc, or NULL: tconv_plan_timed */
+    char *timed;      /* from malloc, or NULL: tconv_plan_timed */
+    char *not_stored; /* likewise: tconv_plan_not_stored */
     tconv_choice choice;
     tconv_status status;
     char error[1100]; /* not empty: it was not timed */
@@ -89,6 +92,7 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     snprintf(t->algorithm, sizeof t->algorithm, "%s", tconv_plan_algorithm(plan));
     tconv_plan_tile(plan, t->tile, sizeof t->tile);
     t->timed = plan_text(plan, tconv_plan_timed);
+    t->not_stored = plan_text(plan, tconv_plan_not_stored);
     tconv_plan_choice(plan, &t->choice, NULL);
     char why[200];
     const tconv_geometry *g = tconv_plan_geometry(plan);
@@ -129,14 +133,17 @@ static json_t *timed_json(const char *lines)
 static json_t *layer_json(const struct entry *entry, const struct tuned *t)
 {
     const bool timed = t->error[0] == '\0';
-    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "id",
+    const double noise = t->choice.noise;
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
                      text_json(entry->id), "layer", text_json(entry->layer), "algorithm",
                      timed ? json_string(t->algorithm) : json_null(), "tile",
                      timed ? json_string(t->tile) : json_null(), "candidates",
                      (int)t->choice.candidates, "timed", timed_json(t->timed), "ms_model",
                      timed ? json_real(t->choice.model_ms) : json_null(), "ms_best",
                      timed ? json_real(t->choice.best_ms) : json_null(), "gain",
-                     timed ? json_real(gain(t)) : json_null(), "error",
+                     timed ? real_json(gain(t)) : json_null(), "noise",
+                     timed && noise > 0 ? json_real(noise) : json_null(), "not_stored",
+                     t->not_stored != NULL ? text_json(t->not_stored) : json_null(), "error",
                      timed ? json_null() : text_json(t->error));
 }
 
@@ -149,10 +156,25 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
     } else {
         printf(" %-16s", t->algorithm);
         next_part(FIGURES);
-        printf("%10d %9.4g %9.4g %6.2f\n", (int)t->choice.candidates, t->choice.model_ms,
+        printf("%10d %9.4g %9.4g %6.2f ", (int)t->choice.candidates, t->choice.model_ms,
                t->choice.best_ms, gain(t));
+        const double noise = t->choice.noise;
+        if (noise > 0)
+            printf("%5.*f%%\n", noise < 9.99 ? 1 : 0, 100 * noise);
+        else
+            printf("%6s\n", "-");
     }
     fflush(stdout);
+}
+
+/* Tells where results are stored, and that noise may have hidden faster algorithms. */
+static void tell_results(size_t layers, int timed, int lost, int noisy, const char *folder)
+{
+    if (folder != NULL && timed > lost) notice("stored in %s", folder);
+    if (noisy > 0)
+        notice("the noise of %d of %zu layers is above %.0f %%: the machine was busy; an algorithm "
+               "that is faster by less is not seen, so run tune again when the machine is idle",
+               noisy, layers, 100 * NOISY);
 }
 
 /* Prints the end of the table and the messages about failures. */
@@ -160,13 +182,17 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
                                const char *folder)
 {
     double logarithms = 0;
-    int timed = 0;
+    int timed = 0, lost = 0, noisy = 0;
+    const char *why = "";
     struct failures failures = {0};
     for (size_t i = 0; i < suite->count; i++) {
         const struct tuned *t = &results[i];
         if (t->error[0] == '\0') {
             timed++;
             logarithms += log(gain(t));
+            noisy += t->choice.noise > NOISY;
+            lost += t->not_stored != NULL;
+            if (t->not_stored != NULL) why = t->not_stored;
         } else if (t->status != TCONV_OK && t->status != TCONV_ERROR_CANCELLED &&
                    !(t->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1)) {
             failures_add(&failures, &suite->entries[i], NULL, t->status, t->error);
@@ -177,11 +203,14 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
     else if (table_wanted() && !options.quiet)
         print_line("%d of %zu layers timed; geometric mean of gain %.3f", timed, suite->count,
                    exp(logarithms / timed));
+    tell_results(suite->count, timed, lost, noisy, folder);
     char so_far[80], what[40];
-    snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are %s", timed, suite->count,
-             folder == NULL ? "known, and nothing is stored" : "stored");
+    snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are %s", timed - lost,
+             suite->count, folder == NULL ? "known, and nothing is stored" : "stored");
     snprintf(what, sizeof what, "of %zu layers failed", suite->count);
-    return failures_verdict(&failures, so_far, what);
+    const enum exit_code code = failures_verdict(&failures, so_far, what);
+    if (lost == 0) return code;
+    return failed_work("the results of %d of %zu layers are lost: %s", lost, suite->count, why);
 }
 
 static enum exit_code tune(const struct work *work, uint32_t budget)
@@ -200,7 +229,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         print_device(work->number, d);
         printf("%-4s %-28s %-16s", "id", "layer", "fastest");
         next_part(FIGURES);
-        printf("%10s %9s %9s %6s\n", "candidates", "ms model", "ms best", "gain");
+        printf("%10s %9s %9s %6s %6s\n", "candidates", "ms model", "ms best", "gain", "noise");
     }
     json_t *layers = json_array();
     for (size_t i = 0; i < suite->count; i++) {
@@ -219,12 +248,12 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         code = write_json(with_origin(report));
     else
         json_decref(report);
-    bool stored = false;
-    for (size_t i = 0; i < suite->count && folder != NULL; i++)
-        stored = stored || results[i].error[0] == '\0';
-    if (stored) notice("stored in %s", folder);
-    if (code == EXIT_DONE) code = conclude(suite, results, folder);
-    for (size_t i = 0; i < suite->count; i++) free(results[i].timed);
+    const enum exit_code verdict = conclude(suite, results, folder);
+    if (code == EXIT_DONE) code = verdict;
+    for (size_t i = 0; i < suite->count; i++) {
+        free(results[i].timed);
+        free(results[i].not_stored);
+    }
     free(results);
     return code;
 }

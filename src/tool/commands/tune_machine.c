@@ -57,15 +57,31 @@ static void add_cpu(struct measurement *m, const struct roofline *r)
 static void add_gpu(struct measurement *m, const struct roofline *r)
 {
     const double madds = 1e9 * r->probed_gflops / 2, hertz = 1e6 * value_of(m, "clock");
-    add(m, "unit_lanes", madds / (value_of(m, "units") * hertz));
+    const double lanes = madds / (value_of(m, "units") * hertz),
+                 issue = lanes / value_of(m, "warp");
+    add(m, "unit_lanes", lanes);
+    /* A unit that is slower than its family's also issues less. */
+    if (issue < value_of(m, "unit_issue")) add(m, "unit_issue", issue);
     add(m, "gpu_launch", 1e-6 * r->queued_us * hertz);
 }
 
-static char *lines_of(tconv_device *device)
+/* The fields without those that are stored: the values of OpenCL and of the library. From malloc;
+ * NULL if a call fails. */
+static char *usual_lines(tconv_session *session)
 {
-    const int length = tconv_device_machine(device, NULL, 0);
-    char *text = malloc((size_t)length + 1);
-    if (text != NULL) tconv_device_machine(device, text, (size_t)length + 1);
+    cl_device_id id;
+    tconv_device *device = NULL;
+    char *text = NULL;
+    const cl_context context = tconv_session_context(session);
+    if (clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL) != CL_SUCCESS ||
+        tconv_device_create(context, id, &device, NULL) != TCONV_OK)
+        return NULL;
+    if (tconv_device_set_cache(device, NULL, 0, NULL) == TCONV_OK) {
+        const int length = tconv_device_machine(device, NULL, 0);
+        text = malloc((size_t)length + 1);
+        if (text != NULL) tconv_device_machine(device, text, (size_t)length + 1);
+    }
+    tconv_device_release(device);
     return text;
 }
 
@@ -96,14 +112,21 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
                      folder == NULL ? json_null() : text_json(folder), "machine", fields);
 }
 
-static void tell_stored(const tconv_device *device, const char *fields)
+/* Stores fields in place of the earlier ones, and says so; "" forgets them. */
+static enum exit_code store(tconv_device *device, const char *fields)
 {
+    tconv_error error;
     const char *folder = tconv_device_search_folder(device);
-    if (folder == NULL) return;
-    if (fields[0] == '\0')
+    const bool were_set = tconv_device_machine_fields(device, NULL, 0) > 0;
+    if (tconv_device_set_machine(device, fields, &error) != TCONV_OK) return failed_call(&error);
+    if (folder == NULL) return EXIT_DONE;
+    if (fields[0] != '\0')
+        notice("stored in %s; --fields \"\" forgets it", folder);
+    else if (were_set)
         notice("forgotten in %s", folder);
     else
-        notice("stored in %s; --fields \"\" forgets it", folder);
+        notice("no fields were stored in %s", folder);
+    return EXIT_DONE;
 }
 
 /* Measures, stores and prints the fields. */
@@ -113,15 +136,12 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
     const tconv_device_info *info = tconv_device_properties(device);
     const char *folder = tconv_device_search_folder(device);
     struct roofline roofline = {0};
-    tconv_error error;
     char fields[500];
     progress(0, 1, "measuring the device");
-    const enum exit_code code = roofline_measure(session, &roofline);
+    enum exit_code code = roofline_measure(session, &roofline);
     progress(0, 0, "");
     if (code != EXIT_DONE) return code;
-    /* Forget the stored fields: begin with the values of OpenCL and the library. */
-    if (tconv_device_set_machine(device, "", &error) != TCONV_OK) return failed_call(&error);
-    m->lines = lines_of(device);
+    m->lines = usual_lines(session);
     if (m->lines == NULL) return failed_work("the fields need memory that is not there");
     if (info->kind == TCONV_DEVICE_GPU)
         add_gpu(m, &roofline);
@@ -130,24 +150,15 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
     struct tconv_text text = tconv_text_begin(fields, sizeof fields);
     for (int i = 0; i < m->count; i++)
         tconv_text_add(&text, "%s%s=%.6g", i == 0 ? "" : " ", m->list[i].name, m->list[i].value);
-    if (tconv_device_set_machine(device, fields, &error) != TCONV_OK) return failed_call(&error);
     if (table_wanted()) {
         print_device(number, info);
         print_table(m);
     }
-    tell_stored(device, fields);
-    return options.json == NULL ? EXIT_DONE
-                                : write_json(with_origin(report_json(number, info, folder, m)));
-}
-
-/* Stores the fields that the option gives. */
-static enum exit_code store(tconv_device *device)
-{
-    tconv_error error;
-    if (tconv_device_set_machine(device, options.fields, &error) != TCONV_OK)
-        return failed_call(&error);
-    tell_stored(device, options.fields);
-    return EXIT_DONE;
+    code = store(device, fields);
+    if (options.json == NULL) return code;
+    const enum exit_code written =
+        write_json(with_origin(report_json(number, info, code == EXIT_DONE ? folder : NULL, m)));
+    return code == EXIT_DONE ? written : code;
 }
 
 enum exit_code tune_machine(void)
@@ -170,7 +181,7 @@ enum exit_code tune_machine(void)
     if (options.fields == NULL)
         code = measure(number, session, &m);
     else
-        code = store(tconv_session_device(session));
+        code = store(tconv_session_device(session), options.fields);
     free(m.lines);
     tconv_session_release(session);
     return code;

@@ -8,6 +8,7 @@
 #include "oracle/oracle.h"
 #include "tool/system/system.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,6 +82,20 @@ static bool read_claims(struct entry *entry, const struct graph_layer *node, str
     return true;
 }
 
+/* Counts bytes that `node` takes. False, with the entry's error, if they are too many. */
+static bool take(struct entry *entry, const struct graph_layer *node, struct bin *bin,
+                 uint64_t bytes)
+{
+    if (bytes > bin->left) {
+        entry_set_error(entry, "its %s %s is too much: layers took the bytes of %s %d times before",
+                        strcmp(node->type, "Const") == 0 ? "constant" : node->type, node->name,
+                        bin->path, MOST_COPIES);
+        return false;
+    }
+    bin->left -= bytes;
+    return true;
+}
+
 /* Copies the bytes out of the .bin, because offsets are not aligned. */
 bool constant_read(struct entry *entry, const struct graph_layer *node, struct bin *bin,
                    struct constant *constant)
@@ -100,22 +115,19 @@ bool constant_read(struct entry *entry, const struct graph_layer *node, struct b
         entry->file_failed = true;
         return false;
     }
-    if (bytes > bin->left) {
-        entry_set_error(entry,
-                        "its constant %s is too much: layers took the bytes of %s %d times before",
-                        node->name, bin->path, MOST_COPIES);
-        return false;
-    }
-    bin->left -= bytes;
+    if (!take(entry, node, bin, bytes)) return false;
     void *values = tconv_allocate(bytes);
     if (values == NULL) {
         entry_set_error(entry, "there is no memory for the %" PRIu64 " bytes of its constant %s",
                         bytes, node->name);
         return false;
     }
+    errno = 0; /* stays 0 if the file has been cut off since it was opened */
     if (fseeko(bin->file, (off_t)offset, SEEK_SET) != 0 ||
         fread(values, 1, (size_t)bytes, bin->file) != (size_t)bytes) {
-        entry_set_error(entry, "its constant %s cannot be read from %s", node->name, bin->path);
+        entry_set_error(entry, "its constant %s cannot be read from %s: %s", node->name, bin->path,
+                        errno != 0 ? strerror(errno) : "it was cut off while it was read");
+        entry->file_failed = true;
         free(values);
         return false;
     }
@@ -173,7 +185,9 @@ static bool convert(struct computation *c, const struct graph_layer *node, struc
         return false;
     }
     const int64_t count = elements_of(out);
-    void *values = tconv_allocate((uint64_t)count * tconv_type_size(type)); /* 8 times a file */
+    const uint64_t bytes = (uint64_t)count * tconv_type_size(type); /* at most 8 times a file */
+    if (!take(c->entry, node, c->bin, bytes)) return false;
+    void *values = tconv_allocate(bytes);
     if (values == NULL) {
         entry_set_error(c->entry, "there is no memory for its %s", c->what);
         return false;

@@ -14,8 +14,8 @@ struct bin {
     const char *path;
     FILE *file; /* NULL: there is none */
     uint64_t size;
-    uint64_t left; /* bytes that constants may still take: each layer gets a copy, and many layers
-                      may name the same constant */
+    uint64_t left; /* bytes that constants and their conversions may still take: each layer gets a
+                      copy, and many layers may name the same constant */
 };
 
 /* Opens the file at bin->path, if it is a regular one: only its size can be trusted. */

@@ -5,7 +5,6 @@
 
 #include "tool/io/in_file.h"
 #include "tool/io/out_file.h"
-#include "tool/system/system.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,13 +28,37 @@ enum {
     LARGE = 64 << 20
 };
 
+/* Keeps the line that a lost mapping ends the program with. False without memory. */
+static bool set_lost(struct npy_mapping *mapping, const char *option, const char *path,
+                     const char *what)
+{
+    static const char format[] = "tconv-cl: %s %s %s\n";
+    const size_t size = sizeof format + strlen(option) + strlen(path) + strlen(what);
+    mapping->lost = malloc(size);
+    if (mapping->lost == NULL) return false;
+    snprintf(mapping->lost, size, format, option, path, what);
+    return true;
+}
+
+static void unmap(struct npy_mapping *mapping)
+{
+    if (mapping->begin != NULL) system_unmap(mapping->begin, mapping->size);
+    free(mapping->lost);
+    *mapping = (struct npy_mapping){NULL, 0, NULL};
+}
+
+static void close_file(struct npy *npy)
+{
+    if (npy->file != NULL) in_file_close(npy->file);
+    npy->file = NULL;
+}
+
 void npy_free(struct npy *npy)
 {
-    if (npy->mapping != NULL)
-        system_unmap(npy->mapping, npy->mapped);
-    else
-        free(npy->values);
-    npy->values = npy->mapping = NULL;
+    if (npy->mapping.begin == NULL) free(npy->values);
+    unmap(&npy->mapping);
+    close_file(npy);
+    npy->values = NULL;
 }
 
 /* The value of a key in the header's dictionary: the text after its colon. */
@@ -158,6 +181,35 @@ static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
     return got == bytes;
 }
 
+/* Maps the values, which begin at byte `from`. False if the file cannot be mapped. */
+static bool map_values(const char *option, const char *path, FILE *file, struct npy *npy,
+                       size_t from, size_t bytes)
+{
+    struct npy_mapping *m = &npy->mapping;
+    npy->stamp = system_stamp(file);
+    m->size = from + bytes;
+    if (set_lost(m, option, path,
+                 "was cut off, or its disk failed, while it was read: nothing is written; give a "
+                 "file that stays as it is"))
+        m->begin = system_map(file, m->size, m->lost);
+    if (m->begin == NULL) {
+        unmap(m);
+        return false;
+    }
+    npy->values = (char *)m->begin + from;
+    return true;
+}
+
+enum exit_code npy_unchanged(const char *option, const char *path, const struct npy *npy)
+{
+    if (npy->mapping.begin == NULL) return EXIT_DONE;
+    const struct system_stamp now = system_stamp(npy->file);
+    if (now.size == npy->stamp.size && now.changed == npy->stamp.changed) return EXIT_DONE;
+    return failed_work("%s %s was changed while it was read: nothing is written; give a file that "
+                       "stays as it is",
+                       option, path);
+}
+
 static enum exit_code read_values(const char *option, const char *path, FILE *file, struct npy *npy,
                                   uint64_t bytes)
 {
@@ -173,14 +225,9 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
         return failed_work("%s %s has %" PRIu64
                            " bytes of values, more than a process of %d bits can address",
                            option, path, bytes, (int)sizeof(void *) * 8);
-    if (regular && bytes >= LARGE) {
-        npy->mapped = (size_t)here + (size_t)bytes;
-        npy->mapping = system_map(file, npy->mapped);
-        if (npy->mapping != NULL) {
-            npy->values = (char *)npy->mapping + here;
-            return EXIT_DONE;
-        }
-    }
+    if (regular && bytes >= LARGE &&
+        map_values(option, path, file, npy, (size_t)here, (size_t)bytes))
+        return EXIT_DONE;
     if (read_bytes(file, (size_t)bytes, regular, &npy->values)) return EXIT_DONE;
     return failed_work("%s %s cannot be read: %s", option, path,
                        errno != 0 ? strerror(errno) : "it ends too early");
@@ -215,15 +262,16 @@ static enum exit_code put_in_order(const char *option, const char *path, struct 
         for (size_t b = 0; b < size; b++)
             values[i * size + b] = from[order.swapped ? size - 1 - b : b];
     }
+    const enum exit_code code = npy_unchanged(option, path, npy);
     npy_free(npy);
     npy->values = values;
-    return EXIT_DONE;
+    return code;
 }
 
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
 {
     *npy = (struct npy){0};
-    FILE *file = in_file_open(path);
+    FILE *file = npy->file = in_file_open(path);
     if (file == NULL)
         return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
     uint64_t bytes = 0;
@@ -231,8 +279,8 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     enum exit_code code = read_header(option, path, file, npy, &bytes, &order);
     if (code == EXIT_DONE) code = read_values(option, path, file, npy, bytes);
     if (code == EXIT_DONE) code = put_in_order(option, path, order, (size_t)bytes, npy);
-    in_file_close(file);
     if (code != EXIT_DONE) npy_free(npy);
+    if (npy->mapping.begin == NULL) close_file(npy);
     tconv_type wanted;
     if (code == EXIT_DONE && npy->type == TCONV_U16 && options.data_type != NULL &&
         tconv_type_from_name(options.data_type, &wanted) && wanted == TCONV_BF16)
@@ -304,31 +352,39 @@ enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_sh
     const enum exit_code code = out_file_begin("--output", path, &out->file);
     if (code != EXIT_DONE) return code;
     FILE *file = out->file.stream;
+    struct npy_mapping *m = &out->mapping;
     size_t bytes;
     const bool good = write_header(file, type, shape, &bytes) && fflush(file) == 0;
     const off_t header = good ? ftello(file) : -1;
-    if (header > 0) {
-        out->mapped = (size_t)header + bytes;
-        out->mapping = system_map_output(file, out->mapped);
+    if (header > 0 && set_lost(m, "--output", path,
+                               "cannot be written: its temporary file was cut off, or its disk "
+                               "failed")) {
+        m->size = (size_t)header + bytes;
+        m->begin = system_map_output(file, m->size, m->lost);
     }
-    if (out->mapping == NULL) return out_file_end(&out->file, false);
-    out->values = (char *)out->mapping + header;
+    if (m->begin == NULL) {
+        const int reason = errno;
+        unmap(m);
+        errno = reason;
+        return out_file_end(&out->file, false);
+    }
+    out->values = (char *)m->begin + header;
     return EXIT_DONE;
 }
 
 enum exit_code npy_write_end(struct npy_out *out)
 {
-    system_unmap(out->mapping, out->mapped);
+    unmap(&out->mapping);
     return out_file_end(&out->file, true);
 }
 
 void npy_write_discard(struct npy_out *out)
 {
-    system_unmap(out->mapping, out->mapped);
+    unmap(&out->mapping);
     out_file_discard(&out->file);
 }
 
-void npy_drop(void *mapping, size_t mapped)
+void npy_drop(const struct npy_mapping *mapping)
 {
-    if (mapping != NULL) system_drop(mapping, mapped);
+    if (mapping->begin != NULL) system_drop(mapping->begin, mapping->size);
 }

@@ -6,29 +6,40 @@
 #define TCONV_TOOL_NPY_H
 
 #include "tool/io/out_file.h"
+#include "tool/system/system.h"
 #include "tool/tool.h"
+
+/* A mapped file. */
+struct npy_mapping {
+    void *begin; /* NULL: there is none */
+    size_t size;
+    char *lost; /* from malloc: what is printed if the file is cut off */
+};
 
 struct npy {
     tconv_type type;
     tconv_shape shape;
-    void *values;
-    void *mapping; /* not NULL: values are in a mapped file; else from malloc */
-    size_t mapped; /* bytes of it */
+    void *values;               /* in the mapping if there is one, else from malloc */
+    struct npy_mapping mapping; /* of a large file */
+    FILE *file;                 /* the mapped one, still open */
+    struct system_stamp stamp;  /* of the file when it was mapped */
 };
 
 /* An output file whose values are mapped and written in place. */
 struct npy_out {
     struct out_file file;
     void *values;
-    void *mapping;
-    size_t mapped;
+    struct npy_mapping mapping;
 };
 
 /* Reads a whole file; a large one in the tool's own order is mapped instead, read-only. `option` is
- * for messages. With
- * --type bf16, uint16 is read as bf16. An unreadable or damaged file is failed work; a sound file
- * that cannot be used is a wrong request. */
+ * for messages. With --type bf16, uint16 is read as bf16. An unreadable or damaged file is failed
+ * work; a sound file that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);
+
+/* Failed work if a mapped file has been written since npy_read: what was computed is of no file.
+ * (The program ends when it reads what was cut off: system_map.) */
+enum exit_code npy_unchanged(const char *option, const char *path, const struct npy *npy);
 
 /* Writes a file that appears whole or not at all. bf16 is written as uint16. */
 enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
@@ -42,7 +53,7 @@ enum exit_code npy_write_end(struct npy_out *out);
 void npy_write_discard(struct npy_out *out);
 
 /* Lets the system reclaim the memory of a mapped file; it is read again on the next access. */
-void npy_drop(void *mapping, size_t mapped);
+void npy_drop(const struct npy_mapping *mapping);
 
 void npy_free(struct npy *npy);
 

@@ -9,14 +9,69 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void forget(struct out_file *file)
+{
+    free(file->path);
+    free(file->temporary);
+    *file = (struct out_file){NULL, NULL, NULL, NULL};
+}
+
 static enum exit_code failed(struct out_file *file, int reason)
 {
     const enum exit_code code =
         failed_work("%s %s cannot be written: %s", file->option, file->path, strerror(reason));
-    free(file->path);
-    free(file->temporary);
-    *file = (struct out_file){NULL, NULL, NULL, NULL};
+    forget(file);
     return code;
+}
+
+static enum exit_code write_protected(struct out_file *file, int reason)
+{
+    const enum exit_code code =
+        failed_work("%s %s exists and cannot be written: %s; name another file, or change its "
+                    "permissions",
+                    file->option, file->path, strerror(reason));
+    forget(file);
+    return code;
+}
+
+/* Writes `count` letters and digits that another program hardly takes. */
+static void random_name(char *to, size_t count)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    static uint64_t state;
+    state += (uint64_t)(1e9 * tconv_os_seconds()) + (uint64_t)tconv_os_process();
+    for (size_t i = 0; i < count; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407; /* Knuth's MMIX */
+        to[i] = letters[(state >> 33) % (sizeof letters - 1)];
+    }
+}
+
+/* Makes the temporary file beside the target. It is called as the target with six letters behind
+ * it; if that is too long for the file system, only by letters, no more than the target's name
+ * has. */
+static FILE *begin_beside(const char *target, char **temporary)
+{
+    enum { LETTERS = 6, MOST_LETTERS = 12, TRIES = 100 };
+    const size_t length = strlen(target), folder = system_folder_length(target);
+    const size_t own = length - folder, letters = own < MOST_LETTERS ? own : MOST_LETTERS;
+    bool brief = false;
+    *temporary = malloc(length + 1 + LETTERS + 1);
+    FILE *file = NULL;
+    for (int i = 0; i < TRIES && *temporary != NULL && file == NULL; i++) {
+        char *const name = *temporary + (brief ? folder : length + 1);
+        memcpy(*temporary, target, length);
+        if (!brief) (*temporary)[length] = '.';
+        random_name(name, brief ? letters : LETTERS);
+        name[brief ? letters : LETTERS] = '\0';
+        file = system_create(*temporary, target);
+        const bool too_long = errno == ENAMETOOLONG || errno == ENOENT;
+        if (file == NULL && errno != EEXIST && (brief || own == 0 || !too_long)) break;
+        brief = brief || (file == NULL && too_long);
+    }
+    if (file != NULL) return file;
+    free(*temporary);
+    *temporary = NULL;
+    return NULL;
 }
 
 /* Begins stdout as an output file; it stays open. */
@@ -35,15 +90,17 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
         return failed_work("%s %s is a link to a file that is not there: name that file", option,
                            path);
     /* A link stays; the file that it names is written. /dev/stdout may lead to what has no path. */
-    char *target = kind == SYSTEM_REGULAR ? system_real_path(path) : strdup(path);
+    char *target = kind == SYSTEM_REGULAR ? system_target(path) : strdup(path);
     *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
     if (file->path == NULL || target == NULL) return failed(file, errno);
     if (path[0] == '\0') return failed(file, ENOENT);
     if (kind == SYSTEM_FOLDER) return failed(file, EISDIR);
+    /* A file beside it could take the place of a file that may not be written. */
+    if (kind == SYSTEM_REGULAR && !system_may_write(target)) return write_protected(file, errno);
     if (kind == SYSTEM_OTHER)
         file->stream = tconv_os_fopen(path, "wb");
     else
-        file->stream = system_temporary(target, &file->temporary);
+        file->stream = begin_beside(target, &file->temporary);
     if (file->stream == NULL) return failed(file, errno);
     system_remove_on_signal(file->temporary);
     return EXIT_DONE;
@@ -63,8 +120,7 @@ enum exit_code out_file_end(struct out_file *file, bool good)
     if (!written && file->temporary != NULL) system_remove(file->temporary);
     system_remove_on_signal(NULL);
     if (!written) return failed(file, reason);
-    free(file->path);
-    free(file->temporary);
+    forget(file);
     return EXIT_DONE;
 }
 
@@ -73,8 +129,7 @@ void out_file_discard(struct out_file *file)
     if (file->stream != stdout) fclose(file->stream);
     if (file->temporary != NULL) system_remove(file->temporary);
     system_remove_on_signal(NULL);
-    free(file->path);
-    free(file->temporary);
+    forget(file);
 }
 
 enum exit_code out_file_check(const char *option, const char *path)

@@ -3,6 +3,7 @@
 #include "tool/io/suite.h"
 
 #include "base/os.h"
+#include "tool/io/array.h"
 #include "tool/io/in_file.h"
 #include "tool/io/tool_file.h"
 
@@ -51,7 +52,7 @@ struct reader {
     struct suite *suite;
     int column_at[COLUMNS]; /* field number of each column, or -1 */
     char **fields;
-    int count, room;
+    int count;
     int row;   /* the first names the columns; empty lines do not count */
     bool stop; /* true after the first mistake, or without memory */
     enum exit_code code;
@@ -59,7 +60,7 @@ struct reader {
 
 struct entry *suite_add(struct suite *suite, const char *id, const char *layer)
 {
-    struct entry *entries = realloc(suite->entries, (suite->count + 1) * sizeof *entries);
+    struct entry *entries = array_grow(suite->entries, suite->count, sizeof *entries);
     if (entries == NULL) return NULL;
     suite->entries = entries;
     struct entry *entry = &entries[suite->count];
@@ -107,14 +108,17 @@ void entry_set_error(struct entry *entry, const char *format, ...)
     entry->error = strdup(text);
 }
 
+static void free_entry(struct entry *entry)
+{
+    free(entry->id);
+    free(entry->layer);
+    free(entry->weights);
+    free(entry->error);
+}
+
 void suite_free(struct suite *suite)
 {
-    for (size_t i = 0; i < suite->count; i++) {
-        free(suite->entries[i].id);
-        free(suite->entries[i].layer);
-        free(suite->entries[i].weights);
-        free(suite->entries[i].error);
-    }
+    for (size_t i = 0; i < suite->count; i++) free_entry(&suite->entries[i]);
     free(suite->entries);
     *suite = (struct suite){NULL, 0};
 }
@@ -230,16 +234,10 @@ static void on_field(void *text, size_t length, void *state)
 {
     struct reader *r = state;
     if (r->stop) return;
-    if (r->count == r->room) {
-        char **fields = realloc(r->fields, ((size_t)r->room + 16) * sizeof *fields);
-        if (fields == NULL) {
-            stop(r, failed_work("%s cannot be read: no memory", r->path));
-            return;
-        }
-        r->fields = fields;
-        r->room += 16;
-    }
-    char *copy = strndup(text == NULL ? "" : text, text == NULL ? 0 : length);
+    char **fields = array_grow(r->fields, (size_t)r->count, sizeof *fields);
+    char *copy = fields == NULL ? NULL
+                                : strndup(text == NULL ? "" : text, text == NULL ? 0 : length);
+    if (fields != NULL) r->fields = fields;
     if (copy == NULL)
         stop(r, failed_work("%s cannot be read: no memory", r->path));
     else
@@ -354,43 +352,57 @@ static struct name next_name(const char **at)
     return name;
 }
 
-static bool is_called(const struct entry *entry, struct name name)
+/* Compares a name with an entry's id, in any letter case. */
+static int compare_name(const void *wanted, const void *candidate)
 {
-    return strlen(entry->id) == (size_t)name.length &&
-           strncasecmp(entry->id, name.begin, (size_t)name.length) == 0;
+    const struct name *name = wanted;
+    const char *id = (*(const struct entry *const *)candidate)->id;
+    const int order = strncasecmp(name->begin, id, (size_t)name->length);
+    return order != 0 ? order : strlen(id) > (size_t)name->length ? -1 : 0;
 }
 
-static bool is_listed(const struct entry *entry, const char *ids)
+static int compare_ids(const void *a, const void *b)
 {
-    for (const char *at = ids; at != NULL;)
-        if (is_called(entry, next_name(&at))) return true;
-    return false;
+    return strcasecmp((*(struct entry *const *)a)->id, (*(struct entry *const *)b)->id);
+}
+
+/* Marks the entries that the list names. `sorted` has them by their ids. */
+static enum exit_code mark_listed(struct entry **sorted, size_t count, const char *ids)
+{
+    for (const char *at = ids; at != NULL;) {
+        const struct name name = next_name(&at);
+        struct entry **found = bsearch(&name, sorted, count, sizeof *sorted, compare_name);
+        if (found == NULL)
+            return wrong_request("--ids names \"%.*s\", which no layer of the suite is called; "
+                                 "tconv-cl bench --list prints the ids",
+                                 name.length, name.begin);
+        /* Layers may share an id. Those around a marked one are marked. */
+        if ((*found)->is_listed) continue;
+        while (found > sorted && compare_name(&name, found - 1) == 0) found--;
+        for (; found < sorted + count && compare_name(&name, found) == 0; found++)
+            (*found)->is_listed = true;
+    }
+    return EXIT_DONE;
 }
 
 enum exit_code suite_select(struct suite *suite, const char *ids)
 {
-    for (const char *at = ids; at != NULL;) {
-        const struct name name = next_name(&at);
-        bool known = false;
-        for (size_t i = 0; i < suite->count && !known; i++)
-            known = is_called(&suite->entries[i], name);
-        if (!known)
-            return wrong_request("--ids names \"%.*s\", which no layer of the suite is called; "
-                                 "tconv-cl bench --list prints the ids",
-                                 name.length, name.begin);
-    }
-    size_t kept = 0;
+    struct entry **sorted = malloc((suite->count + 1) * sizeof *sorted);
+    if (sorted == NULL) return failed_work("--ids needs memory that is not there");
     for (size_t i = 0; i < suite->count; i++) {
-        struct entry *entry = &suite->entries[i];
-        if (is_listed(entry, ids)) {
-            suite->entries[kept++] = *entry;
-        } else {
-            free(entry->id);
-            free(entry->layer);
-            free(entry->weights);
-            free(entry->error);
-        }
+        sorted[i] = &suite->entries[i];
+        sorted[i]->is_listed = false;
     }
+    qsort(sorted, suite->count, sizeof *sorted, compare_ids);
+    const enum exit_code code = mark_listed(sorted, suite->count, ids);
+    free(sorted);
+    if (code != EXIT_DONE) return code;
+    size_t kept = 0;
+    for (size_t i = 0; i < suite->count; i++)
+        if (suite->entries[i].is_listed)
+            suite->entries[kept++] = suite->entries[i];
+        else
+            free_entry(&suite->entries[i]);
     suite->count = kept;
     return EXIT_DONE;
 }

@@ -15,6 +15,7 @@ struct entry {
     tconv_type weights_type;
     char *error;      /* not NULL: why the layer cannot be run */
     bool file_failed; /* the error is a file that could not be read */
+    bool is_listed;   /* --ids names it */
 };
 
 struct suite {

@@ -5,6 +5,7 @@
 #include "tool/io/xml_graph.h"
 
 #include "base/os.h"
+#include "tool/io/array.h"
 #include "tool/io/in_file.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */ };
+enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */, MOST_ATTRIBUTES = 256 };
 
 struct reader {
     XML_Parser parser;
@@ -62,10 +63,11 @@ static char *copy(struct reader *r, const char *text)
     return own;
 }
 
-/* Appends an element of `size` zero bytes to an array. Returns the array, or NULL. */
-static void *one_more(struct reader *r, void *array, size_t *count, size_t size)
+/* Appends an element of `size` zero bytes to an array of at most `most`. Returns the array, or
+ * NULL. */
+static void *one_more(struct reader *r, void *array, size_t *count, size_t size, size_t most)
 {
-    char *more = *count >= MOST ? NULL : realloc(array, (*count + 1) * size);
+    char *more = *count >= most ? NULL : array_grow(array, *count, size);
     if (more == NULL) {
         stop(r, "no memory, or more elements than any model has");
         return NULL;
@@ -78,7 +80,7 @@ static void *one_more(struct reader *r, void *array, size_t *count, size_t size)
 static void start_layer(struct reader *r, const char **attributes)
 {
     struct graph *g = r->graph;
-    struct graph_layer *layers = one_more(r, g->layers, &g->layer_count, sizeof *layers);
+    struct graph_layer *layers = one_more(r, g->layers, &g->layer_count, sizeof *layers, MOST);
     if (layers == NULL) return;
     g->layers = layers;
     struct graph_layer *layer = &layers[g->layer_count - 1];
@@ -93,7 +95,7 @@ static void start_data(struct reader *r, struct graph_layer *layer, const char *
 {
     for (; attributes[0] != NULL; attributes += 2) {
         struct graph_attribute *all =
-            one_more(r, layer->attributes, &layer->attribute_count, sizeof *all);
+            one_more(r, layer->attributes, &layer->attribute_count, sizeof *all, MOST_ATTRIBUTES);
         if (all == NULL) return;
         layer->attributes = all;
         struct graph_attribute *attribute = &all[layer->attribute_count - 1];
@@ -104,11 +106,12 @@ static void start_data(struct reader *r, struct graph_layer *layer, const char *
 
 static void start_port(struct reader *r, struct graph_layer *layer, const char **attributes)
 {
-    struct graph_port *ports = one_more(r, layer->ports, &layer->port_count, sizeof *ports);
+    struct graph_port *ports = one_more(r, layer->ports, &layer->port_count, sizeof *ports, MOST);
     if (ports == NULL) return;
     layer->ports = ports;
     struct graph_port *port = &ports[layer->port_count - 1];
     port->output = r->in_output;
+    if (port->output && layer->outputs++ == 0) layer->output = layer->port_count - 1;
     port->precision = copy(r, value_of(attributes, "precision"));
     read_id(r, value_of(attributes, "id"), &port->id);
 }
@@ -116,7 +119,7 @@ static void start_port(struct reader *r, struct graph_layer *layer, const char *
 static void start_edge(struct reader *r, const char **attributes)
 {
     struct graph *g = r->graph;
-    struct graph_edge *edges = one_more(r, g->edges, &g->edge_count, sizeof *edges);
+    struct graph_edge *edges = one_more(r, g->edges, &g->edge_count, sizeof *edges, MOST);
     if (edges == NULL) return;
     g->edges = edges;
     struct graph_edge *edge = &edges[g->edge_count - 1];
@@ -206,6 +209,88 @@ static void on_doctype(void *state, const char *name, const char *system_id, con
     stop(state, "it has a document type declaration, which models do not have");
 }
 
+/* ---- who feeds an input ---- */
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_layers(const void *a, const void *b)
+{
+    const struct graph_layer *x = *(const struct graph_layer *const *)a,
+                             *y = *(const struct graph_layer *const *)b;
+    const int scope = compare_numbers(x->scope, y->scope);
+    return scope != 0 ? scope : compare_numbers(x->id, y->id);
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    const struct graph_edge *x = *(const struct graph_edge *const *)a,
+                            *y = *(const struct graph_edge *const *)b;
+    const int scope = compare_numbers(x->scope, y->scope);
+    const int layer = compare_numbers(x->to_layer, y->to_layer);
+    return scope != 0 ? scope : layer != 0 ? layer : compare_numbers(x->to_port, y->to_port);
+}
+
+/* The same orders; of equal ones the first in the file comes first, as in its array. */
+static int layers_in_order(const void *a, const void *b)
+{
+    const struct graph_layer *x = *(const struct graph_layer *const *)a,
+                             *y = *(const struct graph_layer *const *)b;
+    const int order = compare_layers(a, b);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static int targets_in_order(const void *a, const void *b)
+{
+    const struct graph_edge *x = *(const struct graph_edge *const *)a,
+                            *y = *(const struct graph_edge *const *)b;
+    const int order = compare_targets(a, b);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* Keeps the first of equal elements of a sorted array of pointers. Returns how many are kept. */
+static size_t keep_first(const void **sorted, size_t count,
+                         int (*compare)(const void *, const void *))
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || compare(&sorted[kept - 1], &sorted[i]) != 0) sorted[kept++] = sorted[i];
+    return kept;
+}
+
+/* Finds the layers from which edges come, and sorts the edges by where they lead to. A model may
+ * have a hundred thousand of both. False without memory. */
+static bool sort_edges(struct graph *graph)
+{
+    const struct graph_layer **layers = malloc((graph->layer_count + 1) * sizeof *layers);
+    graph->producers = malloc((graph->edge_count + 1) * sizeof *graph->producers);
+    if (layers == NULL || graph->producers == NULL) {
+        free(layers);
+        return false;
+    }
+    for (size_t i = 0; i < graph->layer_count; i++) layers[i] = &graph->layers[i];
+    qsort(layers, graph->layer_count, sizeof *layers, layers_in_order);
+    const size_t ids = keep_first((const void **)layers, graph->layer_count, compare_layers);
+    size_t count = 0;
+    for (size_t e = 0; e < graph->edge_count; e++) {
+        struct graph_edge *edge = &graph->edges[e];
+        const struct graph_layer wanted = {.scope = edge->scope, .id = edge->from_layer};
+        const struct graph_layer *key = &wanted, *const *found = bsearch(&key, layers, ids,
+                                                                         sizeof *layers,
+                                                                         compare_layers);
+        edge->from = found == NULL ? NULL : *found;
+        if (found != NULL) graph->producers[count++] = edge;
+    }
+    free(layers);
+    qsort(graph->producers, count, sizeof *graph->producers, targets_in_order);
+    graph->producer_count = keep_first((const void **)graph->producers, count, compare_targets);
+    return true;
+}
+
+/* ---- reading ---- */
+
 /* True for files of other formats that OpenVINO converts to IR: that also resolves the shapes
  * between their layers, which these files need not hold. */
 static bool is_convertible(const char *path)
@@ -230,12 +315,16 @@ static enum exit_code not_a_model(const char *path, const struct reader *r)
                                           : XML_ErrorString(XML_GetErrorCode(r->parser)));
 }
 
+/* Reads the file in pieces that double: before 2.6 expat begins anew with an unfinished name or
+ * value at each piece, so that long ones would take the square of their length. */
 static enum exit_code parse(const char *path, FILE *file, struct reader *r)
 {
-    for (bool last = false; !last;) {
-        void *buffer = XML_GetBuffer(r->parser, 65536);
+    enum { FIRST = 1 << 16, LARGEST = 1 << 26 };
+    int size = FIRST;
+    for (bool last = false; !last; size = size < LARGEST ? 2 * size : size) {
+        void *buffer = XML_GetBuffer(r->parser, size);
         if (buffer == NULL) return failed_work("--model %s cannot be read: no memory", path);
-        const size_t got = fread(buffer, 1, 65536, file);
+        const size_t got = fread(buffer, 1, (size_t)size, file);
         if (ferror(file))
             return failed_work("--model %s cannot be read: %s", path, strerror(errno));
         last = got == 0;
@@ -262,6 +351,8 @@ enum exit_code graph_read(const char *path, struct graph *graph)
         XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
         code = parse(path, file, &r);
         XML_ParserFree(r.parser);
+        if (code == EXIT_DONE && !sort_edges(graph))
+            code = failed_work("--model %s cannot be read: no memory", path);
     }
     fclose(file);
     if (code != EXIT_DONE) graph_free(graph);
@@ -284,6 +375,7 @@ void graph_free(struct graph *graph)
     }
     free(graph->layers);
     free(graph->edges);
+    free(graph->producers);
     *graph = (struct graph){0};
 }
 
@@ -321,21 +413,16 @@ const struct graph_port *graph_input(const struct graph_layer *layer, int64_t id
 
 const struct graph_port *graph_output(const struct graph_layer *layer)
 {
-    for (size_t i = 0; i < layer->port_count; i++)
-        if (layer->ports[i].output) return &layer->ports[i];
-    return NULL;
+    return layer->outputs == 0 ? NULL : &layer->ports[layer->output];
 }
 
 const struct graph_layer *graph_producer(const struct graph *graph, const struct graph_layer *layer,
                                          int64_t port)
 {
-    for (size_t e = 0; e < graph->edge_count; e++) {
-        const struct graph_edge *edge = &graph->edges[e];
-        if (edge->scope != layer->scope || edge->to_layer != layer->id || edge->to_port != port)
-            continue;
-        for (size_t i = 0; i < graph->layer_count; i++)
-            if (graph->layers[i].scope == edge->scope && graph->layers[i].id == edge->from_layer)
-                return &graph->layers[i];
-    }
-    return NULL;
+    const struct graph_edge wanted = {
+        .scope = layer->scope, .to_layer = layer->id, .to_port = port};
+    const struct graph_edge *key = &wanted, *const *found = bsearch(
+                                                &key, graph->producers, graph->producer_count,
+                                                sizeof *graph->producers, compare_targets);
+    return found == NULL ? NULL : (*found)->from;
 }

@@ -25,17 +25,23 @@ struct graph_layer {
     size_t attribute_count;
     struct graph_port *ports;
     size_t port_count;
+    size_t outputs; /* of the ports */
+    size_t output;  /* the first of these */
 };
 
 struct graph_edge {
     int64_t scope, from_layer, from_port, to_layer, to_port;
+    const struct graph_layer *from; /* NULL: there is no such layer */
 };
 
 struct graph {
-    struct graph_layer *layers;
+    struct graph_layer *layers; /* in the file's order */
     size_t layer_count;
     struct graph_edge *edges;
     size_t edge_count;
+    const struct graph_edge **producers; /* the first edge from a layer to each input, in the order
+                                            of scope, layer and port */
+    size_t producer_count;
 };
 
 enum exit_code graph_read(const char *path, struct graph *graph);

@@ -45,32 +45,52 @@ enum system_kind system_kind(const char *path);
 /* Bytes of an open file. False if it is not a regular file: its size says nothing. */
 bool system_file_size(FILE *file, uint64_t *size);
 
-/* The absolute path of an existing file, without links, from malloc. NULL if it does not exist. */
-char *system_real_path(const char *path);
+/* What an open regular file looks like from outside: it differs when the file has been written or
+ * cut off in between. All 0 if it cannot be asked. */
+struct system_stamp {
+    uint64_t size;
+    int64_t changed; /* when, in nanoseconds */
+};
+struct system_stamp system_stamp(FILE *file);
+
+/* The path that is written if `path`, which exists, is: links are followed. From malloc, NULL if it
+ * cannot be told. */
+char *system_target(const char *path);
+
+/* True if this user may write an existing regular file, as `>` and cp ask: its permissions, and
+ * whether its disk can be written. The file stays as it is. */
+bool system_may_write(const char *path);
+
+/* The bytes of a path in front of its last part: the folder with its separator, or none. */
+size_t system_folder_length(const char *path);
 
 /* True if two paths name one regular file, or would name one when it exists. */
 bool system_same_file(const char *a, const char *b);
 
-/* Makes a new file beside `target`, open for writing and mapping. If `target` exists, the file gets
- * its permissions. `*path` is from malloc. On failure, returns NULL and sets `*path` to NULL. */
-FILE *system_temporary(const char *target, char **path);
+/* Makes a new file, open for writing and mapping. If the file `like` exists, it gets that one's
+ * permissions. NULL on failure: EEXIST if a file has this path already, ENAMETOOLONG if the file
+ * system takes no path so long; Windows does not always tell that from ENOENT. */
+FILE *system_create(const char *path, const char *like);
 
 /* Renames a closed file in one step, and replaces a file that has this name. */
 bool system_replace(const char *from, const char *to);
 
-/* Removes a file. A file of system_temporary may still be open; it then vanishes when it is
- * closed. */
+/* Removes a file. A file of system_create may still be open; it then vanishes when it is closed. */
 void system_remove(const char *path);
 
 /* Sets the file that is removed if a signal ends the program; NULL: none. */
 void system_remove_on_signal(const char *path);
 
-/* Maps the first bytes of a file for reading. NULL on failure. */
-void *system_map(FILE *file, size_t size);
+/* Maps the first bytes of a file for reading. NULL on failure. Another program may cut the file off
+ * while it is mapped. Any thread that reads what is gone then ends the program: the file of
+ * system_remove_on_signal is removed, the line `lost` printed on stderr, and the exit code is 1.
+ * `lost` must live until system_unmap. On Windows the system lets nobody cut off a file that is
+ * mapped. */
+void *system_map(FILE *file, size_t size, const char *lost);
 
-/* Maps a file of system_temporary for reading and writing. The file gets this size, and space on
- * the disk. */
-void *system_map_output(FILE *file, size_t size);
+/* Maps a file of system_create for reading and writing; `lost` as above. The file gets this size,
+ * and space on the disk. */
+void *system_map_output(FILE *file, size_t size, const char *lost);
 void system_unmap(void *mapping, size_t size);
 
 /* Lets the system reclaim the memory of a mapping; it is read again on the next access. */

@@ -110,9 +110,36 @@ bool system_file_size(FILE *file, uint64_t *size)
     return true;
 }
 
-char *system_real_path(const char *path)
+static int64_t changed(const struct stat *status)
 {
-    return realpath(path, NULL);
+#if defined(__APPLE__)
+    const struct timespec *t = &status->st_mtimespec;
+#else
+    const struct timespec *t = &status->st_mtim;
+#endif
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+struct system_stamp system_stamp(FILE *file)
+{
+    struct stat status;
+    if (fstat(fileno(file), &status) != 0) return (struct system_stamp){0, 0};
+    return (struct system_stamp){(uint64_t)status.st_size, changed(&status)};
+}
+
+/* A path that is no link stays as it is: its absolute path may be longer than the system takes. */
+char *system_target(const char *path)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0) return NULL;
+    return S_ISLNK(status.st_mode) ? realpath(path, NULL) : strdup(path);
+}
+
+bool system_may_write(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file >= 0) close(file);
+    return file >= 0;
 }
 
 /* The folder of a path, without links and dots. NULL if it does not exist. */
@@ -127,10 +154,15 @@ static char *folder_of(const char *path)
     return real;
 }
 
-static const char *name_of(const char *path)
+size_t system_folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
+    return slash == NULL ? 0 : (size_t)(slash + 1 - path);
+}
+
+static const char *name_of(const char *path)
+{
+    return path + system_folder_length(path);
 }
 
 bool system_same_file(const char *a, const char *b)
@@ -147,31 +179,20 @@ bool system_same_file(const char *a, const char *b)
     return same;
 }
 
-FILE *system_temporary(const char *target, char **path)
+FILE *system_create(const char *path, const char *like)
 {
-    static const char suffix[] = ".XXXXXX";
-    const size_t length = strlen(target);
-    *path = malloc(length + sizeof suffix);
-    if (*path == NULL) return NULL;
-    memcpy(*path, target, length);
-    memcpy(*path + length, suffix, sizeof suffix);
-    FILE *file = NULL;
-    const int descriptor = mkstemp(*path);
-    if (descriptor >= 0) {
-        struct stat status;
-        const mode_t mask = umask(0); /* mkstemp's file is private; an output is an ordinary file */
-        umask(mask);
-        fchmod(descriptor, stat(target, &status) == 0 ? status.st_mode & 07777 : 0666 & ~mask);
-        file = fdopen(descriptor, "wb");
-    }
+    struct stat status;
+    const bool replaces = stat(like, &status) == 0;
+    /* Until it has the permissions of the file that it replaces, it is for its owner alone. */
+    const int descriptor =
+        open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
+    if (descriptor < 0) return NULL;
+    if (replaces) fchmod(descriptor, status.st_mode & 07777);
+    FILE *file = fdopen(descriptor, "wb");
     if (file != NULL) return file;
     const int reason = errno;
-    if (descriptor >= 0) {
-        close(descriptor);
-        unlink(*path);
-    }
-    free(*path);
-    *path = NULL;
+    close(descriptor);
+    unlink(path);
     errno = reason;
     return NULL;
 }
@@ -186,10 +207,65 @@ void system_remove(const char *path)
     unlink(path);
 }
 
-void *system_map(FILE *file, size_t size)
+/* The file that goes if the program ends. */
+static const char *volatile to_remove;
+
+/* The mappings, for the handler of SIGBUS. A free place has no begin. */
+enum { MOST_MAPPINGS = 16 }; /* more than a command has files */
+static struct mapping {
+    _Atomic(const char *) begin; /* set last: then the other members are */
+    size_t size;
+    const char *lost;
+} mappings[MOST_MAPPINGS];
+
+static struct sigaction before_loss;
+
+/* Ends the program if a page of a mapping is gone: its file was cut off, or its disk failed. May
+ * run in any thread, such as one of the OpenCL runtime, so nothing could be returned to. */
+static void on_loss(int number, siginfo_t *info, void *context)
 {
-    void *mapping = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fileno(file), 0);
-    return mapping == MAP_FAILED ? NULL : mapping;
+    (void)context;
+    const uintptr_t at = (uintptr_t)info->si_addr;
+    for (int i = 0; i < MOST_MAPPINGS; i++) {
+        const uintptr_t begin = (uintptr_t)mappings[i].begin;
+        if (begin == 0 || at < begin || at - begin >= mappings[i].size) continue;
+        if (to_remove != NULL) unlink(to_remove);
+        if (write(STDERR_FILENO, mappings[i].lost, strlen(mappings[i].lost)) < 0) _exit(1);
+        _exit(1);
+    }
+    sigaction(number, &before_loss, NULL); /* not ours: the instruction fails again, as before */
+}
+
+static void watch_loss(void)
+{
+    static bool watched;
+    if (watched) return;
+    watched = true;
+    struct sigaction action = {.sa_sigaction = on_loss, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, &before_loss);
+}
+
+static void *map(FILE *file, size_t size, int protection, int kind, const char *lost)
+{
+    int place = 0;
+    while (place < MOST_MAPPINGS && mappings[place].begin != NULL) place++;
+    if (place == MOST_MAPPINGS) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *begin = mmap(NULL, size, protection, kind, fileno(file), 0);
+    if (begin == MAP_FAILED) return NULL;
+    watch_loss();
+    mappings[place].size = size;
+    mappings[place].lost = lost;
+    mappings[place].begin = begin;
+    return begin;
+}
+
+void *system_map(FILE *file, size_t size, const char *lost)
+{
+    return map(file, size, PROT_READ, MAP_PRIVATE, lost);
 }
 
 /* Reserves space on the disk: a full disk must not cause a signal while the mapping is written. */
@@ -205,19 +281,20 @@ static int allocate(int descriptor, off_t size)
 #endif
 }
 
-void *system_map_output(FILE *file, size_t size)
+void *system_map_output(FILE *file, size_t size, const char *lost)
 {
     const int reason = allocate(fileno(file), (off_t)size);
     if (reason != 0) {
         errno = reason;
         return NULL;
     }
-    void *mapping = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-    return mapping == MAP_FAILED ? NULL : mapping;
+    return map(file, size, PROT_READ | PROT_WRITE, MAP_SHARED, lost);
 }
 
 void system_unmap(void *mapping, size_t size)
 {
+    for (int i = 0; i < MOST_MAPPINGS; i++)
+        if (mappings[i].begin == mapping) mappings[i].begin = NULL;
     munmap(mapping, size);
 }
 
@@ -227,8 +304,6 @@ void system_drop(void *mapping, size_t size)
 }
 
 /* ---- signals and programs ---- */
-
-static const char *volatile to_remove;
 
 static void remove_and_end(int number)
 {

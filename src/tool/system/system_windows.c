@@ -196,7 +196,17 @@ bool system_file_size(FILE *file, uint64_t *size)
     return true;
 }
 
-char *system_real_path(const char *path)
+struct system_stamp system_stamp(FILE *file)
+{
+    BY_HANDLE_FILE_INFORMATION about;
+    if (!GetFileInformationByHandle(handle_of(file), &about)) return (struct system_stamp){0, 0};
+    const FILETIME *t = &about.ftLastWriteTime; /* in units of 100 nanoseconds */
+    return (struct system_stamp){(uint64_t)about.nFileSizeHigh << 32 | about.nFileSizeLow,
+                                 ((int64_t)t->dwHighDateTime << 32 | (int64_t)t->dwLowDateTime) *
+                                     100};
+}
+
+char *system_target(const char *path)
 {
     HANDLE handle = open_path(path);
     if (handle == INVALID_HANDLE_VALUE) return NULL;
@@ -208,6 +218,13 @@ char *system_real_path(const char *path)
     free(wide);
     CloseHandle(handle);
     return real != NULL ? real : _strdup(path); /* some file systems give no names back */
+}
+
+size_t system_folder_length(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 0 && strchr("/\\:", path[length - 1]) == NULL) length--;
+    return length;
 }
 
 /* True if two paths are equal in any letter case. Links are not followed. */
@@ -240,9 +257,25 @@ bool system_same_file(const char *a, const char *b)
     return same;
 }
 
-/* A new file for reading and writing that may be removed while it is open. */
-static FILE *create(const char *path)
+bool system_may_write(const char *path)
 {
+    wchar_t *wide = tconv_os_wide(path);
+    HANDLE handle = INVALID_HANDLE_VALUE;
+    if (wide != NULL) {
+        handle = CreateFileW(wide, GENERIC_WRITE,
+                             FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                             OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+        set_reason();
+        free(wide);
+    }
+    if (handle != INVALID_HANDLE_VALUE) CloseHandle(handle);
+    return handle != INVALID_HANDLE_VALUE;
+}
+
+/* The file may be removed while it is open. It has the permissions of its folder. */
+FILE *system_create(const char *path, const char *like)
+{
+    (void)like;
     wchar_t *wide = tconv_os_wide(path);
     HANDLE handle = INVALID_HANDLE_VALUE;
     if (wide != NULL) {
@@ -259,26 +292,6 @@ static FILE *create(const char *path)
         _close(descriptor);
     else if (file == NULL && handle != INVALID_HANDLE_VALUE)
         CloseHandle(handle);
-    return file;
-}
-
-FILE *system_temporary(const char *target, char **path)
-{
-    const size_t size = strlen(target) + 12;
-    FILE *file = NULL;
-    *path = malloc(size);
-    for (int i = 0; *path != NULL && file == NULL && i < 100; i++) {
-        LARGE_INTEGER count;
-        QueryPerformanceCounter(&count);
-        snprintf(*path, size, "%s.%06x", target,
-                 ((unsigned)count.QuadPart ^ (unsigned)GetCurrentProcessId() << 8) & 0xffffff);
-        file = create(*path);
-        if (file == NULL && errno != EEXIST) break;
-    }
-    if (file == NULL) {
-        free(*path);
-        *path = NULL;
-    }
     return file;
 }
 
@@ -310,13 +323,15 @@ static void *map(FILE *file, size_t size, DWORD protection, DWORD access)
     return view;
 }
 
-void *system_map(FILE *file, size_t size)
+void *system_map(FILE *file, size_t size, const char *lost)
 {
+    (void)lost;
     return map(file, size, PAGE_READONLY, FILE_MAP_READ);
 }
 
-void *system_map_output(FILE *file, size_t size)
+void *system_map_output(FILE *file, size_t size, const char *lost)
 {
+    (void)lost;
     return map(file, size, PAGE_READWRITE, FILE_MAP_READ | FILE_MAP_WRITE);
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The roofline of a device with each layer under it: from the JSON of `tconv-cl bench` on stdin to an SVG picture on
-stdout.
+"""From the JSON of `tconv-cl bench` on stdin to an SVG picture on stdout: the roofline of the device with each layer
+under it. From that of `tconv-cl compare`: the ratio of old and new time of each layer.
 
-    tconv-cl bench --json bench.json && python3 bench/plot_roofline.py <bench.json >roofline.svg
+    tconv-cl bench --json bench.json && python3 bench/plot_report.py <bench.json >roofline.svg
+    tconv-cl compare old.json new.json --json - | python3 bench/plot_report.py >ratios.svg
 
-`tconv-cl bench --plot FILE.svg` does the same: the tool has this file inside.
+`tconv-cl bench --plot FILE.svg` and `tconv-cl compare --plot FILE.svg` do the same: the tool has this file inside.
 """
 
 import io
@@ -14,6 +15,7 @@ import sys
 
 BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"  # told apart by all eyes
 SLOW = 0.5  # of the roofline
+MOST_NAMED = 200  # layers whose ids stand below their bars
 
 
 def plot():
@@ -40,11 +42,11 @@ def save(figure, target, **options):
     figure.savefig(target, metadata={"Date": None, "Creator": None}, **options)
 
 
-def plain_numbers(axis):
+def plain_numbers(axis, steps=(1, 2, 5)):
     """1, 2, 5, 10 instead of powers of ten."""
     from matplotlib import ticker
 
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_locator(ticker.LogLocator(subs=steps))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
 
@@ -74,8 +76,7 @@ def draw_bandwidths(axes, sizes, peak, span, least):
     axes.legend(loc="lower right", frameon=False)
 
 
-def draw(report):
-    pyplot = plot()
+def draw_roofline(report, pyplot):
     timed = [layer for layer in report["layers"] if layer["error"] is None and layer["gbs"] and layer["gflops"]]
     at = [layer["gflops"] / layer["gbs"] for layer in timed]
     peak, sizes = report["peak_gflops"], report["bandwidth_by_working_set"]
@@ -99,6 +100,61 @@ def draw(report):
     axes.axhline(peak, color="black", linewidth=1, linestyle="-.", label=f"{peak:.0f} GFLOP/s at most")
     axes.set_title(f"{report['device']['name']} ({report['device']['platform']})")
     draw_bandwidths(axes, sizes, peak, (left, right), min([layer["gflops"] for layer in timed], default=peak / 100))
+    return figure
+
+
+def draw_ratios(comparison, pyplot):
+    """Bars from 1, upwards where the new run is faster, the largest ratio first. Lines span the noise around 1."""
+    layers = [layer for layer in comparison["layers"] if layer["ratio"] is not None]
+    layers.sort(key=lambda layer: -layer["ratio"])
+    width = max(8, 0.17 * min(len(layers), MOST_NAMED) + 1)
+    thickness = min(12, 0.6 * 72 * width / max(len(layers), 1))  # of a bar, in points
+    figure, axes = pyplot.subplots(figsize=(width, 5), layout="constrained")
+    for verdicts, color, words in (
+        (("faster",), BLUE, "faster beyond noise"),
+        (("slower",), ORANGE, "slower beyond noise"),
+        (("alike", None), GREY, "within noise, or not known"),
+    ):
+        chosen = [(i, layer["ratio"]) for i, layer in enumerate(layers) if layer["verdict"] in verdicts]
+        axes.vlines(
+            [i for i, _ in chosen],
+            1,
+            [ratio for _, ratio in chosen],
+            color=color,
+            linewidth=thickness,
+            label=f"{words}: {len(chosen)} layers",
+        )
+    known = [(i, 1 + layer["noise"]) for i, layer in enumerate(layers) if layer["noise"] is not None]
+    axes.vlines(
+        [i for i, _ in known],
+        [1 / most for _, most in known],
+        [most for _, most in known],
+        color="black",
+        linewidth=min(1, thickness),
+    )
+    axes.axhline(1, color="black", linewidth=0.8)
+    mean = comparison["geomean_ratio"]
+    old, new = (comparison[run]["file"] for run in ("old", "new"))
+    axes.set(
+        yscale="log",
+        ylabel="old time / new time",
+        xlim=(-0.8, max(len(layers), 1) - 0.2),
+        title=f"{new} against {old}: geometric mean {'-' if mean is None else format(mean, '.3f')} (above 1: faster)",
+    )
+    plain_numbers(axes.yaxis, steps=(1, 1.2, 1.5, 2, 3, 5, 7))
+    axes.grid(axis="y", linewidth=0.3)
+    axes.set_axisbelow(True)
+    if len(layers) <= MOST_NAMED:
+        axes.set_xticks(range(len(layers)), [layer["id"] for layer in layers], rotation=90, fontsize=7)
+    else:
+        axes.set_xticks([])
+    figure.legend(loc="outside lower center", frameon=False, ncols=3)
+    return figure
+
+
+def draw(report):
+    pyplot = plot()
+    figure = (draw_ratios if "geomean_ratio" in report else draw_roofline)(report, pyplot)
     picture = io.BytesIO()
     save(figure, picture, format="svg")
     return picture.getvalue()

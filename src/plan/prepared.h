@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The programs that were made ready for a layer with any extents (tconv_device_prepare). A device
+ * object remembers them by the layer without its extents, in memory and in the folder of search
+ * results. Plans prefer them. */
+#ifndef TCONV_PLAN_PREPARED_H
+#define TCONV_PLAN_PREPARED_H
+
+#include "plan/plan_internal.h"
+
+/* A plan takes a prepared program if the cost model expects at most TCONV_NEARLY times the time of
+ * the cheapest candidate. The model's own error is larger: docs/selection.md. */
+#define TCONV_NEARLY 1.1
+
+/* Patterns that set all tile parameters on which programs depend, and no other. */
+enum { TCONV_MOST_PREPARED = 48 };
+struct tconv_prepared {
+    int count;
+    struct tconv_pattern pattern[TCONV_MOST_PREPARED];
+};
+
+/* What is remembered for the plan's layer. Without a record, or with a damaged one, the count
+ * is 0. */
+void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared);
+
+/* Remembers it, instead of what was remembered. False with a reason if it cannot be stored. */
+struct tconv_os_reason;
+bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
+                         struct tconv_os_reason *reason);
+
+/* The pattern of a candidate's programs. */
+struct tconv_pattern tconv_prepared_pattern(const struct tconv_candidate *candidate);
+
+/* True if one of the patterns is that of the candidate. */
+bool tconv_is_prepared(const struct tconv_prepared *prepared,
+                       const struct tconv_candidate *candidate);
+
+bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_pattern *b);
+
+#endif

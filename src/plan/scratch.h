@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs plans on tensors that nobody needs: on zeros, in buffers and a queue of its own. Searches
+ * time candidates so, and programs are made ready so. */
+#ifndef TCONV_PLAN_SCRATCH_H
+#define TCONV_PLAN_SCRATCH_H
+
+#include "plan/plan_internal.h"
+
+/* The tensors of one problem, for all of its plans. Every member may be missing after an error. */
+struct tconv_scratch {
+    cl_command_queue queue;
+    cl_mem data, weights, output, workspace, channels, residual;
+    uint64_t workspace_bytes;
+};
+
+/* Makes queue and tensors for the problem of `plan`. False if they cannot be allocated. */
+bool tconv_scratch_make(const tconv_plan *plan, struct tconv_scratch *scratch);
+
+/* Waits for all commands and releases what was made. */
+void tconv_scratch_free(struct tconv_scratch *scratch);
+
+/* Packs a filter for a plan of the problem, and enlarges the workspace for it. NULL if that cannot
+ * be done; else the caller releases the filter. */
+tconv_packed_filter *tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan);
+
+/* Runs `times` computations of a plan, one after another, and waits for them. Returns the
+ * milliseconds of one, or a negative number if one fails. */
+double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *plan,
+                         const tconv_packed_filter *filter, int times);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl prepare: compiles what plans of layers need, for their extents or for a range of them,
+ * and stores it for later processes. */
+#include "base/os.h"
+#include "tool/bench/layers.h"
+#include "tool/bench/trial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "Or a model (--data-shape for extents that it leaves open):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)prepare_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+/* Where preparing is, for the progress bar. */
+struct place {
+    const struct entry *entry;
+    int layer, layers;
+};
+
+static bool tell_progress(void *context, const char *algorithm, int index, int count,
+                          double best_ms)
+{
+    const struct place *p = context;
+    char text[160];
+    (void)best_ms;
+    snprintf(text, sizeof text, "%s %s, program %d of %d", p->entry->id, algorithm,
+             index < count ? index + 1 : count, count);
+    progress(p->layer, p->layers, text);
+    return !interrupted();
+}
+
+/* The result of a layer. */
+struct prepared {
+    int programs;
+    double seconds;
+    tconv_error error;
+};
+
+static void prepare_layer(tconv_device *device, const struct place *place, const tconv_shape *most,
+                          struct prepared *p)
+{
+    const struct entry *entry = place->entry;
+    *p = (struct prepared){.error = {TCONV_OK, 0, ""}};
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    trial_epilogue(&plan_options.epilogue);
+    plan_options.algorithm = options.algorithm;
+    plan_options.math = chosen_math();
+    plan_options.search_progress = tell_progress;
+    plan_options.search_context = (void *)place;
+    if (entry->error != NULL) {
+        p->error.status = entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
+        snprintf(p->error.message, sizeof p->error.message, "%s", entry->error);
+        return;
+    }
+    const double begin = tconv_os_seconds();
+    tconv_device_prepare(device, &entry->problem, most, &plan_options, &p->programs, &p->error);
+    p->seconds = tconv_os_seconds() - begin;
+    if (p->error.status != TCONV_OK || !interrupted()) return;
+    p->error.status = TCONV_ERROR_CANCELLED;
+    snprintf(p->error.message, sizeof p->error.message, "interrupted");
+}
+
+static void print_layer(const struct entry *entry, const struct prepared *p)
+{
+    progress(0, 0, "");
+    print_names(entry->id, entry->layer, 28);
+    if (p->error.status != TCONV_OK)
+        print_wrapped(p->error.message, next_part(34));
+    else
+        printf(" %8d %8.2f\n", p->programs, p->seconds);
+    fflush(stdout);
+}
+
+static json_t *layer_json(const struct entry *entry, const struct prepared *p)
+{
+    const bool done = p->error.status == TCONV_OK;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", text_json(entry->id), "layer",
+                     text_json(entry->layer), "programs",
+                     done ? json_integer(p->programs) : json_null(), "seconds",
+                     done ? json_real(p->seconds) : json_null(), "error",
+                     done ? json_null() : text_json(p->error.message));
+}
+
+/* Reads --up-to, for the only layer. `most` has rank 0 without it. */
+static enum exit_code read_most(const struct suite *suite, tconv_shape *most)
+{
+    most->rank = 0;
+    if (options.up_to == NULL) return EXIT_DONE;
+    if (suite->count != 1)
+        return wrong_request("--up-to is for one layer, and these are %zu: choose one by --ids, "
+                             "--layer or by its shapes",
+                             suite->count);
+    return read_numbers("--up-to", options.up_to, most->dim, TCONV_MAX_RANK, &most->rank)
+               ? EXIT_DONE
+               : EXIT_REQUEST_WRONG;
+}
+
+static void tell_folder(tconv_device *device)
+{
+    const char *lists = tconv_device_search_folder(device), *programs = tconv_device_cache(device);
+    if (lists == NULL)
+        notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
+    else if (programs == NULL)
+        notice("the lists are stored in %s, the programs in PoCL's own cache: name a folder for "
+               "both with TCONV_CL_CACHE_DIR, to copy it to other computers",
+               lists);
+    else
+        notice("stored in %s", lists);
+}
+
+static enum exit_code prepare(const struct work *work)
+{
+    const struct suite *suite = &work->suite;
+    tconv_device *device = tconv_session_device(work->session);
+    const tconv_device_info *d = tconv_device_properties(device);
+    struct failures failures = {0};
+    tconv_shape most;
+    enum exit_code code = read_most(suite, &most);
+    if (code != EXIT_DONE) return code;
+    watch_interrupts();
+    if (table_wanted()) {
+        print_device(work->number, d);
+        printf("%-4s %-28s %8s %8s\n", "id", "layer", "programs", "seconds");
+    }
+    json_t *layers = json_array();
+    int done = 0;
+    for (size_t i = 0; i < suite->count && !interrupted(); i++) {
+        const struct place place = {&suite->entries[i], (int)i, (int)suite->count};
+        struct prepared p;
+        prepare_layer(device, &place, most.rank == 0 ? NULL : &most, &p);
+        if (p.error.status == TCONV_OK)
+            done++;
+        else if (p.error.status != TCONV_ERROR_CANCELLED)
+            failures_add(&failures, place.entry, NULL, p.error.status, p.error.message);
+        if (table_wanted() && p.error.status != TCONV_ERROR_CANCELLED) print_layer(place.entry, &p);
+        json_array_append_new(layers, layer_json(place.entry, &p));
+    }
+    progress(0, 0, "");
+    const char *folder = tconv_device_search_folder(device);
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
+                               "folder", folder == NULL ? json_null() : text_json(folder), "layers",
+                               layers, "interrupted", interrupted());
+    if (options.json != NULL)
+        code = write_json(with_origin(report));
+    else
+        json_decref(report);
+    if (done > 0) tell_folder(device);
+    if (code != EXIT_DONE) return code;
+    char so_far[80], what[40];
+    snprintf(so_far, sizeof so_far, "%d of %zu layers are prepared", done, suite->count);
+    snprintf(what, sizeof what, "of %zu layers failed", suite->count);
+    return failures_verdict(&failures, so_far, what);
+}
+
+enum exit_code command_prepare(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(table,
+                                       "[--suite FILE.csv] [--ids B01,...] | --model FILE.xml | "
+                                       "--data-shape ... --filter-shape ... [--up-to ...]",
+                                       argc, argv, &leave);
+    if (leave) return code;
+    struct work work = {.session = NULL};
+    if ((code = work_open(&work, built_in_suite)) == EXIT_DONE) code = prepare(&work);
+    work_close(&work);
+    return code;
+}
