@@ -7,6 +7,7 @@
 #include "oracle/oracle.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -790,6 +791,28 @@ static void a_description_ends_with_the_callers_structure(void **state)
                  &error, "TCONV_DEVICE_INFO_INIT");
 }
 
+/* Whatever the application's locale is: the texts of two plans for one problem are alike. */
+static void texts_have_a_decimal_point(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(1, 6, 10, 20, 4, 2, 1);
+    char explained[2][3000], machine[2][20000];
+    for (int comma = 0; comma < 2; comma++) {
+        tconv_plan *plan;
+        tconv_error error;
+        if (comma == 1 && !use_decimal_point(",")) skip();
+        expect_ok(tconv_plan_create(devices[0].device, &p, NULL, &plan, &error), &error);
+        assert_true(tconv_plan_explain(plan, explained[comma], sizeof *explained) <
+                    (int)sizeof *explained);
+        assert_true(tconv_device_machine(devices[0].device, machine[comma], sizeof *machine) <
+                    (int)sizeof *machine);
+        tconv_plan_release(plan);
+    }
+    setlocale(LC_ALL, "C");
+    assert_string_equal(explained[1], explained[0]);
+    assert_string_equal(machine[1], machine[0]);
+}
+
 static void a_plan_explains_itself(void **state)
 {
     (void)state;
@@ -910,6 +933,7 @@ int main(void)
         cmocka_unit_test(structures_may_be_of_any_version),
         cmocka_unit_test(a_description_ends_with_the_callers_structure),
         cmocka_unit_test(a_plan_explains_itself),
+        cmocka_unit_test(texts_have_a_decimal_point),
         cmocka_unit_test(a_plan_names_its_unit),
         cmocka_unit_test(tensors_with_steps_share_a_buffer),
     };

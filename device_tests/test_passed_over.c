@@ -6,6 +6,7 @@
 #include "faults.h"
 #include "support.h"
 
+#include "base/os.h"
 #include "device/device_internal.h"
 #include "plan/probe.h"
 #include "tool/tool.h"
@@ -87,9 +88,18 @@ static void hear_passed_over(void *to, const tconv_trace_event *event)
     snprintf(heard->message, sizeof heard->message, "%s", event->message);
 }
 
-/* Makes a call fail while the library chooses an algorithm. Without the failure it takes `usual`.
- */
-static void choose_with(const char *call, cl_int code, const char *usual)
+/* True if a program that fails with this code is built once more: the compiler may have been
+ * interrupted. */
+static bool is_built_again(const char *call, cl_int code)
+{
+    return strcmp(call, "clBuildProgram") == 0 &&
+           (code == CL_BUILD_PROGRAM_FAILURE || code == CL_COMPILE_PROGRAM_FAILURE ||
+            code == CL_LINK_PROGRAM_FAILURE || code == CL_INVALID_BINARY);
+}
+
+/* Makes a call fail `times` times while the library chooses an algorithm. Without the failure it
+ * takes `usual`. */
+static void choose_with(const char *call, cl_int code, int times, const char *usual)
 {
     const tconv_problem p = problem_of();
     tconv_device *device = new_device();
@@ -98,10 +108,17 @@ static void choose_with(const char *call, cl_int code, const char *usual)
     char text[2000], problem[500];
     struct passed_over heard = {.count = 0};
     tconv_device_set_trace(device, TCONV_TRACE_ALL, hear_passed_over, &heard, NULL);
-    fault_arm(fault_call_named(call), 1, code);
+    fault_arm_times(fault_call_named(call), 1, times, code);
     const tconv_status status = tconv_plan_create(device, &p, NULL, &plan, &error);
     assert_true(fault_disarm());
-    if (says_unfit(code)) {
+    if (is_built_again(call, code) && times == 1) {
+        if (status != TCONV_OK) fail_msg("%s fails with %d: %s", call, code, error.message);
+        assert_false(tconv_plan_is_stale(plan));
+        assert_string_equal(choice_of(plan, text), usual);
+        assert_string_equal(text, "");
+        assert_int_equal(heard.count, 0);
+    } else if (says_unfit(code)) {
+        assert_true(tconv_plan_is_stale(plan) == is_built_again(call, code));
         if (status != TCONV_OK) fail_msg("%s fails with %d: %s", call, code, error.message);
         assert_string_not_equal(choice_of(plan, text), usual);
         assert_int_equal(strncmp(text, usual, strlen(usual)), 0);
@@ -137,8 +154,11 @@ static void only_unfit_kernels_are_passed_over(void **state)
     tconv_device_release(device);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         const cl_int *code = fault_calls[fault_call_named(calls[i])].codes;
-        for (; *code != 0; code++) choose_with(calls[i], *code, usual);
-        choose_with(calls[i], CL_DEVICE_NOT_AVAILABLE, usual); /* the device is lost */
+        for (; *code != 0; code++) {
+            choose_with(calls[i], *code, 1, usual);
+            if (is_built_again(calls[i], *code)) choose_with(calls[i], *code, 2, usual);
+        }
+        choose_with(calls[i], CL_DEVICE_NOT_AVAILABLE, 1, usual); /* the device is lost */
     }
 }
 
@@ -276,7 +296,7 @@ static void a_refused_option_is_left_out(void **state)
         long tile[2] = {0, 0};
         fault_refuse(option, codes[i]);
         if (plan_with_registers(NULL, &plan, &error) != TCONV_OK) fail_msg("%s", error.message);
-        assert_int_equal(fault_refusals(), 1);
+        assert_int_equal(fault_refusals(), codes[i] == CL_BUILD_PROGRAM_FAILURE ? 2 : 1);
         tconv_plan_tile(plan, text, sizeof text);
         assert_int_equal(sscanf(text, "mt=%*d nt=%*d tm=%ld tn=%ld", &tile[0], &tile[1]), 2);
         assert_in_range(tile[0] * tile[1], 1, 16);
@@ -313,30 +333,52 @@ static void a_unit_is_tried_again(void **state)
     tconv_device *device = new_device();
     tconv_error error;
     bool right;
+    struct tconv_retry retry = {.insist = false};
     device->info.work_group_limit = 256;
     atomic_int *verdict = tconv_device_verdict(device, "i8 x i8 matrix_group");
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         fault_arm(fault_call_named(missing[i].call), 1, missing[i].code);
         const tconv_status status =
-            tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &right, &error);
+            tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &retry, &right, &error);
         assert_true(fault_disarm());
         if (status == TCONV_OK) fail_msg("%s: no error", missing[i].call);
         assert_int_equal(error.status, status);
         assert_int_equal(atomic_load(verdict), 0);
     }
     right = false;
-    if (tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &right, &error) != TCONV_OK)
+    if (tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &retry, &right, &error) !=
+        TCONV_OK)
         fail_msg("%s", error.message);
     assert_true(right);
     assert_int_equal(atomic_load(verdict), 1);
 
-    /* A kernel that does not build is the unit's fault. */
-    fault_arm(fault_call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
-    assert_int_equal(tconv_probe_matrix(device, TCONV_U8, TCONV_U8, "matrix_group", &right, &error),
-                     TCONV_OK);
+    /* A compiler that fails once may have been interrupted; twice, it may be short of memory: the
+     * unit is not used now, but tried again. */
+    verdict = tconv_device_verdict(device, "u8 x u8 matrix_group");
+    fault_arm_times(fault_call_named("clBuildProgram"), 1, 2, CL_BUILD_PROGRAM_FAILURE);
+    right = true;
+    assert_int_equal(
+        tconv_probe_matrix(device, TCONV_U8, TCONV_U8, "matrix_group", &retry, &right, &error),
+        TCONV_OK);
     assert_true(fault_disarm());
     assert_false(right);
-    assert_int_equal(atomic_load(tconv_device_verdict(device, "u8 x u8 matrix_group")), -1);
+    assert_true(retry.again > 0);
+    assert_int_equal(atomic_load(verdict), 0);
+    retry = (struct tconv_retry){.begun = tconv_os_seconds()};
+    assert_int_equal(
+        tconv_probe_matrix(device, TCONV_U8, TCONV_U8, "matrix_group", &retry, &right, &error),
+        TCONV_OK);
+    assert_true(right);
+    assert_int_equal(atomic_load(verdict), 1);
+
+    /* A kernel that the device does not run is the unit's fault. */
+    fault_arm(fault_call_named("clCreateKernel"), 1, CL_INVALID_KERNEL_DEFINITION);
+    assert_int_equal(
+        tconv_probe_matrix(device, TCONV_BF16, TCONV_BF16, "matrix_group", &retry, &right, &error),
+        TCONV_OK);
+    assert_true(fault_disarm());
+    assert_false(right);
+    assert_int_equal(atomic_load(tconv_device_verdict(device, "bf16 x bf16 matrix_group")), -1);
 
     /* A plan that would use the unit fails with the same error, and says how to do without the
      * unit. */
@@ -355,7 +397,7 @@ static void a_unit_is_tried_again(void **state)
     assert_int_equal(error.opencl_code, CL_OUT_OF_RESOURCES);
     device->info.matrix_unit = TCONV_MATRIX_NONE; /* it is still to be asked */
     right = false;
-    if (tconv_probe_matrix(device, TCONV_F16, TCONV_F16, "matrix_group", &right, &error) !=
+    if (tconv_probe_matrix(device, TCONV_F16, TCONV_F16, "matrix_group", &retry, &right, &error) !=
         TCONV_OK)
         fail_msg("%s", error.message);
     assert_true(right);
@@ -395,6 +437,235 @@ static void run_bench(char *json, char *said)
     if (code != EXIT_DONE) fail_msg("bench: %s", said);
 }
 
+/* ---- failures of the moment ---- */
+
+/* The options of the last program that was built. */
+static char built_options[3000];
+
+static void hear_options(void *nothing, const tconv_trace_event *event)
+{
+    (void)nothing;
+    snprintf(built_options, sizeof built_options, "%s", event->options);
+}
+
+/* The algorithm that the library takes when nothing fails. */
+static void find_usual(char usual[100])
+{
+    const tconv_problem p = problem_of();
+    tconv_device *device = new_device();
+    tconv_device_set_trace(device, TCONV_TRACE_PROGRAM, hear_options, NULL, NULL);
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    char text[2000];
+    if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    snprintf(usual, 100, "%s", choice_of(plan, text));
+    tconv_device_release(device);
+}
+
+/* A plan on a device while `times` builds fail. */
+static tconv_plan *plan_while(tconv_device *device, const char *name, tconv_search search,
+                              int times)
+{
+    const tconv_problem p = problem_of();
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    plan_options.algorithm = name;
+    plan_options.search = search;
+    plan_options.search_ms = 1;
+    if (times > 0)
+        fault_arm_times(fault_call_named("clBuildProgram"), 1, times, CL_BUILD_PROGRAM_FAILURE);
+    const tconv_status status = tconv_plan_create(device, &p, &plan_options, &plan, &error);
+    if (times > 0) assert_true(fault_disarm());
+    if (status != TCONV_OK) fail_msg("%s", error.message);
+    return plan;
+}
+
+static int builds;
+
+static void count_builds(void *nothing, const tconv_trace_event *event)
+{
+    (void)nothing;
+    builds += event->kind == TCONV_TRACE_PROGRAM && strcmp(event->source, "compiler") == 0;
+}
+
+/* A later plan builds again what did not build, at once the first time, then after a pause, in
+ * which a plan that has a choice does without it. */
+static void later_plans_try_again(void **state)
+{
+    (void)state;
+    char usual[100], text[2000];
+    find_usual(usual);
+    tconv_device *device = new_device();
+    tconv_device_set_trace(device, TCONV_TRACE_PROGRAM, count_builds, NULL, NULL);
+    builds = 0;
+    tconv_plan *plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 2);
+    const int first = builds; /* two that fail, and the next algorithm's */
+    assert_true(first >= 3);
+    assert_true(tconv_plan_is_stale(plan));
+    assert_string_not_equal(choice_of(plan, text), usual);
+    plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 1);
+    assert_int_equal(builds, first + 1);
+    assert_false(tconv_plan_is_stale(plan));
+    assert_string_not_equal(choice_of(plan, text), usual);
+    struct tconv_rejection *r = device->rejections;
+    assert_non_null(r);
+    r->again = tconv_os_seconds() + 1000;
+    plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 0);
+    assert_int_equal(builds, first + 1);
+    assert_string_not_equal(choice_of(plan, text), usual);
+    assert_non_null(strstr(text, "CL_BUILD_PROGRAM_FAILURE"));
+    r->again = r->last;
+    plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 0);
+    assert_true(builds > first + 1);
+    assert_string_equal(choice_of(plan, text), usual);
+    assert_null(device->rejections);
+    tconv_device_release(device);
+
+    /* Whoever names the algorithm, or has no other, does not wait. */
+    device = new_device();
+    tconv_plan_release(plan_while(device, NULL, TCONV_SEARCH_MODEL, 2));
+    device->rejections->again = tconv_os_seconds() + 1000;
+    plan = plan_while(device, usual, TCONV_SEARCH_MODEL, 0);
+    assert_string_equal(choice_of(plan, text), usual);
+    tconv_device_release(device);
+    device = new_device();
+    const tconv_problem p = problem_of();
+    tconv_error error;
+    fault_arm_times(fault_call_named("clBuildProgram"), 1, 1000, CL_BUILD_PROGRAM_FAILURE);
+    assert_int_equal(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_ERROR_BUILD);
+    fault_disarm();
+    for (struct tconv_rejection *one = device->rejections; one != NULL; one = one->next)
+        one->again = tconv_os_seconds() + 1000;
+    plan = plan_while(device, NULL, TCONV_SEARCH_MODEL, 0);
+    assert_false(tconv_plan_is_stale(plan));
+    assert_true(plan->retry.again == 0);
+    assert_string_equal(choice_of(plan, text), usual);
+    assert_string_equal(text, "");
+    tconv_device_release(device);
+}
+
+/* A search is not stored if a candidate could not be timed that may be the fastest later. */
+static void searches_of_the_moment_are_not_stored(void **state)
+{
+    (void)state;
+    char text[2000];
+    tconv_device *device = new_device();
+    tconv_plan_release(plan_while(device, NULL, TCONV_SEARCH_MEASURE, 2));
+    assert_null(device->records);
+    fault_arm(fault_call_named("clEnqueueNDRangeKernel"), 2, CL_OUT_OF_RESOURCES);
+    tconv_plan *plan = plan_while(device, NULL, TCONV_SEARCH_MEASURE, 0);
+    choice_of(plan, text);
+    assert_null(device->records);
+    tconv_plan_release(plan_while(device, NULL, TCONV_SEARCH_MEASURE, 0));
+    assert_non_null(device->records);
+    tconv_device_release(device);
+}
+
+/* A session layer makes the plan anew that it keeps, once for each try that is due. */
+static void session_layers_try_again(void **state)
+{
+    (void)state;
+    const tconv_problem p = problem_of();
+    float x[2 * 4 * 5] = {1}, w[2 * 3 * 4] = {2}, y[3 * 4 * 12];
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = x;
+    arrays.filter = w;
+    arrays.output = y;
+    tconv_session *session = NULL;
+    tconv_session_layer *layer = NULL;
+    tconv_error error;
+    assert_int_equal(tconv_session_create(device_number, &session, &error), TCONV_OK);
+    tconv_device *device = tconv_session_device(session);
+    tconv_device_set_cache(device, NULL, 0, NULL);
+    assert_int_equal(tconv_session_layer_create(session, true, &layer, &error), TCONV_OK);
+    static const struct {
+        int fail, made; /* builds that fail, plans made so far */
+        cl_int code;
+    } runs[] = {
+        {2, 1, CL_BUILD_PROGRAM_FAILURE}, /* the first plan: a slower algorithm */
+        {1, 2, CL_BUILD_PROGRAM_FAILURE}, /* made anew at once, and not better */
+        {1, 2, CL_OUT_OF_HOST_MEMORY},    /* no plan can be made: the old one stays, for good */
+        {0, 2, 0},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
+        if (runs[i].fail > 0)
+            fault_arm_times(fault_call_named("clBuildProgram"), 1, runs[i].fail, runs[i].code);
+        memset(y, 0xff, sizeof y);
+        if (tconv_session_layer_run(layer, &p, NULL, &arrays, &error) != TCONV_OK)
+            fail_msg("run %zu: %s", i, error.message);
+        if (runs[i].fail > 0) assert_true(fault_disarm());
+        assert_true(y[0] == 2 && y[1] == 0);
+        assert_int_equal(tconv_session_layer_count(layer, &counts, NULL), TCONV_OK);
+        assert_int_equal(counts.plans_made, runs[i].made);
+        assert_int_equal(counts.plans_kept, 1);
+        while (tconv_os_seconds() < device->rejections->again) tconv_os_yield();
+    }
+    tconv_session_layer_release(layer);
+    tconv_session_release(session);
+}
+
+/* A device layer tries once more when it is made, and then when it gets weights. */
+static void device_layers_try_again(void **state)
+{
+    (void)state;
+    const tconv_problem p = problem_of();
+    char usual[100];
+    float x[2 * 4 * 5] = {1}, w[2 * 3 * 4] = {2}, y[3 * 4 * 12];
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    tconv_error error;
+    cl_int code;
+    find_usual(usual);
+    weights.filter = w;
+    cl_command_queue queue = clCreateCommandQueue(context, device_id, 0, &code);
+    const tconv_buffer data = {clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof x, x, &code), 0,
+                               NULL},
+                       output = {clCreateBuffer(context, 0, sizeof y, NULL, &code), 0, NULL};
+    for (int late = 0; late < 2; late++) { /* the compiler works again before the third try */
+        tconv_device *device = new_device();
+        tconv_device_layer *layer = NULL;
+        if (late == 1)
+            fault_refuse(built_options, CL_BUILD_PROGRAM_FAILURE);
+        else
+            fault_arm_times(fault_call_named("clBuildProgram"), 1, 2, CL_BUILD_PROGRAM_FAILURE);
+        if (tconv_device_layer_create(device, queue, &p, NULL, &weights, &layer, &error) !=
+            TCONV_OK)
+            fail_msg("%s", error.message);
+        if (late == 1) assert_int_equal(fault_refusals(), 3);
+        fault_disarm();
+        fault_refuse(NULL, 0);
+        const tconv_plan *first = tconv_device_layer_plan(layer);
+        assert_true((strcmp(tconv_plan_algorithm(first), usual) == 0) == (late == 0));
+        while (device->rejections != NULL && tconv_os_seconds() < device->rejections->again)
+            tconv_os_yield();
+        assert_true(tconv_plan_is_stale(first) == (late == 1));
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(
+                tconv_device_layer_set_weights(layer, queue, &weights, 0, NULL, NULL, &error),
+                TCONV_OK);
+            const tconv_plan *now = tconv_device_layer_plan(layer);
+            assert_string_equal(tconv_plan_algorithm(now), usual);
+            assert_true((now == first) == (late == 0));
+            assert_int_equal(tconv_plan_geometry(first)->output[1], 12); /* it is still there */
+            memset(y, 0xff, sizeof y);
+            assert_int_equal(tconv_device_layer_enqueue(layer, queue, &data, &output, NULL, 0, NULL,
+                                                        NULL, &error),
+                             TCONV_OK);
+            assert_int_equal(
+                clEnqueueReadBuffer(queue, output.memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL),
+                CL_SUCCESS);
+            assert_true(y[0] == 2 && y[1] == 0);
+        }
+        tconv_device_layer_release(layer);
+        tconv_device_release(device);
+    }
+    clReleaseMemObject(data.memory);
+    clReleaseMemObject(output.memory);
+    clReleaseCommandQueue(queue);
+}
+
 static void bench_tells_what_was_passed_over(void **state)
 {
     (void)state;
@@ -403,7 +674,7 @@ static void bench_tells_what_was_passed_over(void **state)
     assert_non_null(strstr(json, "\"passed_over\": null"));
     assert_string_equal(said, "");
     setenv("TCONV_CL_CACHE", "off", 1);
-    fault_arm(fault_call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
+    fault_arm_times(fault_call_named("clBuildProgram"), 1, 2, CL_BUILD_PROGRAM_FAILURE);
     run_bench(json, said);
     assert_true(fault_disarm());
     unsetenv("TCONV_CL_CACHE");
@@ -440,6 +711,10 @@ int main(void)
         cmocka_unit_test(a_tile_that_spills_is_left),
         cmocka_unit_test(a_refused_option_is_left_out),
         cmocka_unit_test(a_unit_is_tried_again),
+        cmocka_unit_test(later_plans_try_again),
+        cmocka_unit_test(searches_of_the_moment_are_not_stored),
+        cmocka_unit_test(session_layers_try_again),
+        cmocka_unit_test(device_layers_try_again),
         cmocka_unit_test(bench_tells_what_was_passed_over),
     };
     const int failures =

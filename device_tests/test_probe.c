@@ -47,7 +47,8 @@ static void expect_right(tconv_device *device, tconv_type data, tconv_type filte
 {
     tconv_error error;
     bool right = false;
-    if (tconv_probe_run(device, data, filter, algorithm, &right, &error) != TCONV_OK)
+    struct tconv_retry retry = {.insist = false};
+    if (tconv_probe_run(device, data, filter, algorithm, &retry, &right, &error) != TCONV_OK)
         fail_msg("%s", error.message);
     assert_true(right);
 }
@@ -64,8 +65,10 @@ static void small_problem(tconv_device *device)
     }
     bool right;
     tconv_error error;
-    assert_int_equal(tconv_probe_run(device, TCONV_F16, TCONV_F16, "gather_dot", &right, &error),
-                     TCONV_ERROR_ALGORITHM);
+    struct tconv_retry retry = {.insist = false};
+    assert_int_equal(
+        tconv_probe_run(device, TCONV_F16, TCONV_F16, "gather_dot", &retry, &right, &error),
+        TCONV_ERROR_ALGORITHM);
 }
 
 static void the_small_problem_is_right_on_every_device(void **state)
@@ -126,8 +129,10 @@ static void missing_unit(tconv_device *device)
     device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
     tconv_error error;
     bool right = true;
+    struct tconv_retry retry = {.insist = false};
     assert_int_equal(
-        tconv_probe_matrix(device, TCONV_F16, TCONV_F16, "matrix_group", &right, &error), TCONV_OK);
+        tconv_probe_matrix(device, TCONV_F16, TCONV_F16, "matrix_group", &retry, &right, &error),
+        TCONV_OK);
     assert_false(right);
     assert_true(atomic_load(tconv_device_verdict(device, "f16 x f16 matrix_group")) < 0);
     assert_int_equal(atomic_load(tconv_device_verdict(device, "bf16 x bf16 matrix_group")), 0);

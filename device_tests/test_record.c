@@ -365,6 +365,292 @@ static void misuse_has_a_sentence(void **state)
     }
 }
 
+/* ---- layers ---- */
+
+/* A layer with the weights of a set-up. */
+static tconv_device_layer *layer_of(const struct setup *s)
+{
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    const tconv_plan_options options = options_for(s->algorithm, true);
+    tconv_device_layer *layer = NULL;
+    tconv_error error;
+    weights.filter = s->tensors.filter;
+    weights.bias = s->tensors.bias;
+    expect_ok(tconv_device_layer_create(s->device->device, s->device->queue, &s->problem, &options,
+                                        &weights, &layer, &error),
+              &error);
+    return layer;
+}
+
+/* Data and output of a set-up: what a layer does not have. */
+static tconv_args tensors_of(const struct setup *s)
+{
+    tconv_args args = TCONV_ARGS_INIT;
+    args.data = s->args.data;
+    args.output = s->args.output;
+    return args;
+}
+
+/* Gives a layer weights that are all zero. */
+static void clear_weights(const struct setup *s, tconv_device_layer *layer)
+{
+    const tconv_geometry *g = &s->tensors.geometry;
+    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    tconv_error error;
+    void *zeros = calloc(1, (size_t)g->filter_bytes + s->tensors.channels * 8);
+    weights.filter = weights.bias = zeros;
+    expect_ok(
+        tconv_device_layer_set_weights(layer, s->device->queue, &weights, 0, NULL, NULL, &error),
+        &error);
+    free(zeros);
+}
+
+static void expect_zeros(struct setup *s)
+{
+    download(s, 0, NULL);
+    const unsigned char *output = (const unsigned char *)s->tensors.output;
+    for (size_t i = 0; i < s->output_bytes; i++) assert_int_equal(output[i], 0);
+}
+
+/* The workspace is the recording's own, or the application's. The recorded weights stay, also if
+ * the layer gets others, or is gone. */
+static void check_layer(const struct device *d, const char *name, bool own_workspace)
+{
+    const tconv_problem p = plane_for(name, 1, 6, 7, 19, 3, 2, 1);
+    struct setup s;
+    tconv_error error;
+    tconv_layer_recording *recorded = NULL;
+    set_up(&s, d, &p, name, true, SMALL_INTEGERS);
+    tconv_device_layer *layer = layer_of(&s);
+    recording made = begin(d);
+    tconv_args args = tensors_of(&s);
+    if (!own_workspace) args.workspace = s.args.workspace;
+    uint32_t point = 0;
+    expect_ok(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, &point,
+                                        &recorded, &error),
+              &error);
+    assert_int_equal(r.finalize(made), CL_SUCCESS);
+    for (int i = 0; i < 3; i++) {
+        wipe(&s);
+        run(d, made);
+        download(&s, 0, NULL);
+        compare_with_oracle(d, &p, name, true, &s.tensors);
+        if (i == 0) {
+            clear_weights(&s, layer);
+            expect_ok(tconv_device_layer_enqueue(layer, d->queue, &args.data, &args.output, NULL, 0,
+                                                 NULL, NULL, &error),
+                      &error);
+            expect_zeros(&s);
+            tconv_device_layer_release(layer);
+        }
+        move_data(&s);
+    }
+    expect_error(tconv_layer_recording_update(recorded, NULL, &args, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "recorded without `replaceable`");
+    r.release(made);
+    tconv_layer_recording_release(recorded);
+    tear_down(&s);
+}
+
+static void layers_are_recorded(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {"col2im_vector", "col2im_group", "gather_group",
+                                             "packed_vector", "reference"};
+    for (int i = 0; i < device_count; i++) {
+        if (!recorder_find(id_of(&devices[i]), &r)) continue;
+        for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++)
+            if (!never_runs(&devices[i], algorithms[a]))
+                check_layer(&devices[i], algorithms[a], a % 2 == 0);
+    }
+}
+
+/* Tensors, and weights, if the caller wants those that the layer has now. */
+static void recorded_layers_are_replaced(void **state)
+{
+    (void)state;
+    static const char name[] = "col2im_vector";
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        if (!recorder_find(id_of(d), &r) || never_runs(d, name)) continue;
+        recording made = recorder_begin_mutable(&r, id_of(d), d->queue);
+        if (made == NULL) continue;
+        const tconv_problem p = plane(1, 6, 7, 19, 3, 2, 1), wider = plane(1, 6, 9, 19, 3, 2, 1);
+        struct setup s[2], other;
+        tconv_error error;
+        tconv_layer_recording *recorded = NULL;
+        for (int k = 0; k < 2; k++) set_up(&s[k], d, &p, name, true, SMALL_INTEGERS);
+        set_up(&other, d, &wider, name, true, SMALL_INTEGERS);
+        move_data(&s[1]);
+        tconv_device_layer *layer = layer_of(&s[0]), *foreign = layer_of(&other);
+        tconv_args args = tensors_of(&s[0]);
+        expect_ok(tconv_device_layer_record(layer, made, d->queue, &args, true, 0, NULL, NULL,
+                                            &recorded, &error),
+                  &error);
+        assert_int_equal(r.finalize(made), CL_SUCCESS);
+        args = tensors_of(&s[1]);
+        expect_error(tconv_layer_recording_update(recorded, foreign, &args, &error),
+                     TCONV_ERROR_MISMATCH, &error, "packed for another plan");
+        clear_weights(&s[0], layer);
+        expect_ok(tconv_layer_recording_update(recorded, NULL, &args, &error), &error);
+        wipe(&s[1]);
+        run(d, made);
+        download(&s[1], 0, NULL);
+        compare_with_oracle(d, &p, name, true, &s[1].tensors);
+        args = tensors_of(&s[0]);
+        args.workspace = s[0].args.workspace;
+        expect_ok(tconv_layer_recording_update(recorded, layer, &args, &error), &error);
+        wipe(&s[0]);
+        run(d, made);
+        expect_zeros(&s[0]);
+        r.release(made);
+        tconv_layer_recording_release(recorded);
+        tconv_device_layer_release(layer);
+        tconv_device_layer_release(foreign);
+        for (int k = 0; k < 2; k++) tear_down(&s[k]);
+        tear_down(&other);
+    }
+}
+
+static void wrong_layer_recordings_have_a_sentence(void **state)
+{
+    (void)state;
+    tconv_error error;
+    tconv_layer_recording *recorded = NULL;
+    tconv_args args = TCONV_ARGS_INIT;
+    tconv_layer_recording_release(NULL);
+    expect_error(tconv_layer_recording_update(NULL, NULL, &args, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "recording is NULL");
+    expect_error(
+        tconv_device_layer_record(NULL, NULL, NULL, &args, false, 0, NULL, NULL, &recorded, &error),
+        TCONV_ERROR_ARGUMENT, &error, "layer is NULL");
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
+        struct setup s;
+        set_up(&s, d, &p, "gather_group", true, SMALL_INTEGERS);
+        tconv_device_layer *layer = layer_of(&s);
+        recording made = NULL;
+        args = tensors_of(&s);
+        expect_error(tconv_device_layer_record(layer, NULL, d->queue, NULL, false, 0, NULL, NULL,
+                                               &recorded, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "args is NULL");
+        expect_error(tconv_device_layer_record(layer, NULL, d->queue, &args, false, 0, NULL, NULL,
+                                               NULL, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "out is NULL");
+        expect_error(tconv_device_layer_record(layer, NULL, d->queue, &args, false, 0, NULL, NULL,
+                                               &recorded, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "command_buffer is NULL");
+        if (recorder_find(id_of(d), &r)) made = begin(d);
+        args.bias = s.args.bias;
+        expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, NULL,
+                                               &recorded, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "args.bias is given, but the layer has its own");
+        args = tensors_of(&s);
+        args.filter = s.filter;
+        expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, NULL,
+                                               &recorded, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "args.filter is given");
+        args = tensors_of(&s);
+        args.output = args.data;
+        if (made != NULL)
+            expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL,
+                                                   NULL, &recorded, &error),
+                         TCONV_ERROR_BUFFER, &error, "args.output");
+        assert_null(recorded);
+        if (made != NULL) r.release(made);
+        tconv_device_layer_release(layer);
+        tear_down(&s);
+    }
+}
+
+/* ---- tracing ---- */
+
+struct heard {
+    int records, replays, launches;
+    recording command_buffer;
+    cl_command_queue queue;
+    cl_event event;
+    char kernel[100], algorithm[100], problem[1200], name[40];
+    bool wrong;
+};
+
+static void hear(void *to, const tconv_trace_event *e)
+{
+    struct heard *h = to;
+    const bool record = e->kind == TCONV_TRACE_RECORD, replay = e->kind == TCONV_TRACE_REPLAY;
+    h->launches += e->kind == TCONV_TRACE_LAUNCH;
+    h->records += record;
+    h->replays += replay;
+    if (!record && !replay) return;
+    h->command_buffer = e->command_buffer;
+    h->queue = e->queue;
+    h->event = e->event;
+    snprintf(h->name, sizeof h->name, "%s", replay && e->name != NULL ? e->name : "");
+    h->wrong = h->wrong || e->struct_size != sizeof *e || e->begin_ns > e->end_ns;
+    if (replay) return;
+    h->wrong = h->wrong || e->plan == NULL || e->piece >= e->pieces || e->global[0] == 0 ||
+               e->local[0] == 0 || e->event != NULL;
+    snprintf(h->kernel, sizeof h->kernel, "%s", e->name);
+    snprintf(h->algorithm, sizeof h->algorithm, "%s", e->algorithm);
+    snprintf(h->problem, sizeof h->problem, "%s", e->problem == NULL ? "" : e->problem);
+}
+
+/* Recording is heard; a run, if the application tells of it, with an event that has its times. */
+static void recordings_are_traced(void **state)
+{
+    (void)state;
+    tconv_device_trace_replay(NULL, NULL, NULL, NULL);
+    for (int i = 0; i < device_count; i++) {
+        struct device d = devices[i];
+        if (!recorder_find(id_of(&d), &r)) continue;
+        const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
+        struct heard h = {0};
+        struct setup s;
+        tconv_error error;
+        char text[1200];
+        cl_int code;
+        tconv_problem_text(&p, text, sizeof text);
+        d.queue = clCreateCommandQueue(d.context, id_of(&d), CL_QUEUE_PROFILING_ENABLE, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        expect_ok(tconv_device_set_trace(d.device, TCONV_TRACE_ALL, hear, &h, &error), &error);
+        set_up(&s, &d, &p, "gather_group", false, SMALL_INTEGERS);
+        pack(&s);
+        const int launches = h.launches;
+        recording made = begin(&d);
+        expect_ok(tconv_plan_record(s.plan, made, d.queue, &s.args, 0, NULL, NULL, &error), &error);
+        assert_true(h.records > 0 && h.command_buffer == made && h.queue == d.queue);
+        assert_string_equal(h.algorithm, "gather_group");
+        assert_string_equal(h.kernel, "tconv_gather");
+        assert_string_equal(h.problem, text);
+        assert_int_equal(r.finalize(made), CL_SUCCESS);
+
+        cl_event done;
+        cl_ulong queued = 0, ended = 0;
+        assert_int_equal(r.enqueue(0, NULL, made, 0, NULL, &done), CL_SUCCESS);
+        tconv_device_trace_replay(d.device, made, "a frame", done);
+        assert_true(h.replays == 1 && h.command_buffer == made && h.event == done);
+        assert_true(h.queue == d.queue);
+        assert_string_equal(h.name, "a frame");
+        assert_int_equal(clWaitForEvents(1, &done), CL_SUCCESS);
+        assert_int_equal(clGetEventProfilingInfo(done, CL_PROFILING_COMMAND_QUEUED, sizeof queued,
+                                                 &queued, NULL),
+                         CL_SUCCESS);
+        assert_int_equal(
+            clGetEventProfilingInfo(done, CL_PROFILING_COMMAND_END, sizeof ended, &ended, NULL),
+            CL_SUCCESS);
+        assert_true(ended > queued);
+        clReleaseEvent(done);
+        tconv_device_trace_replay(d.device, NULL, NULL, NULL);
+        assert_true(h.replays == 2 && h.command_buffer == NULL && h.queue == NULL);
+        assert_true(!h.wrong && h.launches == launches);
+        expect_ok(tconv_device_set_trace(d.device, 0, NULL, NULL, &error), &error);
+        r.release(made);
+        tear_down(&s);
+        clReleaseCommandQueue(d.queue);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +659,10 @@ int main(void)
         cmocka_unit_test(tensors_are_replaced),
         cmocka_unit_test(wrong_recordings_have_a_sentence),
         cmocka_unit_test(misuse_has_a_sentence),
+        cmocka_unit_test(layers_are_recorded),
+        cmocka_unit_test(recorded_layers_are_replaced),
+        cmocka_unit_test(wrong_layer_recordings_have_a_sentence),
+        cmocka_unit_test(recordings_are_traced),
     };
     return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
 }

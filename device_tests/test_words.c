@@ -156,13 +156,15 @@ static void the_probe_is_right_on_every_device(void **state)
         tconv_device *device = devices[i].device;
         tconv_error error;
         bool right = false;
+        struct tconv_retry retry = {.insist = false};
         if (device->info.kind != TCONV_DEVICE_CPU || device->info.vector_width < 4) continue;
         static const struct {
             tconv_type type;
             int word;
         } words[] = {{TCONV_U8, 2}, {TCONV_U8, 4}, {TCONV_BF16, 2}};
         for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
-            if (tconv_probe_words(device, words[w].type, words[w].word, &right, &error) != TCONV_OK)
+            if (tconv_probe_words(device, words[w].type, words[w].word, &retry, &right, &error) !=
+                TCONV_OK)
                 failed("%s", error.message);
             assert_true(right);
         }

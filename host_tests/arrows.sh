@@ -58,6 +58,13 @@ for file in $(find src -name "*.[ch]"); do
     esac
     [ "$(head -1 "$file")" = "/* SPDX-License-Identifier: Apache-2.0 */" ] || { echo "$file has no licence line" && bad=1; }
 done
+# Texts of the library do not depend on the application's locale: base/number.c writes and reads decimals, base/text.c knows capital letters.
+# The tool leaves the locale "C" that every program begins with.
+decimal='%[-+#0]*([0-9]+|\*)?(\.([1-9][0-9]*|\*))?[efgaEFGA]'
+asks='(strto(f|d|ld)|atof|[a-z]*locale(conv)?|to(lower|upper)|is(alnum|alpha|lower|upper|space|print|punct)|strn?casecmp|strcoll)'
+grep -rnE --include='*.[ch]' --exclude-dir=tool --exclude=number.c "$decimal|\b$asks\(" src && echo "these lines depend on the locale" && bad=1
+grep -rnE --include='*.[ch]' --include='*.[ch]pp' --exclude-dir=tests "$decimal" adapters include && echo "these lines depend on the locale" && bad=1
+grep -rnwE 'setlocale|uselocale' src/tool && echo "the tool's numbers would depend on the locale" && bad=1
 # The model that geometry is compared with may share a header of the library's with it, but no code.
 grep -n '#include "' fuzz/exact.[ch] | grep -vE '"(exact|tconv_cl/problem)\.h"' && echo "fuzz/exact.c is not independent" && bad=1
 exit $bad

@@ -24,6 +24,7 @@ static_assert(begins_empty<tconv::plan>(), "plan");
 static_assert(begins_empty<tconv::recording>(), "recording");
 static_assert(begins_empty<tconv::packed_filter>(), "packed_filter");
 static_assert(begins_empty<tconv::device_layer>(), "device_layer");
+static_assert(begins_empty<tconv::layer_recording>(), "layer_recording");
 
 /* A session without arguments opens a device, which may throw. */
 static_assert(!std::is_nothrow_default_constructible<tconv::session>::value, "session()");

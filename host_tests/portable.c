@@ -10,6 +10,8 @@
 #include "portable.h"
 
 #include <dirent.h>
+#include <locale.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,3 +103,49 @@ bool clear_folder(const char *path)
     closedir(d);
     return true;
 }
+#if defined(__GLIBC__)
+/* Writes a file of glibc's for the locale "point": a header of numbers, and the values of
+ * LC_NUMERIC, which are decimal point, separator and grouping of thousands, both marks as wide
+ * characters, and a character set. */
+static bool write_locale(const char *folder, const char *point)
+{
+    enum { VALUES = 6, LC_NUMERIC_MAGIC = 0x20031114 };
+    const uint32_t begin = (2 + VALUES) * sizeof(uint32_t), wide = begin + 16;
+    const uint32_t header[2 + VALUES] = {LC_NUMERIC_MAGIC, VALUES, begin,    begin + 8,
+                                         begin + 8,        wide,   wide + 4, wide + 8};
+    const uint32_t marks[2] = {(unsigned char)point[0], 0};
+    char path[300], texts[16] = "";
+    snprintf(texts, 8, "%s", point);
+    snprintf(path, sizeof path, "%s/point", folder);
+    if (!make_folder(path)) return false;
+    snprintf(path, sizeof path, "%s/point/LC_NUMERIC", folder);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) return false;
+    fwrite(header, sizeof header, 1, file);
+    fwrite(texts, sizeof texts, 1, file);
+    fwrite(marks, sizeof marks, 1, file);
+    fwrite("UTF-8", 6, 1, file);
+    return fclose(file) == 0;
+}
+
+bool use_decimal_point(const char *point)
+{
+    char folder[200];
+    if (!make_temporary_folder("tconv-locale", folder, sizeof folder)) return false;
+    setenv("LOCPATH", folder, 1);
+    const bool used = write_locale(folder, point) && setlocale(LC_NUMERIC, "point") != NULL;
+    unsetenv("LOCPATH");
+    remove_folder(folder);
+    return used && strcmp(localeconv()->decimal_point, point) == 0;
+}
+#else
+bool use_decimal_point(const char *point)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "German_Germany", "de_DE"};
+    for (int i = 0; i < 3; i++)
+        if (setlocale(LC_NUMERIC, names[i]) != NULL &&
+            strcmp(localeconv()->decimal_point, point) == 0)
+            return true;
+    return false;
+}
+#endif

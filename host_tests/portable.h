@@ -24,4 +24,9 @@ bool clear_folder(const char *path);
 /* Removes a folder with all that is in it. */
 bool remove_folder(const char *path);
 
+/* Makes the process's numbers have a decimal point like "," in texts that printf writes, by a
+ * locale of the system's, or of the test's own where the C library is glibc. False if the system
+ * has neither. setlocale(LC_ALL, "C") ends it. */
+bool use_decimal_point(const char *point);
+
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/os.h on the system that the test runs on: files, folders and variables with names that are
  * not ASCII, and threads that replace one file all the time. */
-#include "base/number.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "cache/folder.h"
 #include "portable.h"
 
-#include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,41 +171,6 @@ static void the_cache_has_a_home(void **state)
     set_variable(name, NULL);
 }
 
-enum { READERS = 4 };
-
-/* Counts numbers that are not read or written with a point. */
-static void *read_and_write(void *wrong)
-{
-    for (int i = 0; i < 1000; i++) {
-        char text[40], *end;
-        *(int *)wrong += strcmp(tconv_number_write(1.5, text, sizeof text), "1.5") != 0;
-        *(int *)wrong += tconv_number_read("2.5", &end) != 2.5;
-    }
-    return NULL;
-}
-
-static void numbers_have_a_point(void **state)
-{
-    (void)state;
-    static const char *const locales[] = {"de_DE.UTF-8", "German_Germany", "de_DE"};
-    for (int i = 0; i < 3; i++) setlocale(LC_ALL, locales[i]); /* where the system has one */
-    const char decimal = localeconv()->decimal_point[0];
-    char text[40], *end;
-    assert_string_equal(tconv_number_write(1.5, text, sizeof text), "1.5");
-    assert_true(tconv_number_read("2.5", &end) == 2.5);
-    assert_int_equal(*end, '\0');
-    assert_int_equal(localeconv()->decimal_point[0], decimal);
-
-    pthread_t threads[READERS];
-    int wrong[READERS] = {0};
-    for (int i = 0; i < READERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, read_and_write, &wrong[i]), 0);
-    for (int i = 0; i < READERS; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < READERS; i++) assert_int_equal(wrong[i], 0);
-    assert_int_equal(localeconv()->decimal_point[0], decimal);
-    setlocale(LC_ALL, "C");
-}
-
 static void time_goes_on(void **state)
 {
     (void)state;
@@ -307,7 +270,6 @@ int main(void)
         cmocka_unit_test(files_open_as_streams_by_names_in_utf8),
         cmocka_unit_test(variables_are_set_or_not),
         cmocka_unit_test(the_cache_has_a_home),
-        cmocka_unit_test(numbers_have_a_point),
         cmocka_unit_test(time_goes_on),
         cmocka_unit_test(replaced_files_are_whole),
         cmocka_unit_test(libraries_are_found),

@@ -62,12 +62,13 @@ void log_end(void)
 void log_event(void *unused, const tconv_trace_event *event)
 {
     (void)unused;
-    const double ms = 1e-6 * (double)(event->end_ns - event->begin_ns);
+    /* Tenths of a millisecond. The locale of the application must not choose the decimal point. */
+    const unsigned long long tenths = (event->end_ns - event->begin_ns) / 100000;
     const char *problem = event->problem == NULL ? "" : event->problem;
     switch (event->kind) {
     case TCONV_TRACE_PLAN:
-        tell(ORT_LOGGING_LEVEL_INFO, "tconv_cl: %s %s, chosen by %s, planned in %.1f ms: %s",
-             event->algorithm, event->tile, event->source, ms, problem);
+        tell(ORT_LOGGING_LEVEL_INFO, "tconv_cl: %s %s, chosen by %s, planned in %llu.%llu ms: %s",
+             event->algorithm, event->tile, event->source, tenths / 10, tenths % 10, problem);
         break;
     case TCONV_TRACE_PASSED_OVER:
         tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s %s is passed over, %s: %s", event->algorithm,
@@ -78,8 +79,8 @@ void log_event(void *unused, const tconv_trace_event *event)
             tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s does not compile: %s", event->name,
                  event->message);
         else
-            tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s from %s in %.1f ms", event->name,
-                 event->source, ms);
+            tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s from %s in %llu.%llu ms", event->name,
+                 event->source, tenths / 10, tenths % 10);
         break;
     default: break;
     }

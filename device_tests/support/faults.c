@@ -77,13 +77,19 @@ int fault_call_named(const char *name)
     return call;
 }
 
-static atomic_int armed_call = -1, calls_left, failures;
+static atomic_int armed_call = -1, calls_left, armed_times, failures;
 static atomic_int armed_code;
 static atomic_long alive_now[KINDS];
 
 void fault_arm(int call, int n, cl_int code)
 {
+    fault_arm_times(call, n, 1, code);
+}
+
+void fault_arm_times(int call, int n, int times, cl_int code)
+{
     failures = 0;
+    armed_times = times;
     armed_code = code;
     calls_left = n;
     armed_call = n == 0 ? -1 : call;
@@ -102,8 +108,8 @@ void fault_alive(long alive[KINDS])
 
 const char *fault_kind_name(int kind)
 {
-    static const char *const names[KINDS] = {"contexts", "queues", "buffers",         "programs",
-                                             "kernels",  "events", "blocks of memory"};
+    static const char *const names[KINDS] = {"devices",  "contexts", "queues", "buffers",
+                                             "programs", "kernels",  "events", "blocks of memory"};
     return names[kind];
 }
 
@@ -175,7 +181,9 @@ static bool is_refused(const char *options)
 /* The code that this call is to fail with, or 0. */
 static cl_int fault(int call)
 {
-    if (armed_call != call || atomic_fetch_sub(&calls_left, 1) != 1) return 0;
+    if (armed_call != call) return 0;
+    const int left = atomic_fetch_sub(&calls_left, 1);
+    if (left > 1 || left <= 1 - armed_times) return 0;
     failures++;
     return armed_code;
 }

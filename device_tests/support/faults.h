@@ -7,7 +7,7 @@
 #include "tconv_cl/tconv_cl.h"
 
 /* What can be alive. */
-enum fault_kind { CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, BLOCKS, KINDS };
+enum fault_kind { DEVICES, CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, BLOCKS, KINDS };
 
 /* A call that can fail: a name of OpenCL's, or one of malloc's, and its codes, 0 at the end. */
 struct fault_call {
@@ -24,6 +24,9 @@ int fault_call_named(const char *name);
 
 /* From now on the n-th call of that number fails with `code`; n from 1 on, 0: none fails. */
 void fault_arm(int call, int n, cl_int code);
+
+/* The same, and so do the calls behind it, `times` in all. */
+void fault_arm_times(int call, int n, int times, cl_int code);
 
 /* From now on the device says of kernels with that name that they run in work-groups of
  * `work_group` work-items at most and take `local_memory` bytes of local memory; NULL, the state at

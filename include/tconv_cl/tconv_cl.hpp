@@ -274,6 +274,12 @@ class device : public owner<tconv_device, tconv_device_release>
     {
         return tconv_device_set_trace(get(), kinds, callback, context, &e);
     }
+    /* tconv_device_trace_replay. */
+    void trace_replay(struct _cl_command_buffer_khr *command_buffer, const char *name,
+                      cl_event event) noexcept
+    {
+        tconv_device_trace_replay(get(), command_buffer, name, event);
+    }
     /* tconv_device_properties; not of an empty object. */
     const tconv_device_info &properties() const noexcept
     {
@@ -334,6 +340,11 @@ class plan : public owner<tconv_plan, tconv_plan_release>
     uint64_t filter_bytes() const noexcept
     {
         return tconv_plan_filter_bytes(get());
+    }
+    /* tconv_plan_is_stale. */
+    bool is_stale() const noexcept
+    {
+        return tconv_plan_is_stale(get());
     }
     /* tconv_plan_record. */
     tconv_status record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
@@ -535,6 +546,47 @@ class device_layer : public owner<tconv_device_layer, tconv_device_layer_release
     {
         tconv_error e;
         check(set_weights(queue, weights, wait_count, wait, done, e), e);
+    }
+#endif
+};
+
+/* device_layer.h: a recorded execution of a layer. Its command buffer must be released before. */
+class layer_recording : public owner<tconv_layer_recording, tconv_layer_recording_release>
+{
+  public:
+    layer_recording() = default;
+    /* tconv_device_layer_record. */
+    tconv_status create(const device_layer &of, struct _cl_command_buffer_khr *command_buffer,
+                        cl_command_queue queue, const tconv_args &args, bool replaceable,
+                        uint32_t wait_count, const uint32_t *wait, uint32_t *done,
+                        tconv_error &e) noexcept
+    {
+        tconv_layer_recording *made = nullptr;
+        const tconv_status status = tconv_device_layer_record(
+            of.get(), command_buffer, queue, &args, replaceable, wait_count, wait, done, &made, &e);
+        return take(status, made);
+    }
+    /* tconv_layer_recording_update; with the weights of a layer, or with those of before. */
+    tconv_status update(const device_layer *of, const tconv_args &args, tconv_error &e) noexcept
+    {
+        return tconv_layer_recording_update(get(), of == nullptr ? nullptr : of->get(), &args, &e);
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_device_layer_record, with exceptions. */
+    layer_recording(const device_layer &of, struct _cl_command_buffer_khr *command_buffer,
+                    cl_command_queue queue, const tconv_args &args, bool replaceable = false,
+                    uint32_t wait_count = 0, const uint32_t *wait = nullptr,
+                    uint32_t *done = nullptr)
+    {
+        tconv_error e;
+        check(create(of, command_buffer, queue, args, replaceable, wait_count, wait, done, e), e);
+    }
+    /* tconv_layer_recording_update, with exceptions. */
+    void update(const device_layer *of, const tconv_args &args)
+    {
+        tconv_error e;
+        check(update(of, args, e), e);
     }
 #endif
 };

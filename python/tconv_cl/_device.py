@@ -124,6 +124,17 @@ class Kept(Generic[Value]):
         """Takes out what was not used lately."""
         return [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
 
+    def renew(self, key: Hashable, old: Value, make: Callable[[], Value]) -> Value:
+        """A new object in place of `old`; `old` if none can be made."""
+        try:
+            made = make()
+        except (Error, RequestError):
+            return old
+        with self._lock:
+            if self._entries.get(key) is old:
+                self._entries[key] = made
+        return made
+
     def find(self, wanted: Callable[[Value], bool]) -> Value | None:
         """The first kept object that is wanted, which counts as used; `wanted` is called without the lock."""
         with self._lock:
@@ -224,6 +235,7 @@ class Plan(Resolved):
         with self.listening():
             self.handle = make(self, "tconv_plan_release", "tconv_plan_create", device.handle, *options)
         self.workspace_bytes = library.tconv_plan_workspace_bytes(self.handle)
+        self.renewed = False  # a call has set out to replace it
 
 
 class Filter:
@@ -263,9 +275,12 @@ class Device:
         call("tconv_device_set_trace", self.handle, kinds, callback, context)
 
     def plan(self, request: Request) -> Plan:
-        """The plan for a request, kept or new."""
-        key = request if request.window is None else Resolved(request).key
-        plan: Plan = self.plans.get((Plan, key), lambda: Plan(self, request))
+        """The plan for a request, kept or new. Of a stale one, one call makes a new one."""
+        key = Plan, request if request.window is None else Resolved(request).key
+        plan: Plan = self.plans.get(key, lambda: Plan(self, request))
+        if library.tconv_plan_is_stale(plan.handle) and not plan.renewed:
+            plan.renewed = True
+            plan = self.plans.renew(key, plan, lambda: Plan(self, request))
         return plan
 
 

@@ -263,6 +263,9 @@ class TraceEvent(Structure):
         ("offset", c_size_t * 3),
         ("global", c_size_t * 3),
         ("local", c_size_t * 3),
+        ("command_buffer", c_void_p),
+        ("given_problem", c_void_p),
+        ("given_options", c_void_p),
     ]
 
 
@@ -369,6 +372,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_plan_release": (None, c_void_p),
     "tconv_plan_workspace_bytes": (c_uint64, c_void_p),
     "tconv_plan_explain": (c_int, c_void_p, c_char_p, c_size_t),
+    "tconv_plan_is_stale": (c_bool, c_void_p),
     "tconv_packed_filter_fits": (c_bool, c_void_p, c_void_p),
     "tconv_packed_filter_release": (None, c_void_p),
     "tconv_session_release": (None, c_void_p),

@@ -15,14 +15,22 @@ from . import _library as c
 from ._callbacks import Listening, callback, is_kept, keep, raise_kept, raise_rest, runs
 from ._library import library
 
-LAUNCH = 8
-KINDS = {1: "plan", 2: "passed over", 4: "program", LAUNCH: "launch", 16: "fallback"}
+LAUNCH, RECORD = 8, 32
+KINDS = {
+    1: "plan",
+    2: "passed over",
+    4: "program",
+    LAUNCH: "launch",
+    16: "fallback",
+    RECORD: "record",
+    64: "replay",
+}
 
 
 class TraceEvent(NamedTuple):
     """What the library did; tconv_cl/trace.h explains each member. What a kind does not have is None, 0 or ()."""
 
-    kind: str  # "plan", "passed over", "program", "launch", "fallback"
+    kind: str  # "plan", "passed over", "program", "launch", "fallback", "record", "replay"
     begin_ns: int  # of time.monotonic_ns
     end_ns: int
     thread: int  # threading.get_ident of the thread whose call did it
@@ -47,7 +55,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _made(event: c.TraceEvent, device: bytes | None) -> TraceEvent:
-    launch = event.kind == LAUNCH
+    launch = event.kind in (LAUNCH, RECORD)
     sizes = [tuple(getattr(event, name)) if launch else () for name in ("offset", "global", "local")]
     texts = {name: _text(getattr(event, name)) for name in ("problem", "algorithm", "tile", "name", "source")}
     return TraceEvent(

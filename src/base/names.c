@@ -2,10 +2,9 @@
 /* The names of types, formats, rules, pads and activations, in both directions, and what an
  * activation takes. */
 #include "base/element_types.h"
+#include "base/text.h"
 #include "common/activation_list.h"
 #include "tconv_cl/epilogue.h"
-
-#include <strings.h>
 
 /* An enumerator without a row does not compile: a switch below lacks its case. */
 #pragma GCC diagnostic error "-Wswitch"
@@ -67,7 +66,7 @@ static const char *text_of(const struct name *table, size_t count, int value)
 static const struct name *entry_of(const struct name *table, size_t count, const char *text)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcasecmp(table[i].text, text) == 0) return &table[i];
+        if (tconv_text_alike(table[i].text, text)) return &table[i];
     return NULL;
 }
 

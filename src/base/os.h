@@ -52,17 +52,7 @@ size_t tconv_os_environment(const char *name, char *value, size_t size);
  * there is none, or if it does not fit. */
 bool tconv_os_cache_home(char *path, size_t size);
 
-/* ---- numbers and text ---- */
-
-/* From tconv_os_locale_begin until tconv_os_locale_end the calling thread reads and writes numbers
- * with a decimal point. The latter restores the application's locale. Without memory the locale
- * stays as it is. Where threads have no locales of their own (msvcrt.dll), that of the process
- * changes, for one caller at a time. */
-struct tconv_os_locale {
-    void *own, *before; /* what they are depends on the system */
-};
-struct tconv_os_locale tconv_os_locale_begin(void);
-void tconv_os_locale_end(struct tconv_os_locale *locale);
+/* ---- text ---- */
 
 #if defined(_WIN32)
 /* POSIX's, which Windows lacks. Under a name of the library's, because a program that links the

@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,6 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#elif defined(__APPLE__)
-#include <xlocale.h>
 #endif
 
 /* ---- processes ---- */
@@ -135,21 +132,6 @@ bool tconv_os_cache_home(char *path, size_t size)
     if (!absolute_path("HOME", path, size) || strlen(path) + sizeof below_home > size) return false;
     strcat(path, below_home);
     return true;
-}
-
-/* ---- numbers and text ---- */
-
-struct tconv_os_locale tconv_os_locale_begin(void)
-{
-    const locale_t own = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    return (struct tconv_os_locale){own, own != (locale_t)0 ? uselocale(own) : NULL};
-}
-
-void tconv_os_locale_end(struct tconv_os_locale *locale)
-{
-    if (locale->own == NULL) return;
-    uselocale(locale->before);
-    freelocale(locale->own);
 }
 
 /* ---- files ---- */

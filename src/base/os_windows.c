@@ -5,8 +5,6 @@
 
 #include "base/os_windows.h"
 
-#include <locale.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,35 +112,7 @@ bool tconv_os_cache_home(char *path, size_t size)
     return path[1] == ':' ? path[2] == '\\' || path[2] == '/' : path[0] == '\\' && path[1] == '\\';
 }
 
-/* ---- numbers and text ---- */
-
-/* A thread has no locale of its own in msvcrt.dll: only one thread at a time may then change that
- * of the process, else one of two restores what the other has set. */
-static pthread_mutex_t process_locale = PTHREAD_MUTEX_INITIALIZER;
-static char of_process, of_thread;
-
-/* `before` is the name of the locale, from malloc. `own` is &of_process if the process's locale is
- * changed, &of_thread if the thread had none of its own before, else NULL. */
-struct tconv_os_locale tconv_os_locale_begin(void)
-{
-    const int mode = _configthreadlocale(_ENABLE_PER_THREAD_LOCALE);
-    if (mode == -1) pthread_mutex_lock(&process_locale);
-    const char *name = setlocale(LC_NUMERIC, NULL);
-    struct tconv_os_locale locale = {mode == -1                           ? &of_process
-                                     : mode == _DISABLE_PER_THREAD_LOCALE ? &of_thread
-                                                                          : NULL,
-                                     name == NULL ? NULL : _strdup(name)};
-    if (locale.before != NULL) setlocale(LC_NUMERIC, "C");
-    return locale;
-}
-
-void tconv_os_locale_end(struct tconv_os_locale *locale)
-{
-    if (locale->before != NULL) setlocale(LC_NUMERIC, locale->before);
-    if (locale->own == &of_process) pthread_mutex_unlock(&process_locale);
-    if (locale->own == &of_thread) _configthreadlocale(_DISABLE_PER_THREAD_LOCALE);
-    free(locale->before);
-}
+/* ---- text ---- */
 
 char *tconv_os_strndup(const char *text, size_t size)
 {

@@ -48,3 +48,16 @@ bool tconv_text_fits(const struct tconv_text *text)
 {
     return text->length < text->size;
 }
+
+char tconv_text_lower(char c)
+{
+    static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *at = c == '\0' ? NULL : strchr(capitals, c);
+    return at == NULL ? c : "abcdefghijklmnopqrstuvwxyz"[at - capitals];
+}
+
+bool tconv_text_alike(const char *a, const char *b)
+{
+    while (*a != '\0' && tconv_text_lower(*a) == tconv_text_lower(*b)) a++, b++;
+    return *a == *b;
+}

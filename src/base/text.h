@@ -27,4 +27,11 @@ void tconv_text_add_line(struct tconv_text *text, const char *format, ...) TCONV
 
 bool tconv_text_fits(const struct tconv_text *text);
 
+/* The small letter of a capital one, and the character itself otherwise. Only ASCII's letters,
+ * whatever the application's locale is: in Turkish, "I" is not the capital of "i". */
+char tconv_text_lower(char c);
+
+/* True if two texts are equal but for capital letters. */
+bool tconv_text_alike(const char *a, const char *b);
+
 #endif

@@ -12,28 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tconv_status check_context(cl_context context, cl_device_id device, tconv_error *error)
+/* Retains the context, and a device that is a part of another: only those have owners. */
+static cl_int retain(cl_context context, cl_device_id id, bool *part, const char **call)
 {
-    size_t size = 0;
-    cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &size);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetContextInfo",
-                                 "reading the devices of the context");
-    cl_device_id *devices = malloc(size);
-    if (devices == NULL)
-        return tconv_fail_memory(error, size, "reading the devices of the context");
-    code = clGetContextInfo(context, CL_CONTEXT_DEVICES, size, devices, NULL);
-    bool found = false;
-    for (size_t i = 0; code == CL_SUCCESS && i < size / sizeof *devices; i++)
-        found = found || devices[i] == device;
-    free(devices);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetContextInfo",
-                                 "reading the devices of the context");
-    if (!found)
-        return tconv_fail(error, TCONV_ERROR_MISMATCH,
-                          "device is not one of the context's devices");
-    return TCONV_OK;
+    *part = tconv_is_part(id);
+    *call = "clRetainDevice";
+    cl_int code = *part ? clRetainDevice(id) : CL_SUCCESS;
+    if (code != CL_SUCCESS) return code;
+    *call = "clRetainContext";
+    code = clRetainContext(context);
+    if (code != CL_SUCCESS && *part) clReleaseDevice(id);
+    return code;
 }
 
 tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
@@ -48,7 +37,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     tconv_device_info info = {.struct_size = sizeof info};
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = check_context(context, id, error)) != TCONV_OK ||
+        (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
     char folder[TCONV_OS_PATH];
@@ -65,13 +54,14 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
         free(kernel_dir);
         return tconv_fail_memory(error, sizeof *device, "creating a device object");
     }
-    const cl_int code = clRetainContext(context);
+    const char *call;
+    const cl_int code = retain(context, id, &device->part, &call);
     if (code != CL_SUCCESS) {
         tconv_trace_destroy(&device->tracing);
         pthread_mutex_destroy(&device->lock);
         free(device);
         free(kernel_dir);
-        return tconv_fail_opencl(error, code, "clRetainContext", "creating a device object");
+        return tconv_fail_opencl(error, code, call, "creating a device object");
     }
     atomic_init(&device->owners, 1);
     device->context = context;
@@ -101,6 +91,7 @@ void tconv_device_release(tconv_device *device)
         return;
     tconv_device_trim_workspaces(device);
     tconv_programs_release(device->programs);
+    tconv_rejections_release(device->rejections);
     tconv_search_records_release(device->records);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {
         next = verdict->next;
@@ -108,6 +99,7 @@ void tconv_device_release(tconv_device *device)
     }
     free(device->machine);
     clReleaseContext(device->context);
+    if (device->part) clReleaseDevice(device->id);
     tconv_trace_destroy(&device->tracing);
     pthread_mutex_destroy(&device->lock);
     free(device->kernel_dir);
@@ -152,6 +144,11 @@ double tconv_device_launch_ms(const tconv_device *device)
     if (device->launch_ms >= 0) return device->launch_ms;
     if (device->info.kind != TCONV_DEVICE_GPU) return 0;
     return tconv_is_mobile(device->info.architecture) ? MOBILE_MS : GPU_MS;
+}
+
+uint32_t tconv_device_part_units(const tconv_device *device)
+{
+    return device->part ? device->info.compute_units : 0;
 }
 
 bool tconv_device_has_own_sources(const tconv_device *device)

@@ -14,6 +14,12 @@
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
+/* `*is` is true if a device is the other one, or a part of it. Returns OpenCL's code. */
+cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
+
+/* The compute units of a device that is a part of another; 0: it is a whole one. */
+uint32_t tconv_device_part_units(const tconv_device *device);
+
 /* What the device has beyond OpenCL 1.2. */
 struct tconv_extensions;
 const struct tconv_extensions *tconv_device_extensions(const tconv_device *device);
@@ -63,11 +69,26 @@ bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_v
 /* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
+/* How a plan asks for programs that did not build before, and what it learns: rejection.c. Times
+ * are those of tconv_os_seconds. */
+struct tconv_retry {
+    double begun; /* when the plan began: it builds no program again that failed since */
+    bool insist;  /* build those that wait for a later time, too */
+    bool waits;   /* a program was not built, because it waits for a later time */
+    bool unsure;  /* a program did not build that may build later */
+    double again; /* the earliest time for that; 0: there is none */
+};
+
+/* Adds what another plan for the same problem learned. */
+void tconv_retry_join(struct tconv_retry *to, const struct tconv_retry *from);
+
 /* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
- * same options share the program while the device object keeps it. The caller releases it. Any
- * thread. */
+ * same options share the program while the device object keeps it. A program that does not build is
+ * built once more, because the compiler may have been interrupted, or short of memory or disk. The
+ * caller releases it. Any thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
-                                  cl_program *program, tconv_error *error);
+                                  struct tconv_retry *retry, cl_program *program,
+                                  tconv_error *error);
 
 /* Stores a program in the folder, if there is one for programs, with its kernels as they were
  * compiled for the work-groups of their first runs: PoCL compiles kernels when they run. False with

@@ -31,6 +31,17 @@ struct tconv_search_record {
 /* How many search records a device object keeps in memory. */
 enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 
+/* A program that did not build. */
+struct tconv_rejection {
+    struct tconv_rejection *next; /* an older one */
+    int failures;
+    bool for_good;      /* it is not built again */
+    char *log;          /* of the last failure, or NULL */
+    double last, again; /* when it failed last, and when a plan may build it again */
+    tconv_error error;  /* of the last failure */
+    char key[];
+};
+
 /* The verdict of a probe: tconv_device_verdict. */
 struct tconv_verdict {
     struct tconv_verdict *next;
@@ -57,6 +68,7 @@ struct tconv_device {
     atomic_int owners;
     cl_context context;
     cl_device_id id;
+    bool part; /* of another device, as clCreateSubDevices makes it */
     tconv_device_info info;
     struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
@@ -69,6 +81,7 @@ struct tconv_device {
     double launch_ms;      /* as the environment sets it, or negative: tconv_device_launch_ms */
     pthread_mutex_t lock;
     struct tconv_program *programs;      /* the one used last comes first */
+    struct tconv_rejection *rejections;  /* the newest comes first */
     struct tconv_search_record *records; /* the newest comes first */
     char *machine;      /* fields of the cost model that were stored for the device, or NULL */
     bool machine_known; /* false: the folder has not been read yet */
@@ -79,12 +92,46 @@ struct tconv_device {
     struct tconv_tracing tracing;
 };
 
+/* Checks that kernels can run on a device in a context: the context lists it, or makes queues for
+ * it. */
+tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
+
+/* True for a device that is a part of another. */
+bool tconv_is_part(cl_device_id device);
+
+/* The device that one is a part of, or a part of a part; itself if it is a whole one. */
+cl_device_id tconv_whole_device(cl_device_id device);
+
+/* The place in a list of a device, or else of the nearest device that it is a part of; `count` if
+ * there is none. */
+size_t tconv_device_place(const cl_device_id *list, size_t count, cl_device_id device);
+
 /* True if a device's list of extensions has this name. describe.c has it. */
 bool tconv_device_has_extension(cl_device_id device, const char *name);
 
 /* Finds the program with this key in the list, retains it and marks it as used. NULL if there is
  * none. */
 cl_program tconv_program_find(tconv_device *device, const char *key);
+
+/* True if the logs of two builds say that the compiler rejects the program for good: they tell the
+ * same error, or errors at places of the source, and nothing of what the moment lacked. Either may
+ * be NULL. */
+bool tconv_logs_blame_source(const char *first, const char *second);
+
+/* True if a program may be built now. If it did not build before and may not be built yet, its
+ * error is given, and `retry` is told. */
+bool tconv_rejection_allows(tconv_device *device, const char *key, struct tconv_retry *retry,
+                            tconv_error *error);
+
+/* Notes that a program did not build, its log, and how long that took. Returns true the first time:
+ * it is to be built once more. */
+bool tconv_rejection_add(tconv_device *device, const char *key, const tconv_error *error,
+                         const char *log, double seconds, struct tconv_retry *retry);
+
+/* Forgets a program's failures: it has built. */
+void tconv_rejection_remove(tconv_device *device, const char *key);
+
+void tconv_rejections_release(struct tconv_rejection *first);
 
 /* Keeps a program that was just built. If another thread kept the same program first, `*program`
  * becomes that one. If there are more than TCONV_MOST_PROGRAMS, the least recently used one is

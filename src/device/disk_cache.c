@@ -94,8 +94,7 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
             CL_SUCCESS &&
         clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes, sizes, NULL) ==
             CL_SUCCESS) {
-        cl_uint i = 0;
-        while (i < count && ids[i] != device->id) i++;
+        const size_t i = tconv_device_place(ids, count, device->id);
         if (i < count && sizes[i] > 0) own = malloc(sizes[i]);
         if (own != NULL) {
             *size = sizes[i];

@@ -24,11 +24,12 @@ static uint64_t sources_hash(void)
     return hash;
 }
 
-/* The device's UUID (cl_khr_device_uuid), or zeros if it has none. OpenCL 1.2 does not name it. */
+/* The device's UUID (cl_khr_device_uuid), or zeros if it has none. OpenCL 1.2 does not name it. A
+ * part has that of the whole device, whose programs it shares. */
 static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
 {
     unsigned char uuid[UUID] = {0};
-    if (clGetDeviceInfo(id, 0x106A, sizeof uuid, uuid, NULL) != CL_SUCCESS)
+    if (clGetDeviceInfo(tconv_whole_device(id), 0x106A, sizeof uuid, uuid, NULL) != CL_SUCCESS)
         memset(uuid, 0, sizeof uuid);
     for (int i = 0; i < UUID; i++) snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 }

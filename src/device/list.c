@@ -10,7 +10,6 @@
 #include "device/environment.h"
 #include "device/opencl_loader.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +137,7 @@ static bool matches(const char *text, const char *part, bool whole)
     const size_t length = strlen(part);
     for (; strlen(text) >= length; text++) {
         size_t i = 0;
-        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
-            i++;
+        while (i < length && tconv_text_lower(text[i]) == tconv_text_lower(part[i])) i++;
         if (i == length && (!whole || text[length] == '\0')) return true;
         if (whole) return false;
     }

@@ -23,6 +23,10 @@ enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
  * codes are not used here. */
 #define OTHER_CALLS                                                                                \
     CALL(clSetUserEventStatus, (cl_event event, cl_int status), (event, status), 0)                \
+    CALL(clCreateSubDevices,                                                                       \
+         (cl_device_id device, const cl_device_partition_property *properties, cl_uint n,          \
+          cl_device_id *ids, cl_uint *count),                                                      \
+         (device, properties, n, ids, count), 0)                                                   \
     CREATE(clCreateUserEvent, EVENTS, cl_event, (cl_context context, cl_int * code),               \
            (context, code), 0)                                                                     \
     CREATE(clCreateSubBuffer, BUFFERS, cl_mem,                                                     \

@@ -157,6 +157,8 @@ EVENT_CALL(clEnqueueReadBufferRect,
            CL_INVALID_EVENT_WAIT_LIST, CL_MISALIGNED_SUB_BUFFER_OFFSET,
            CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_OPERATION, CL_OUT_OF_RESOURCES,
            CL_OUT_OF_HOST_MEMORY)
+RETAIN(clRetainDevice, DEVICES, (cl_device_id device), (device), CL_INVALID_DEVICE,
+       CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainContext, CONTEXTS, (cl_context context), (context), CL_INVALID_CONTEXT,
        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainEvent, EVENTS, (cl_event event), (event), CL_INVALID_EVENT, CL_OUT_OF_RESOURCES,
@@ -165,6 +167,8 @@ RETAIN(clRetainMemObject, BUFFERS, (cl_mem buffer), (buffer), CL_INVALID_MEM_OBJ
        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainProgram, PROGRAMS, (cl_program program), (program), CL_INVALID_PROGRAM,
        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+RELEASE(clReleaseDevice, DEVICES, (cl_device_id device), (device), CL_INVALID_DEVICE,
+        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RELEASE(clReleaseContext, CONTEXTS, (cl_context context), (context), CL_INVALID_CONTEXT,
         CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RELEASE(clReleaseCommandQueue, QUEUES, (cl_command_queue queue), (queue), CL_INVALID_COMMAND_QUEUE,

@@ -124,12 +124,22 @@ bool tconv_device_keep_search_record(tconv_device *device, const char *key, cons
     return store_text(device, key, text, reason);
 }
 
+/* The key of the cost model's fields. A part of a device has fields of its own. */
 static const char machine_key[] = "machine";
+
+static void write_machine_key(const tconv_device *device, char key[40])
+{
+    const uint32_t units = tconv_device_part_units(device);
+    snprintf(key, 40, "%s", machine_key);
+    if (units != 0) snprintf(key, 40, "%s of %u units", machine_key, (unsigned)units);
+}
 
 char *tconv_device_machine_record(tconv_device *device)
 {
+    char key[40];
+    write_machine_key(device, key);
     pthread_mutex_lock(&device->lock);
-    if (!device->machine_known) device->machine = load_text(device, machine_key);
+    if (!device->machine_known) device->machine = load_text(device, key);
     device->machine_known = true;
     char *text = device->machine == NULL ? NULL : strdup(device->machine);
     pthread_mutex_unlock(&device->lock);
@@ -140,11 +150,12 @@ tconv_status tconv_device_keep_machine_record(tconv_device *device, const char *
                                               tconv_error *error)
 {
     struct tconv_os_reason reason = {""};
-    char *own = strdup(text);
+    char *own = strdup(text), key[40];
+    write_machine_key(device, key);
     if (own == NULL)
         return tconv_fail_memory(error, strlen(text) + 1, "keeping fields of the cost model");
     pthread_mutex_lock(&device->lock); /* so that memory and folder have the text of one thread */
-    const bool stored = store_text(device, machine_key, text, &reason);
+    const bool stored = store_text(device, key, text, &reason);
     if (stored) {
         char *before = device->machine;
         device->machine = own;
@@ -192,7 +203,7 @@ static void tell_record(struct listing *l, const char *name, char *key, const ch
             stored.text = text;
         }
     }
-    if (strcmp(stored.key, machine_key) != 0) l->visit(l->context, &stored);
+    if (strncmp(stored.key, machine_key, strlen(machine_key)) != 0) l->visit(l->context, &stored);
 }
 
 static void tell_file(void *context, const char *name, enum tconv_file_state state,

@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "device/device_internal.h"
+#include "device/events.h"
 
 /* A call of a callback; it lives on the stack of its thread. */
 struct tconv_trace_call {
@@ -113,4 +114,21 @@ void tconv_device_trace_fallback(tconv_device *device, const char *adapter, cons
                                             .problem = layer,
                                             .name = adapter,
                                             .message = why});
+}
+
+void tconv_device_trace_replay(tconv_device *device, struct _cl_command_buffer_khr *command_buffer,
+                               const char *name, cl_event event)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL || tconv_process_forked() || !tconv_traced(device, TCONV_TRACE_REPLAY))
+        return;
+    const uint64_t now = tconv_trace_now();
+    tconv_trace(device,
+                (tconv_trace_event){.kind = TCONV_TRACE_REPLAY,
+                                    .begin_ns = now,
+                                    .end_ns = now,
+                                    .name = name,
+                                    .queue = event == NULL ? NULL : tconv_event_queue(event),
+                                    .event = event,
+                                    .command_buffer = command_buffer});
 }

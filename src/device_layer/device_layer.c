@@ -13,6 +13,7 @@
 #include "device/events.h"
 #include "device/workspace.h"
 #include "plan/place.h"
+#include "plan/renew.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,13 +42,36 @@ struct weights {
     atomic_bool ready; /* `packed` need not be waited for any more */
 };
 
+/* A plan that another one has replaced. It stays as long as the layer, because the application may
+ * have asked for it. */
+struct former {
+    struct former *next;
+    tconv_plan *plan;
+};
+
 struct tconv_device_layer {
     tconv_device *device;
-    tconv_plan *plan;
     tconv_epilogue epilogue;
     tconv_type type[SOURCES]; /* also of absent ones */
-    pthread_mutex_t mutex;    /* guards the pointer below */
+    pthread_mutex_t mutex;    /* guards the members below */
+    tconv_plan *plan;
+    struct weights *weights; /* packed for the plan */
+    bool renewed; /* a call has set out to replace the plan because it is stale; only one does */
+    struct former *former;
+};
+
+/* What one call uses of a layer: a plan, and weights that are packed for it. */
+struct use {
+    tconv_plan *plan;
     struct weights *weights;
+};
+
+struct tconv_layer_recording {
+    cl_context context;
+    struct use use;          /* what the recorded commands use */
+    cl_mem own_workspace;    /* NULL: none, or the application's */
+    tconv_buffer workspace;  /* of the recorded commands */
+    tconv_recording *inside; /* NULL: tensors cannot be replaced */
 };
 
 static void drop_weights(struct weights *w)
@@ -68,6 +92,34 @@ static struct weights *use_weights(tconv_device_layer *layer)
     atomic_fetch_add(&w->owners, 1);
     pthread_mutex_unlock(&layer->mutex);
     return w;
+}
+
+/* The layer's plan and weights, which stay until end_use. */
+static struct use begin_use(tconv_device_layer *layer)
+{
+    pthread_mutex_lock(&layer->mutex);
+    const struct use use = {layer->plan, layer->weights};
+    tconv_plan_retain(use.plan);
+    atomic_fetch_add(&use.weights->owners, 1);
+    pthread_mutex_unlock(&layer->mutex);
+    return use;
+}
+
+static void end_use(const struct use *use)
+{
+    drop_weights(use->weights);
+    tconv_plan_release(use->plan);
+}
+
+/* The arguments of an execution that are the layer's. */
+static tconv_args own_args(const struct use *use)
+{
+    tconv_args args = TCONV_ARGS_INIT;
+    args.filter = use->weights->filter;
+    args.bias = use->weights->vector[BIAS];
+    args.scale = use->weights->vector[SCALE];
+    args.slope = use->weights->vector[SLOPE];
+    return args;
 }
 
 /* ---- weights ---- */
@@ -138,28 +190,27 @@ static tconv_status take_source(const tconv_device_layer *layer, const struct so
 
 /* Refuses a buffer that cannot be read, a vector before any execution does: later, the weights that
  * it replaced are gone. */
-static tconv_status check_source(const tconv_device_layer *layer, const struct source *source,
+static tconv_status check_source(const tconv_plan *plan, const struct source *source,
                                  uint64_t bytes, tconv_type type, tconv_error *error)
 {
     char name[40];
     if (source->array != NULL) return TCONV_OK;
     snprintf(name, sizeof name, "weights.%s_buffer", source->name);
-    return tconv_place_check(layer->plan, name, source->buffer, bytes, tconv_type_size(type),
-                             error);
+    return tconv_place_check(plan, name, source->buffer, bytes, tconv_type_size(type), error);
 }
 
-static tconv_status take_vectors(const tconv_device_layer *layer,
+static tconv_status take_vectors(const tconv_device_layer *layer, const tconv_plan *plan,
                                  const struct source sources[SOURCES], struct weights *w,
                                  tconv_error *error)
 {
-    const tconv_geometry *g = tconv_plan_geometry(layer->plan);
+    const tconv_geometry *g = tconv_plan_geometry(plan);
     const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
     tconv_status status = TCONV_OK;
     for (int i = 0; i < VECTORS && status == TCONV_OK; i++) {
         const uint64_t bytes = channels * tconv_type_size(layer->type[i]);
         w->type[i] = layer->type[i];
         if (!tconv_epilogue_has(&layer->epilogue, (enum tconv_epilogue_tensor)i)) continue;
-        if ((status = check_source(layer, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
+        if ((status = check_source(plan, &sources[i], bytes, w->type[i], error)) == TCONV_OK)
             status = take_source(layer, &sources[i], bytes, &w->vector[i], error);
         if (status == TCONV_OK && sources[i].array != NULL) w->bytes += bytes;
     }
@@ -168,16 +219,16 @@ static tconv_status take_vectors(const tconv_device_layer *layer,
 
 /* Enqueues the packing of new weights, and flushes the queue: executions on other queues may wait
  * for it. */
-static tconv_status pack(const tconv_device_layer *layer, cl_command_queue queue,
+static tconv_status pack(const tconv_device_layer *layer, tconv_plan *plan, cl_command_queue queue,
                          const struct source *filter, cl_uint wait_count, const cl_event *wait,
                          struct weights *w, tconv_error *error)
 {
     tconv_buffer from = {.memory = NULL};
-    tconv_status status = tconv_packed_filter_create(layer->plan, NULL, &w->filter, error);
+    tconv_status status = tconv_packed_filter_create(plan, NULL, &w->filter, error);
     if (status != TCONV_OK) return status;
-    w->bytes += tconv_plan_filter_bytes(layer->plan);
-    const uint64_t bytes = tconv_plan_geometry(layer->plan)->filter_bytes;
-    if ((status = check_source(layer, filter, bytes, layer->type[FILTER], error)) != TCONV_OK ||
+    w->bytes += tconv_plan_filter_bytes(plan);
+    const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
+    if ((status = check_source(plan, filter, bytes, layer->type[FILTER], error)) != TCONV_OK ||
         (status = take_source(layer, filter, bytes, &from, error)) != TCONV_OK)
         return status;
     status = tconv_packed_filter_enqueue_pack(w->filter, queue, &from, wait_count, wait, &w->packed,
@@ -189,9 +240,11 @@ static tconv_status pack(const tconv_device_layer *layer, cl_command_queue queue
                               : tconv_fail_opencl(error, code, "clFlush", "packing weights");
 }
 
-static tconv_status make_weights(const tconv_device_layer *layer, cl_command_queue queue,
-                                 const tconv_weights *given, cl_uint wait_count,
-                                 const cl_event *wait, struct weights **out, tconv_error *error)
+/* Makes weights for a plan of the layer's. */
+static tconv_status make_weights(const tconv_device_layer *layer, tconv_plan *plan,
+                                 cl_command_queue queue, const tconv_weights *given,
+                                 cl_uint wait_count, const cl_event *wait, struct weights **out,
+                                 tconv_error *error)
 {
     tconv_weights own = TCONV_WEIGHTS_INIT;
     struct source sources[SOURCES];
@@ -203,8 +256,9 @@ static tconv_status make_weights(const tconv_device_layer *layer, cl_command_que
     if (w == NULL) return tconv_fail_memory(error, sizeof *w, "making the weights of a layer");
     atomic_init(&w->owners, 1);
     atomic_init(&w->ready, false);
-    if ((status = take_vectors(layer, sources, w, error)) != TCONV_OK ||
-        (status = pack(layer, queue, &sources[FILTER], wait_count, wait, w, error)) != TCONV_OK)
+    if ((status = take_vectors(layer, plan, sources, w, error)) != TCONV_OK ||
+        (status = pack(layer, plan, queue, &sources[FILTER], wait_count, wait, w, error)) !=
+            TCONV_OK)
         drop_weights(w);
     else
         *out = w;
@@ -218,9 +272,13 @@ static tconv_status make_layer(tconv_device *device, const tconv_problem *proble
                                const tconv_plan_options *options, tconv_device_layer **out,
                                tconv_error *error)
 {
-    tconv_plan *plan;
+    tconv_plan *plan, *again;
     tconv_status status = tconv_plan_create(device, problem, options, &plan, error);
     if (status != TCONV_OK) return status;
+    if (tconv_plan_is_stale(plan) && tconv_plan_renew(plan, &again, NULL) == TCONV_OK) {
+        tconv_plan_release(plan);
+        plan = again;
+    }
     tconv_device_layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL || pthread_mutex_init(&layer->mutex, NULL) != 0) {
         free(layer);
@@ -273,7 +331,8 @@ tconv_status tconv_device_layer_create(tconv_device *device, cl_command_queue qu
             TCONV_OK ||
         (status = make_layer(device, &problem, &options, &layer, error)) != TCONV_OK)
         return status;
-    if ((status = make_weights(layer, queue, weights, 0, NULL, &layer->weights, error)) == TCONV_OK)
+    if ((status = make_weights(layer, layer->plan, queue, weights, 0, NULL, &layer->weights,
+                               error)) == TCONV_OK)
         status = tconv_wait(layer->weights->packed, error);
     if (status != TCONV_OK) {
         tconv_device_layer_release(layer);
@@ -312,9 +371,9 @@ static tconv_status check_shared(const tconv_device_layer *layer, const struct w
 
 /* Makes a layer that reads the packed layout of another one: by its algorithm, with a tile that
  * suits the problem, or with the same tile if that decides about the layout. */
-static tconv_status make_alike(tconv_device_layer *from, const tconv_problem *problem,
-                               const tconv_plan_options *given, tconv_device_layer **out,
-                               tconv_error *error)
+static tconv_status make_alike(tconv_device *device, const struct use *from,
+                               const tconv_problem *problem, const tconv_plan_options *given,
+                               tconv_device_layer **out, tconv_error *error)
 {
     enum { TILE = 200 };
     char algorithm[TILE];
@@ -323,21 +382,39 @@ static tconv_status make_alike(tconv_device_layer *from, const tconv_problem *pr
     options.algorithm = algorithm;
     const int length =
         snprintf(algorithm, sizeof algorithm, "%s", tconv_plan_algorithm(from->plan));
-    tconv_status status = make_layer(from->device, problem, &options, out, &reason);
-    if (status == TCONV_OK) {
-        (*out)->weights = use_weights(from);
-        if (tconv_packed_filter_fits((*out)->weights->filter, (*out)->plan)) return TCONV_OK;
+    tconv_status status = make_layer(device, problem, &options, out, &reason);
+    if (status == TCONV_OK && !tconv_packed_filter_fits(from->weights->filter, (*out)->plan)) {
         tconv_device_layer_release(*out);
         algorithm[length] = ' ';
         tconv_plan_tile(from->plan, algorithm + length + 1, sizeof algorithm - (size_t)length - 1);
-        status = make_layer(from->device, problem, &options, out, &reason);
-        if (status == TCONV_OK) (*out)->weights = use_weights(from);
+        status = make_layer(device, problem, &options, out, &reason);
     }
     if (status == TCONV_ERROR_ALGORITHM)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "the filter of layer is packed for its algorithm: %.800s",
                           reason.message);
     return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &reason);
+}
+
+/* Makes a layer, without weights, that may use those of another one. */
+static tconv_status make_sharing(tconv_device *device, const struct use *from,
+                                 const tconv_problem *problem, const tconv_plan_options *options,
+                                 tconv_device_layer **out, tconv_error *error)
+{
+    tconv_device_layer *layer;
+    tconv_status status = make_layer(device, problem, options, &layer, error);
+    if (status != TCONV_OK) return status;
+    if (!tconv_packed_filter_fits(from->weights->filter, layer->plan) &&
+        (options->algorithm == NULL || strcmp(options->algorithm, "auto") == 0)) {
+        tconv_device_layer_release(layer);
+        status = make_alike(device, from, problem, options, &layer, error);
+        if (status != TCONV_OK) return status;
+    }
+    if ((status = check_shared(layer, from->weights, error)) != TCONV_OK)
+        tconv_device_layer_release(layer);
+    else
+        *out = layer;
+    return status;
 }
 
 tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_problem *given_problem,
@@ -350,24 +427,20 @@ tconv_status tconv_device_layer_share(tconv_device_layer *from, const tconv_prob
                           from == NULL ? "layer" : "out");
     tconv_problem problem;
     tconv_plan_options options;
-    tconv_device_layer *layer;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = read_request(given_problem, given_options, &problem, &options, error)) !=
-            TCONV_OK ||
-        (status = make_layer(from->device, &problem, &options, &layer, error)) != TCONV_OK)
+            TCONV_OK)
         return status;
-    layer->weights = use_weights(from);
-    if (!tconv_packed_filter_fits(layer->weights->filter, layer->plan) &&
-        (options.algorithm == NULL || strcmp(options.algorithm, "auto") == 0)) {
-        tconv_device_layer_release(layer);
-        status = make_alike(from, &problem, &options, &layer, error);
-        if (status != TCONV_OK) return status;
-    }
-    if ((status = check_shared(layer, layer->weights, error)) != TCONV_OK)
-        tconv_device_layer_release(layer);
-    else
+    const struct use use = begin_use(from);
+    tconv_device_layer *layer;
+    status = make_sharing(from->device, &use, &problem, &options, &layer, error);
+    if (status == TCONV_OK) {
+        atomic_fetch_add(&use.weights->owners, 1);
+        layer->weights = use.weights;
         *out = layer;
+    }
+    end_use(&use);
     return status;
 }
 
@@ -377,9 +450,47 @@ void tconv_device_layer_release(tconv_device_layer *layer)
     if (layer == NULL || tconv_process_forked()) return;
     drop_weights(layer->weights);
     tconv_plan_release(layer->plan);
+    for (struct former *f = layer->former, *next; f != NULL; f = next) {
+        next = f->next;
+        tconv_plan_release(f->plan);
+        free(f);
+    }
     tconv_device_release(layer->device);
     pthread_mutex_destroy(&layer->mutex);
     free(layer);
+}
+
+/* Makes a new plan of a layer whose plan is stale, with the place in which the old one is kept.
+ * False if it is not, or if none can be made. */
+static bool renew_plan(tconv_device_layer *layer, tconv_plan **plan, struct former **former)
+{
+    pthread_mutex_lock(&layer->mutex);
+    tconv_plan *stale = layer->renewed || !tconv_plan_is_stale(layer->plan) ? NULL : layer->plan;
+    layer->renewed = layer->renewed || stale != NULL;
+    pthread_mutex_unlock(&layer->mutex);
+    if (stale == NULL) return false; /* else it stays: no other call replaces it */
+    *former = malloc(sizeof **former);
+    if (*former != NULL && tconv_plan_renew(stale, plan, NULL) == TCONV_OK) return true;
+    free(*former);
+    return false;
+}
+
+/* Gives a layer new weights, and the plan for which they are packed. `former` is NULL if that is
+ * the plan which the layer has. */
+static void replace(tconv_device_layer *layer, tconv_plan *plan, struct weights *weights,
+                    struct former *former)
+{
+    pthread_mutex_lock(&layer->mutex);
+    struct weights *before = layer->weights;
+    layer->weights = weights;
+    if (former != NULL) {
+        *former = (struct former){layer->former, layer->plan};
+        layer->former = former;
+        layer->plan = plan;
+        layer->renewed = false;
+    }
+    pthread_mutex_unlock(&layer->mutex);
+    drop_weights(before);
 }
 
 tconv_status tconv_device_layer_set_weights(tconv_device_layer *layer, cl_command_queue queue,
@@ -392,22 +503,31 @@ tconv_status tconv_device_layer_set_weights(tconv_device_layer *layer, cl_comman
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           layer == NULL ? "layer" : "weights");
     struct weights *made;
-    tconv_status status;
-    if ((status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = make_weights(layer, queue, weights, wait_count, wait, &made, error)) != TCONV_OK)
-        return status;
-    const cl_int code = done == NULL ? CL_SUCCESS : clRetainEvent(made->packed);
+    struct former *former = NULL;
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
+    struct use use = begin_use(layer);
+    tconv_plan *plan = use.plan;
+    const bool renewed = renew_plan(layer, &plan, &former);
+    status = make_weights(layer, plan, queue, weights, wait_count, wait, &made, error);
+    const cl_int code = status != TCONV_OK || done == NULL ? CL_SUCCESS
+                                                           : clRetainEvent(made->packed);
     if (code != CL_SUCCESS) {
         drop_weights(made);
-        return tconv_fail_opencl(error, code, "clRetainEvent", "packing weights");
+        status = tconv_fail_opencl(error, code, "clRetainEvent", "packing weights");
     }
-    if (done != NULL) *done = made->packed;
-    pthread_mutex_lock(&layer->mutex);
-    struct weights *before = layer->weights;
-    layer->weights = made;
-    pthread_mutex_unlock(&layer->mutex);
-    drop_weights(before);
-    return TCONV_OK;
+    if (status == TCONV_OK) {
+        if (done != NULL) *done = made->packed;
+        replace(layer, plan, made, renewed ? former : NULL);
+    } else if (renewed) { /* another call may try again */
+        pthread_mutex_lock(&layer->mutex);
+        layer->renewed = false;
+        pthread_mutex_unlock(&layer->mutex);
+        tconv_plan_release(plan);
+        free(former);
+    }
+    end_use(&use);
+    return status;
 }
 
 /* ---- executions ---- */
@@ -455,18 +575,19 @@ static tconv_status enqueue_behind(const tconv_plan *plan, cl_command_queue queu
 }
 
 /* Enqueues an execution in a workspace of the pool. */
-static tconv_status enqueue_pooled(const tconv_device_layer *layer, cl_command_queue queue,
-                                   tconv_args *args, cl_uint wait_count, const cl_event *wait,
-                                   struct extra *extra, cl_event *done, tconv_error *error)
+static tconv_status enqueue_pooled(const tconv_device_layer *layer, const tconv_plan *plan,
+                                   cl_command_queue queue, tconv_args *args, cl_uint wait_count,
+                                   const cl_event *wait, struct extra *extra, cl_event *done,
+                                   tconv_error *error)
 {
     struct tconv_workspace *workspace;
-    tconv_status status = tconv_workspace_take(
-        layer->device, tconv_plan_workspace_bytes(layer->plan), queue, &workspace, error);
+    tconv_status status = tconv_workspace_take(layer->device, tconv_plan_workspace_bytes(plan),
+                                               queue, &workspace, error);
     if (status != TCONV_OK) return status;
     args->workspace.memory = workspace->memory;
     if (workspace->waits) extra->event[extra->count++] = workspace->last;
     cl_event end = NULL;
-    status = enqueue_behind(layer->plan, queue, args, wait_count, wait, extra, &end, error);
+    status = enqueue_behind(plan, queue, args, wait_count, wait, extra, &end, error);
     if (status == TCONV_OK && done != NULL) {
         *done = end;
         if (clRetainEvent(end) != CL_SUCCESS) end = NULL; /* the pool does without this workspace */
@@ -492,30 +613,157 @@ tconv_status tconv_device_layer_enqueue(tconv_device_layer *layer, cl_command_qu
     if (missing != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", missing);
     tconv_status status = tconv_process_enter(error);
     if (status != TCONV_OK) return status;
-    struct weights *w = use_weights(layer);
+    const struct use use = begin_use(layer);
     struct extra extra = {0};
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = w->filter;
+    tconv_args args = own_args(&use);
     args.data = *data;
     args.output = *output;
-    args.bias = w->vector[BIAS];
-    args.scale = w->vector[SCALE];
-    args.slope = w->vector[SLOPE];
     if (residual != NULL) args.residual = *residual;
-    if ((status = wait_for_weights(w, &extra, error)) == TCONV_OK)
-        status =
-            tconv_plan_workspace_bytes(layer->plan) == 0
-                ? enqueue_behind(layer->plan, queue, &args, wait_count, wait, &extra, done, error)
-                : enqueue_pooled(layer, queue, &args, wait_count, wait, &extra, done, error);
-    drop_weights(w);
+    if ((status = wait_for_weights(use.weights, &extra, error)) == TCONV_OK)
+        status = tconv_plan_workspace_bytes(use.plan) == 0
+                     ? enqueue_behind(use.plan, queue, &args, wait_count, wait, &extra, done, error)
+                     : enqueue_pooled(layer, use.plan, queue, &args, wait_count, wait, &extra, done,
+                                      error);
+    end_use(&use);
     return status;
+}
+
+/* ---- recordings ---- */
+
+/* Waits on the host until the weights are packed: a command buffer waits for no event of another
+ * command. */
+static tconv_status finish_weights(struct weights *w, tconv_error *error)
+{
+    if (atomic_load(&w->ready)) return TCONV_OK;
+    const tconv_status status = tconv_wait(w->packed, error);
+    if (status == TCONV_OK) atomic_store(&w->ready, true);
+    return status;
+}
+
+/* Reads the tensors of an execution from the caller's arguments, beside those of the layer. An
+ * absent workspace is that of the recording, which gets one if it needs it. */
+static tconv_status read_args(tconv_layer_recording *recording, const struct use *use,
+                              const tconv_args *given, tconv_args *args, tconv_error *error)
+{
+    tconv_args read = TCONV_ARGS_INIT;
+    const tconv_status status = tconv_struct_read(TCONV_SIZED_ARGS, given, &read, error);
+    if (status != TCONV_OK) return status;
+    const char *layers = read.filter != NULL     ? "filter"
+                         : is_given(&read.bias)  ? "bias"
+                         : is_given(&read.scale) ? "scale"
+                         : is_given(&read.slope) ? "slope"
+                                                 : NULL;
+    if (layers != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "args.%s is given, but the layer has its own: leave it out", layers);
+    *args = own_args(use);
+    args->data = read.data;
+    args->output = read.output;
+    args->residual = read.residual;
+    args->workspace = is_given(&read.workspace) ? read.workspace : recording->workspace;
+    const uint64_t bytes = tconv_plan_workspace_bytes(use->plan);
+    if (bytes == 0 || is_given(&args->workspace)) return TCONV_OK;
+    cl_int code;
+    cl_mem memory =
+        clCreateBuffer(recording->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clCreateBuffer",
+                                 "creating a workspace of %llu bytes", (unsigned long long)bytes);
+    recording->own_workspace = args->workspace.memory = memory;
+    return TCONV_OK;
+}
+
+tconv_status tconv_device_layer_record(tconv_device_layer *layer,
+                                       struct _cl_command_buffer_khr *command_buffer,
+                                       cl_command_queue queue, const tconv_args *given,
+                                       bool replaceable, uint32_t wait_count, const uint32_t *wait,
+                                       uint32_t *done, tconv_layer_recording **out,
+                                       tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    const char *missing = layer == NULL   ? "layer"
+                          : given == NULL ? "args"
+                          : out == NULL   ? "out"
+                                          : NULL;
+    if (missing != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", missing);
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
+    tconv_layer_recording *made = calloc(1, sizeof *made);
+    if (made == NULL) return tconv_fail_memory(error, sizeof *made, "recording a layer");
+    made->context = tconv_device_context(layer->device);
+    made->use = begin_use(layer);
+    tconv_args args;
+    if ((status = read_args(made, &made->use, given, &args, error)) == TCONV_OK &&
+        (status = finish_weights(made->use.weights, error)) == TCONV_OK)
+        status = replaceable ? tconv_recording_create(made->use.plan, command_buffer, queue, &args,
+                                                      wait_count, wait, done, &made->inside, error)
+                             : tconv_plan_record(made->use.plan, command_buffer, queue, &args,
+                                                 wait_count, wait, done, error);
+    if (status != TCONV_OK) {
+        tconv_layer_recording_release(made);
+        return status;
+    }
+    made->workspace = args.workspace;
+    *out = made;
+    return TCONV_OK;
+}
+
+tconv_status tconv_layer_recording_update(tconv_layer_recording *recording,
+                                          tconv_device_layer *layer, const tconv_args *given,
+                                          tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (recording == NULL || given == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          recording == NULL ? "recording" : "args");
+    if (recording->inside == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "the tensors of recording cannot be replaced: it was recorded without "
+                          "`replaceable`");
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
+    struct weights *now = layer == NULL ? recording->use.weights : use_weights(layer);
+    if (layer == NULL) atomic_fetch_add(&now->owners, 1);
+    const struct use use = {recording->use.plan, now};
+    tconv_args args;
+    if (!tconv_packed_filter_fits(now->filter, use.plan))
+        status = tconv_fail(error, TCONV_ERROR_MISMATCH,
+                            "the weights of layer are packed for another plan than the recorded "
+                            "one: record it again");
+    if (status == TCONV_OK &&
+        (status = read_args(recording, &use, given, &args, error)) == TCONV_OK &&
+        (status = finish_weights(now, error)) == TCONV_OK)
+        status = tconv_recording_update(recording->inside, &args, error);
+    if (status != TCONV_OK) {
+        drop_weights(now);
+        return status;
+    }
+    drop_weights(recording->use.weights);
+    recording->use.weights = now;
+    recording->workspace = args.workspace;
+    return TCONV_OK;
+}
+
+void tconv_layer_recording_release(tconv_layer_recording *recording)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (recording == NULL || tconv_process_forked()) return;
+    tconv_recording_release(recording->inside);
+    end_use(&recording->use);
+    if (recording->own_workspace != NULL) clReleaseMemObject(recording->own_workspace);
+    free(recording);
 }
 
 /* ---- questions ---- */
 
 const tconv_plan *tconv_device_layer_plan(const tconv_device_layer *layer)
 {
-    return layer == NULL ? NULL : layer->plan;
+    if (layer == NULL) return NULL;
+    tconv_device_layer *inside = (tconv_device_layer *)(uintptr_t)layer; /* for its lock */
+    pthread_mutex_lock(&inside->mutex);
+    const tconv_plan *plan = layer->plan;
+    pthread_mutex_unlock(&inside->mutex);
+    return plan;
 }
 
 uint64_t tconv_device_layer_bytes(const tconv_device_layer *layer)

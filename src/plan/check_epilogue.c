@@ -4,6 +4,7 @@
 
 #include "base/element_types.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/steps.h"
 #include "common/activation_list.h"
 #include "tconv_cl/version.h"
@@ -68,19 +69,20 @@ static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tcon
         const double most = data == TCONV_F64 ? DBL_MAX : (double)FLT_MAX;
         if (!(numbers[i].value >= -most && numbers[i].value <= most))
             return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                              "epilogue.%s is %g, which is not a finite %s", numbers[i].name,
-                              numbers[i].value, data == TCONV_F64 ? "f64" : "f32");
+                              "epilogue.%s is %s, which is not a finite %s", numbers[i].name,
+                              tconv_number(numbers[i].value, 6).text,
+                              data == TCONV_F64 ? "f64" : "f32");
     }
     for (int i = 2 + used; i < 4; i++)
         if (numbers[i].value != 0)
             return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                              "epilogue.%s is %g, but activation %s does not use it: set it to 0",
-                              numbers[i].name, numbers[i].value,
+                              "epilogue.%s is %s, but activation %s does not use it: set it to 0",
+                              numbers[i].name, tconv_number(numbers[i].value, 6).text,
                               tconv_activation_name(e->activation));
     if (e->activation == TCONV_ACTIVATION_CLAMP && e->a > e->b)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "epilogue.a is %g and b %g: clamp needs the lower number first", e->a,
-                          e->b);
+                          "epilogue.a is %s and b %s: clamp needs the lower number first",
+                          tconv_number(e->a, 6).text, tconv_number(e->b, 6).text);
     return TCONV_OK;
 }
 

@@ -2,12 +2,14 @@
 /* Chooses the algorithm of a plan and builds its kernels. The choice follows a stored result, a
  * search, the programs that were made ready, or the cost model. */
 #include "base/error.h"
+#include "base/os.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
 #include "plan/plan_trace.h"
 #include "plan/prepared.h"
+#include "plan/renew.h"
 #include "plan/search_text.h"
 #include "plan/unit.h"
 
@@ -87,6 +89,14 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
 }
 
+static void forget_passed_over(tconv_plan *plan)
+{
+    for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) {
+        free(plan->passed_over[i]);
+        plan->passed_over[i] = NULL;
+    }
+}
+
 /* Chooses a candidate by the cost model and makes it. An algorithm whose kernels do not build or
  * cannot run on the device is passed over, because a driver's defect in one kernel must not stop
  * other algorithms. An algorithm is not passed over if the caller named it, or if its kernels come
@@ -106,6 +116,13 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         tconv_status status =
             choose_candidate(plan, &plan->pattern, excluded, &candidate, &found, &reason, error);
         if (status != TCONV_OK) return status;
+        if (!found && plan->retry.waits && !plan->retry.insist) {
+            /* Nothing is left: do not wait. */
+            plan->retry = (struct tconv_retry){.begun = plan->retry.begun, .insist = true};
+            forget_passed_over(plan);
+            excluded = 0;
+            continue;
+        }
         if (!found && excluded != 0) return tconv_fail_with(error, &first);
         if (!found) return fail_refused(name, &reason, error);
         status = tconv_plan_make(plan, &candidate, &own);
@@ -218,10 +235,11 @@ static void store(tconv_plan *plan, const char *key)
                  reason.text);
 }
 
-/* Makes the stored result, or else the result of a new search, as far as `search` allows, or else
+/* Makes the stored result, or else the result of a new search, as far as plan->search
+ * allows, or else
  * takes a prepared program. `*made` is false if the cost model must choose. */
-static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
-                                   tconv_search search, bool *made, tconv_error *error)
+static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options, bool *made,
+                                   tconv_error *error)
 {
     char key[TCONV_SEARCH_KEY];
     struct tconv_candidate candidate;
@@ -229,11 +247,11 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     tconv_status status = TCONV_OK;
     bool found = false;
     *made = false;
-    if (search != TCONV_SEARCH_RENEW)
+    if (plan->search != TCONV_SEARCH_RENEW)
         status = tconv_plan_recorded(plan, &candidate, &found, &choice, error);
     if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
     if (status != TCONV_OK || *made) return status;
-    if (search == TCONV_SEARCH_RECORDS) return choose_prepared(plan, made, error);
+    if (plan->search == TCONV_SEARCH_RECORDS) return choose_prepared(plan, made, error);
 
     struct tconv_measured m;
     status = tconv_plan_settle_units(plan, error);
@@ -245,7 +263,8 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     choice.best_ms = m.best_ms;
     choice.noise = m.noise;
     status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped && tconv_search_key(plan, key)) store(plan, key);
+    if (*made && !m.stopped && !m.incomplete && !plan->retry.unsure && tconv_search_key(plan, key))
+        store(plan, key);
     return status;
 }
 
@@ -262,28 +281,57 @@ tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candi
 }
 
 tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
-                                     tconv_search *search, tconv_error *error)
+                                     tconv_error *error)
 {
     struct tconv_reason reason;
-    *search = options->search == TCONV_SEARCH_DEFAULT ? tconv_device_search(plan->device)
-                                                      : options->search;
-    if ((unsigned)*search > TCONV_SEARCH_RENEW)
+    plan->search = options->search == TCONV_SEARCH_DEFAULT ? tconv_device_search(plan->device)
+                                                           : options->search;
+    if ((unsigned)plan->search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)*search);
+                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)plan->search);
     if (!tconv_pattern_read(options->algorithm, &plan->pattern, &reason))
         return tconv_fail(error, TCONV_ERROR_ALGORITHM, "algorithm is \"%.60s\": %s",
                           options->algorithm, reason.text);
     return TCONV_OK;
 }
 
+/* Chooses an algorithm by plan->pattern and plan->search. */
+static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, tconv_error *error)
+{
+    const bool named = plan->pattern.algorithm != NULL;
+    bool made = false;
+    plan->retry.insist = named;
+    if (!named && plan->search != TCONV_SEARCH_MODEL) {
+        const tconv_status status = choose_by_time(plan, options, &made, error);
+        if (status != TCONV_OK) return status;
+    }
+    return made ? TCONV_OK : make_by_model(plan, options->algorithm, error);
+}
+
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error)
 {
-    tconv_search search;
-    bool made = false;
-    tconv_status status = tconv_plan_read_options(plan, options, &search, error);
-    if (status == TCONV_OK && plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL)
-        status = choose_by_time(plan, options, search, &made, error);
-    if (status != TCONV_OK || made) return status;
-    return make_by_model(plan, options->algorithm, error);
+    const tconv_status status = tconv_plan_read_options(plan, options, error);
+    return status == TCONV_OK ? choose(plan, options, error) : status;
+}
+
+tconv_status tconv_plan_renew(const tconv_plan *plan, tconv_plan **out, tconv_error *error)
+{
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT; /* nothing is measured */
+    const uint64_t begin = tconv_trace_now();
+    tconv_plan *made;
+    tconv_status status = tconv_plan_begin_again(plan, &made, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_reset_info(made);
+    made->retry = (struct tconv_retry){.begun = tconv_os_seconds()};
+    if (plan->pattern.algorithm != NULL) options.algorithm = plan->pattern.algorithm->name;
+    made->search = plan->search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL : TCONV_SEARCH_RECORDS;
+    status = choose(made, &options, error);
+    if (status != TCONV_OK) {
+        tconv_plan_release(made);
+        return status;
+    }
+    if (tconv_traced(plan->device, TCONV_TRACE_PLAN)) tconv_trace_plan(made, begin);
+    *out = made;
+    return TCONV_OK;
 }

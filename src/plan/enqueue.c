@@ -193,7 +193,10 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
         before = NULL;
         if (code == CL_SUCCESS && traced) { /* without the lock: another thread may set arguments */
             pthread_mutex_unlock((pthread_mutex_t *)&plan->lock);
-            tconv_trace_launch(plan, &launches[i], piece, &extents, queue, event, begin);
+            tconv_trace_launch(
+                plan, &launches[i], piece, &extents,
+                (tconv_trace_event){
+                    .kind = TCONV_TRACE_LAUNCH, .begin_ns = begin, .queue = queue, .event = event});
             pthread_mutex_lock((pthread_mutex_t *)&plan->lock);
         }
         if (code == CL_SUCCESS && !last) before = event;

@@ -2,6 +2,7 @@
 /* Telling why a plan has its algorithm: what algorithms there are, what each would cost, and what
  * was passed over or timed. */
 #include "base/error.h"
+#include "base/number.h"
 #include "base/struct_size.h"
 #include "base/text.h"
 #include "plan/plan_internal.h"
@@ -33,9 +34,10 @@ int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
         } else if (tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason)) {
             const struct tconv_candidate *c = taken ? &plan->candidate : &candidates.list[0];
             tconv_tile_text(c, tile, sizeof tile);
-            tconv_text_add_line(&lines, "%s: %.3g ms expected%s%s%s", algorithm->name,
-                                tconv_machine_ms(&plan->request.machine, c->cost),
-                                taken ? ", taken" : "", tile[0] == '\0' ? "" : ", ", tile);
+            tconv_text_add_line(
+                &lines, "%s: %s ms expected%s%s%s", algorithm->name,
+                tconv_number(tconv_machine_ms(&plan->request.machine, c->cost), 3).text,
+                taken ? ", taken" : "", tile[0] == '\0' ? "" : ", ", tile);
         } else
             tconv_text_add_line(&lines, "%s: %s", algorithm->name, reason.text);
     }

@@ -61,9 +61,8 @@ int tconv_device_machine(tconv_device *device, char *text, size_t size)
     for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
         const struct tconv_machine_field *f = tconv_machine_field_at(i);
         const double *value = (const double *)((const char *)&machine + f->offset);
-        char number[24];
-        tconv_text_add_line(&lines, "%s %s %s: %s", f->name,
-                            tconv_number_write(*value, number, sizeof number), f->unit, f->text);
+        tconv_text_add_line(&lines, "%s %s %s: %s", f->name, tconv_number(*value, 6).text, f->unit,
+                            f->text);
     }
     return (int)lines.length;
 }

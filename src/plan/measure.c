@@ -42,6 +42,7 @@ struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
     struct tconv_scratch scratch;
+    bool incomplete; /* a candidate could not be timed, maybe because of the moment */
 };
 
 static double now_ms(void)
@@ -98,9 +99,17 @@ static void free_bench(struct bench *bench)
 }
 
 /* Runs a candidate and waits. Returns the time of one computation; negative if one fails. */
-static double run(const struct bench *bench, const struct timed *c, int times)
+static double run(const struct bench *bench, const struct timed *c, int times, tconv_error *error)
 {
-    return tconv_scratch_run(&bench->scratch, c->plan, c->filter, times);
+    return tconv_scratch_run(&bench->scratch, c->plan, c->filter, times, error);
+}
+
+/* Packs the filter of a candidate and runs it once. */
+static tconv_status run_first(struct bench *bench, struct timed *c, tconv_error *error)
+{
+    const tconv_status status = tconv_scratch_pack(&bench->scratch, c->plan, &c->filter, error);
+    if (status != TCONV_OK) return status;
+    return run(bench, c, 1, error) < 0 ? error->status : TCONV_OK;
 }
 
 /* Compiles a candidate, packs its filter and runs it once. If it cannot be timed it has no plan
@@ -111,6 +120,7 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
     tconv_error own;
     tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
     if (status == TCONV_OK) status = tconv_plan_make(c->plan, &c->candidate, &own);
+    if (c->plan != NULL) tconv_retry_join(&plan->retry, &c->plan->retry);
     if (status != TCONV_OK) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
@@ -118,8 +128,8 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
             return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
         return tconv_fail_with(error, &own);
     }
-    c->filter = tconv_scratch_pack(&bench->scratch, c->plan);
-    if (c->filter == NULL || run(bench, c, 1) < 0) {
+    if (run_first(bench, c, &own) != TCONV_OK) {
+        bench->incomplete = bench->incomplete || !tconv_kernel_is_unfit(&own);
         tconv_plan_release(c->plan);
         c->plan = NULL;
     }
@@ -180,9 +190,11 @@ static int times_of(const struct timed *c)
 }
 
 /* Times a candidate once more. False if its run fails. */
-static bool time_once(const struct bench *bench, struct timed *c)
+static bool time_once(struct bench *bench, struct timed *c)
 {
-    const double ms = run(bench, c, times_of(c));
+    tconv_error own;
+    const double ms = run(bench, c, times_of(c), &own);
+    bench->incomplete = bench->incomplete || ms < 0;
     if (ms > 0) tconv_rounds_add(&c->rounds, ms);
     return ms > 0;
 }
@@ -215,6 +227,7 @@ static void time_fastest(struct bench *bench)
 static void conclude(const struct bench *bench, struct tconv_measured *m)
 {
     const struct timed *model = model_choice(bench), *best = model;
+    m->incomplete = bench->incomplete;
     if (model == NULL || model->rounds.count == 0) return;
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
@@ -239,13 +252,13 @@ static char *report(const struct bench *bench)
     struct tconv_text lines = tconv_text_begin(text, size);
     for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        char tile[TCONV_TILE_TEXT], cost[24], ms[24];
+        char tile[TCONV_TILE_TEXT];
         tconv_tile_text(&c->candidate, tile, sizeof tile);
         if (c->rounds.count > 0)
             tconv_text_add_line(&lines, "%s%s%s cost %s ms %s", c->candidate.algorithm->name,
                                 tile[0] == '\0' ? "" : " ", tile,
-                                tconv_number_write(c->candidate.cost, cost, sizeof cost),
-                                tconv_number_write(c->rounds.least, ms, sizeof ms));
+                                tconv_number(c->candidate.cost, 6).text,
+                                tconv_number(c->rounds.least, 6).text);
     }
     return text;
 }

@@ -24,18 +24,6 @@ tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, c
                       argument);
 }
 
-cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is)
-{
-    cl_int code = CL_SUCCESS;
-    while (code == CL_SUCCESS && part != whole && part != NULL) {
-        cl_device_id parent = NULL;
-        code = clGetDeviceInfo(part, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL);
-        part = parent;
-    }
-    *is = part == whole;
-    return code;
-}
-
 /* ---- buffers ---- */
 
 /* What clGetMemObjectInfo says of a buffer. */

@@ -8,6 +8,7 @@
 #include "base/addressable.h"
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "base/text.h"
@@ -33,7 +34,7 @@ static tconv_status make_program(tconv_plan *plan, const char *options, cl_progr
 {
     tconv_error own;
     const tconv_status status = tconv_device_program(
-        plan->device, plan->candidate.algorithm->source, options, program, &own);
+        plan->device, plan->candidate.algorithm->source, options, &plan->retry, program, &own);
     if (status == TCONV_OK) return TCONV_OK;
     if (strstr(options, TCONV_LARGE_REGISTERS) != NULL && may_refuse_options(&own))
         plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
@@ -295,6 +296,13 @@ static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error
     return TCONV_OK;
 }
 
+void tconv_plan_reset_info(tconv_plan *plan)
+{
+    plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
+    plan->request.machine =
+        tconv_machine_for(plan->device, &plan->info, tconv_acc_bytes(&plan->layer));
+}
+
 tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
                               const tconv_plan_options *options, tconv_plan **out,
                               tconv_error *error)
@@ -321,13 +329,13 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_layer_init(&plan->layer, problem, &geometry);
     if (plan->layer.batch == 0)
         plan->layer.batch = 1; /* nothing will run, but filters are packed as usual */
-    plan->info = tconv_device_for(tconv_device_properties(device), &plan->layer);
-    plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
+    tconv_plan_reset_info(plan);
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
     plan->problem = *problem;
     plan->output_begin = options->output_begin;
     plan->output_end = options->output_end;
+    plan->retry.begun = tconv_os_seconds();
     *out = plan;
     return TCONV_OK;
 }
@@ -350,6 +358,8 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->problem = plan->problem;
     copy->output_begin = plan->output_begin;
     copy->output_end = plan->output_end;
+    copy->retry.begun = plan->retry.begun;
+    copy->retry.insist = plan->retry.insist;
     *out = copy;
     return TCONV_OK;
 }
@@ -408,6 +418,11 @@ uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)
 uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
 {
     return plan == NULL ? 0 : plan->kernel_plan.filter_bytes;
+}
+
+bool tconv_plan_is_stale(const tconv_plan *plan)
+{
+    return plan != NULL && plan->retry.again > 0 && tconv_os_seconds() >= plan->retry.again;
 }
 
 double tconv_plan_error_factor(const tconv_plan *plan)

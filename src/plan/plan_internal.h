@@ -6,6 +6,7 @@
 
 #include "algorithm/algorithm.h"
 #include "base/view.h"
+#include "device/device.h"
 #include "tconv_cl/plan.h"
 
 #include <pthread.h>
@@ -27,14 +28,16 @@ struct tconv_plan {
                  kernels, and unit.c removes a matrix unit that failed its probe */
     struct tconv_request request;            /* points to layer, info and epilogue */
     struct tconv_pattern pattern;            /* what the caller asked for */
+    tconv_search search;                     /* how to search; never TCONV_SEARCH_DEFAULT */
     struct tconv_candidate candidate;        /* the candidate that was made */
     tconv_choice choice;                     /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
-    char *timed;                             /* the text of tconv_plan_timed, or NULL */
-    char *not_stored;                        /* the text of tconv_plan_not_stored, or NULL */
-    tconv_problem problem;                   /* as the caller gave it: for tracing */
-    int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
+    struct tconv_retry retry;         /* programs that did not build, maybe because of the moment */
+    char *timed;                      /* the text of tconv_plan_timed, or NULL */
+    char *not_stored;                 /* the text of tconv_plan_not_stored, or NULL */
+    tconv_problem problem;            /* as the caller gave it: for tracing */
+    int64_t output_begin, output_end; /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
@@ -81,7 +84,7 @@ tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *optio
 
 /* Reads which algorithm and which search the options ask for (choose.c). */
 tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
-                                     tconv_search *search, tconv_error *error);
+                                     tconv_error *error);
 
 /* Finds the candidate that a record names. `*found` is false if there is no record, or if this
  * version has no such candidate for the problem (choose.c). */
@@ -91,6 +94,8 @@ tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candi
 /* Finds the cheapest candidate of those that the caller asked for (choose.c). */
 tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
                                  tconv_error *error);
+/* Gives a plan the properties of its device, without the limits of kernels that it had. */
+void tconv_plan_reset_info(tconv_plan *plan);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses
@@ -149,9 +154,6 @@ uint64_t tconv_place_bytes(const struct tconv_place *place);
 /* Refuses what belongs to another context than the plan. */
 tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, cl_context context,
                                  tconv_error *error);
-
-/* True if a device is the other one, or a part of it. */
-cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
 
 /* Checks an epilogue against the types of a resolved problem. */
 tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,

@@ -69,18 +69,13 @@ void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidat
 }
 
 void tconv_trace_launch(const tconv_plan *plan, const struct tconv_launch *launch, int piece,
-                        const struct tconv_piece *extents, cl_command_queue queue, cl_event done,
-                        uint64_t begin)
+                        const struct tconv_piece *extents, tconv_trace_event event)
 {
-    tconv_trace_event event = {.kind = TCONV_TRACE_LAUNCH,
-                               .begin_ns = begin,
-                               .end_ns = tconv_trace_now(),
-                               .piece = piece,
-                               .pieces = launch->pieces,
-                               .plan = plan,
-                               .name = launch->kernel,
-                               .queue = queue,
-                               .event = done};
+    event.end_ns = tconv_trace_now();
+    event.piece = piece;
+    event.pieces = launch->pieces;
+    event.plan = plan;
+    event.name = launch->kernel;
     memcpy(event.offset, extents->offset, sizeof event.offset);
     memcpy(event.global, extents->global, sizeof event.global);
     memcpy(event.local, launch->local, sizeof event.local);

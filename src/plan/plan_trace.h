@@ -14,9 +14,9 @@ void tconv_trace_plan(const tconv_plan *plan, uint64_t begin);
 void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,
                              const char *why);
 
-/* A piece of a launch was enqueued, from `begin` until now. plan->lock is not held. */
+/* A piece of a launch was enqueued or recorded, from event.begin_ns until now. The event has its
+ * kind and what OpenCL gave. plan->lock is not held. */
 void tconv_trace_launch(const tconv_plan *plan, const struct tconv_launch *launch, int piece,
-                        const struct tconv_piece *extents, cl_command_queue queue, cl_event event,
-                        uint64_t begin);
+                        const struct tconv_piece *extents, tconv_trace_event event);
 
 #endif

@@ -55,7 +55,6 @@ struct range {
     tconv_device *device;
     tconv_problem problem; /* with the least extents, until `set_problem` */
     tconv_plan_options options;
-    tconv_search search;
     bool chooses; /* plans of the range look for prepared programs */
     tconv_shape least, most;
     int axes;                       /* of `most`; 0: only one problem */
@@ -137,7 +136,8 @@ static tconv_status begin(struct range *r, tconv_plan **plan, tconv_error *error
 {
     tconv_status status = tconv_plan_begin(r->device, &r->problem, &r->options, plan, error);
     if (status != TCONV_OK) return status;
-    status = tconv_plan_read_options(*plan, &r->options, &r->search, error);
+    status = tconv_plan_read_options(*plan, &r->options, error);
+    (*plan)->retry.insist = true; /* the caller asks for these programs */
     if (status != TCONV_OK) tconv_plan_release(*plan);
     return status;
 }
@@ -189,7 +189,7 @@ static tconv_status list_problems(struct range *r, tconv_error *error)
         set_problem(r, i);
         if ((status = begin(r, &plan, error)) != TCONV_OK) break;
         if (i == 0) {
-            r->chooses = plan->pattern.algorithm == NULL && r->search != TCONV_SEARCH_MODEL;
+            r->chooses = plan->pattern.algorithm == NULL && plan->search != TCONV_SEARCH_MODEL;
             if (r->chooses) tconv_prepared_read(plan, &r->prepared);
         }
         if (r->chooses) status = list_near(r, plan, &r->near[i], error);
@@ -352,9 +352,10 @@ static void run_once(struct range *r, tconv_plan *plan, char *programs)
 {
     struct tconv_scratch scratch = {.queue = NULL};
     tconv_packed_filter *filter = NULL;
-    if (plan->geometry.output_bytes > 0 && tconv_scratch_make(plan, &scratch))
-        filter = tconv_scratch_pack(&scratch, plan);
-    if (filter != NULL) tconv_scratch_run(&scratch, plan, filter, 1);
+    tconv_error own;
+    if (plan->geometry.output_bytes > 0 && tconv_scratch_make(plan, &scratch) &&
+        tconv_scratch_pack(&scratch, plan, &filter, &own) == TCONV_OK)
+        tconv_scratch_run(&scratch, plan, filter, 1, &own);
     tconv_packed_filter_release(filter);
     tconv_scratch_free(&scratch);
     for (char *line = programs, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {

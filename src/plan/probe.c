@@ -70,13 +70,18 @@ static bool output_is_right(const struct small *small, bool floating, const int3
     return true;
 }
 
-static tconv_status make_named(tconv_plan *plan, const char *name, tconv_error *error)
+static tconv_status make_named(struct tconv_probe *p, const char *name, tconv_error *error)
 {
     struct tconv_candidate candidate;
     struct tconv_reason reason = {""};
+    tconv_plan *plan = p->plan;
+    plan->retry = p->retry;
     if (tconv_pattern_read(name, &plan->pattern, &reason) &&
-        tconv_choose(&plan->request, &plan->pattern, 0, &candidate, &reason))
-        return tconv_plan_make(plan, &candidate, error);
+        tconv_choose(&plan->request, &plan->pattern, 0, &candidate, &reason)) {
+        const tconv_status status = tconv_plan_make(plan, &candidate, error);
+        p->retry = plan->retry;
+        return status;
+    }
     return tconv_fail(error, TCONV_ERROR_ALGORITHM,
                       "algorithm %.60s does not take this problem: %s", name, reason.text);
 }
@@ -102,7 +107,7 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
     tconv_args args = TCONV_ARGS_INIT;
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
-        (status = make_named(p->plan, tile, error)) != TCONV_OK ||
+        (status = make_named(p, tile, error)) != TCONV_OK ||
         (status = tconv_packed_filter_create(p->plan, NULL, &p->filter, error)) != TCONV_OK ||
         (status = tconv_probe_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = tconv_probe_buffer(device, sizeof data, data, &p->data, error)) != TCONV_OK ||
@@ -129,8 +134,8 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
 }
 
 static tconv_status run_one(tconv_device *device, const struct small *small, tconv_type data_type,
-                            tconv_type filter_type, const char *tile, bool *right,
-                            tconv_error *error)
+                            tconv_type filter_type, const char *tile, struct tconv_retry *retry,
+                            bool *right, tconv_error *error)
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.operation = TCONV_ONEAPI_CONV_BACKPROP;
@@ -143,9 +148,10 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
                                : (tconv_shape){3, {1, small->in, INPUT}};
     problem.filter = (tconv_shape){3, {small->in, small->out, KERNEL}};
     problem.strides = (tconv_list){1, {STRIDE}};
-    struct tconv_probe p = {0};
+    struct tconv_probe p = {.retry = *retry};
     const tconv_status status = compute(&p, device, small, &problem, tile, right, error);
     tconv_probe_clear(&p);
+    *retry = p.retry;
     return status;
 }
 
@@ -159,7 +165,8 @@ static void undivided(const char *tile, char text[TILE_BYTES])
 }
 
 tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                             const char *tile, bool *right, tconv_error *error)
+                             const char *tile, struct tconv_retry *retry, bool *right,
+                             tconv_error *error)
 {
     char text[TILE_BYTES];
     undivided(tile, text);
@@ -169,7 +176,7 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
     for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems && *right; i++) {
         tconv_error own;
         const tconv_status status =
-            run_one(device, &small_problems[i], data_type, filter_type, text, right, &own);
+            run_one(device, &small_problems[i], data_type, filter_type, text, retry, right, &own);
         if (status == TCONV_OK)
             taken++;
         else if (status == TCONV_ERROR_ALGORITHM)
@@ -181,7 +188,8 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
 }
 
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                                const char *tile, bool *right, tconv_error *error)
+                                const char *tile, struct tconv_retry *retry, bool *right,
+                                tconv_error *error)
 {
     char text[TILE_BYTES], probe[TILE_BYTES + 40];
     undivided(tile, text);
@@ -192,10 +200,12 @@ tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tcon
     if (verdict == NULL) return TCONV_ERROR_HOST_MEMORY;
     if (known) return TCONV_OK;
     tconv_error own;
-    tconv_status status = tconv_probe_run(device, data_type, filter_type, tile, right, &own);
+    struct tconv_retry its = {.begun = retry->begun, .insist = retry->insist};
+    tconv_status status = tconv_probe_run(device, data_type, filter_type, tile, &its, right, &own);
     if (status == TCONV_ERROR_ALGORITHM) { /* a tile for other problems only: another has to do */
         text[strcspn(text, " ")] = '\0';
-        status = tconv_probe_run(device, data_type, filter_type, text, right, &own);
+        status = tconv_probe_run(device, data_type, filter_type, text, &its, right, &own);
     }
-    return tconv_probe_keep(verdict, status, &own, right, error);
+    tconv_retry_join(retry, &its);
+    return tconv_probe_keep(verdict, status, &own, &its, right, error);
 }

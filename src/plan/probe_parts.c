@@ -67,10 +67,10 @@ atomic_int *tconv_probe_verdict(tconv_device *device, const char *name, bool *kn
 }
 
 tconv_status tconv_probe_keep(atomic_int *verdict, tconv_status status, const tconv_error *own,
-                              bool *right, tconv_error *error)
+                              const struct tconv_retry *retry, bool *right, tconv_error *error)
 {
     if (status != TCONV_OK && !tconv_kernel_is_unfit(own)) return tconv_fail_with(error, own);
     *right = status == TCONV_OK && *right;
-    atomic_store(verdict, *right ? 1 : -1);
+    if (status == TCONV_OK || !retry->unsure) atomic_store(verdict, *right ? 1 : -1);
     return TCONV_OK;
 }

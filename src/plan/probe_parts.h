@@ -6,8 +6,10 @@
 
 #include "plan/plan_internal.h"
 
-/* The objects of a probe. Each may be NULL. */
+/* The objects of a probe. Each may be NULL, but `retry`, which is what its programs are asked for
+ * with. */
 struct tconv_probe {
+    struct tconv_retry retry;
     tconv_plan *plan;
     tconv_packed_filter *filter;
     cl_command_queue queue;
@@ -34,8 +36,9 @@ atomic_int *tconv_probe_verdict(tconv_device *device, const char *name, bool *kn
                                 tconv_error *error);
 
 /* Keeps the verdict of a probe that ended with `status` and `*own`; the probe passed if `*right` is
- * still true then. An error that is not the kernel's own is returned instead. */
+ * still true then. An error that is not the kernel's own is returned instead. If a program did not
+ * build that may build later (`retry`), nothing is kept. */
 tconv_status tconv_probe_keep(atomic_int *verdict, tconv_status status, const tconv_error *own,
-                              bool *right, tconv_error *error);
+                              const struct tconv_retry *retry, bool *right, tconv_error *error);
 
 #endif

@@ -131,8 +131,8 @@ static tconv_status run_words(struct tconv_probe *p, tconv_device *device, tconv
             weights[i * lanes + lane] = probe_weights(floating, word, i, lane);
     }
     for (int lane = 0; lane < lanes; lane++) sums[lane] = probe_start(floating, lane);
-    if ((status = tconv_device_program(device, "cpu/parts/words_probe.cl", options, &program,
-                                       error)) != TCONV_OK)
+    if ((status = tconv_device_program(device, "cpu/parts/words_probe.cl", options, &p->retry,
+                                       &program, error)) != TCONV_OK)
         return status;
     if ((status = tconv_probe_queue(device, &p->queue, error)) == TCONV_OK &&
         (status = tconv_probe_buffer(device, sizeof numbers, numbers, &p->output, error)) ==
@@ -147,8 +147,8 @@ static tconv_status run_words(struct tconv_probe *p, tconv_device *device, tconv
     return status;
 }
 
-tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, bool *right,
-                               tconv_error *error)
+tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word,
+                               struct tconv_retry *retry, bool *right, tconv_error *error)
 {
     /* Which type of bytes does not matter. */
     const char *name = type == TCONV_BF16 ? "words of bf16"
@@ -158,9 +158,10 @@ tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, 
     atomic_int *verdict = tconv_probe_verdict(device, name, &known, right, error);
     if (verdict == NULL) return TCONV_ERROR_HOST_MEMORY;
     if (known) return TCONV_OK;
-    struct tconv_probe p = {0};
+    struct tconv_probe p = {.retry = {.begun = retry->begun, .insist = retry->insist}};
     tconv_error own;
     const tconv_status status = run_words(&p, device, type, word, right, &own);
     tconv_probe_clear(&p);
-    return tconv_probe_keep(verdict, status, &own, right, error);
+    tconv_retry_join(retry, &p.retry);
+    return tconv_probe_keep(verdict, status, &own, &p.retry, right, error);
 }

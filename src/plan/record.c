@@ -6,6 +6,7 @@
  * the arguments not when a launch is recorded, but when the command buffer is enqueued. The command
  * buffer keeps the kernel objects. */
 #include "plan/plan_internal.h"
+#include "plan/plan_trace.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
@@ -21,6 +22,12 @@
 struct command {
     const struct tconv_launch *launch;
     void *handle;
+};
+
+/* Where a recording is made. */
+struct place {
+    struct _cl_command_buffer_khr *command_buffer;
+    cl_command_queue queue;
 };
 
 struct tconv_recording {
@@ -131,7 +138,7 @@ static cl_int make_again(cl_kernel kernel, const char *name, cl_kernel *made, co
 /* Records one launch, each piece behind the one before. `last` is what it waits for, and becomes
  * what waits for it. `recording` may be NULL. */
 static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *launch,
-                            cl_kernel kernel, struct _cl_command_buffer_khr *command_buffer,
+                            cl_kernel kernel, const struct place *place,
                             const struct tconv_bindings *bindings, cl_uint wait_count,
                             const cl_uint *wait, cl_uint *last, tconv_recording *recording,
                             const char **call)
@@ -139,30 +146,42 @@ static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *l
     static const cl_ulong changes[] = {TCONV_CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS,
                                        TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS, 0};
     const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const bool traced = tconv_traced(plan->device, TCONV_TRACE_RECORD);
     cl_kernel own = NULL;
+    uint64_t begin = traced ? tconv_trace_now() : 0;
     cl_int code = make_again(kernel, launch->kernel, &own, call);
     if (code == CL_SUCCESS) code = tconv_set_arguments(plan, launch, own, bindings, call);
     for (int piece = 0; piece < launch->pieces && code == CL_SUCCESS; piece++) {
-        size_t offset[3], global[3];
+        struct tconv_piece extents;
         const cl_uint before = *last;
         const bool first = piece == 0;
         struct command *command = recording == NULL ? NULL : &recording->commands[recording->count];
-        tconv_launch_piece(launch, piece, offset, global);
+        tconv_launch_piece(launch, piece, extents.offset, extents.global);
         *call = "clCommandNDRangeKernelKHR";
         code = e->clCommandNDRangeKernelKHR(
-            command_buffer, NULL, command == NULL ? NULL : changes, own, 3,
-            launch->pieces == 1 ? NULL : offset, global, launch->local, first ? wait_count : 1,
-            first ? wait : &before, last, command == NULL ? NULL : &command->handle);
-        if (command == NULL || code != CL_SUCCESS) continue;
-        command->launch = launch;
-        recording->count++;
+            place->command_buffer, NULL, command == NULL ? NULL : changes, own, 3,
+            launch->pieces == 1 ? NULL : extents.offset, extents.global, launch->local,
+            first ? wait_count : 1, first ? wait : &before, last,
+            command == NULL ? NULL : &command->handle);
+        if (code != CL_SUCCESS) continue;
+        if (command != NULL) {
+            command->launch = launch;
+            recording->count++;
+        }
+        if (!traced) continue;
+        tconv_trace_launch(plan, launch, piece, &extents,
+                           (tconv_trace_event){.kind = TCONV_TRACE_RECORD,
+                                               .begin_ns = begin,
+                                               .queue = place->queue,
+                                               .command_buffer = place->command_buffer});
+        begin = tconv_trace_now();
     }
     if (own != NULL) clReleaseKernel(own);
     return code;
 }
 
 /* Records all launches. */
-static tconv_status record(const tconv_plan *plan, struct _cl_command_buffer_khr *command_buffer,
+static tconv_status record(const tconv_plan *plan, const struct place *place,
                            const struct tconv_bindings *bindings, uint32_t wait_count,
                            const uint32_t *wait, uint32_t *done, tconv_recording *recording,
                            tconv_error *error)
@@ -172,7 +191,7 @@ static tconv_status record(const tconv_plan *plan, struct _cl_command_buffer_khr
     for (int i = 0; i < plan->kernel_plan.run_count; i++) {
         const struct tconv_launch *launch = &plan->kernel_plan.run[i];
         const cl_uint before = last;
-        const cl_int code = record_launch(plan, launch, plan->run[i], command_buffer, bindings,
+        const cl_int code = record_launch(plan, launch, plan->run[i], place, bindings,
                                           i == 0 ? wait_count : 1, i == 0 ? wait : &before, &last,
                                           recording, &call);
         if (code != CL_SUCCESS)
@@ -213,7 +232,8 @@ tconv_status tconv_plan_record(const tconv_plan *plan,
     const tconv_status status =
         check(plan, command_buffer, queue, args, wait_count, wait, done, &bindings, error);
     if (status != TCONV_OK || plan->geometry.batch == 0) return status;
-    return record(plan, command_buffer, &bindings, wait_count, wait, done, NULL, error);
+    return record(plan, &(struct place){command_buffer, queue}, &bindings, wait_count, wait, done,
+                  NULL, error);
 }
 
 /* Refuses pointers that new arguments cannot be. */
@@ -249,7 +269,8 @@ tconv_status tconv_recording_create(tconv_plan *plan, struct _cl_command_buffer_
     tconv_recording *made = calloc(1, bytes);
     if (made == NULL) return tconv_fail_memory(error, bytes, "making a recording");
     if (plan->geometry.batch > 0)
-        status = record(plan, command_buffer, &bindings, wait_count, wait, done, made, error);
+        status = record(plan, &(struct place){command_buffer, queue}, &bindings, wait_count, wait,
+                        done, made, error);
     if (status != TCONV_OK) {
         free(made);
         return status;

@@ -2,6 +2,7 @@
 /* Tensors of zeros on which plans run. */
 #include "plan/scratch.h"
 
+#include "base/error.h"
 #include "base/os.h"
 #include "device/device.h"
 
@@ -60,22 +61,23 @@ static bool make_workspace(const tconv_plan *plan, struct tconv_scratch *scratch
     return true;
 }
 
-tconv_packed_filter *tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan)
+tconv_status tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan,
+                                tconv_packed_filter **filter, tconv_error *error)
 {
-    tconv_packed_filter *filter;
-    if (!make_workspace(plan, scratch, tconv_plan_workspace_bytes(plan)) ||
-        tconv_packed_filter_create(plan, NULL, &filter, NULL) != TCONV_OK)
-        return NULL;
-    if (tconv_packed_filter_enqueue_pack(filter, scratch->queue,
-                                         &(tconv_buffer){.memory = scratch->weights}, 0, NULL, NULL,
-                                         NULL) == TCONV_OK)
-        return filter;
-    tconv_packed_filter_release(filter);
-    return NULL;
+    const uint64_t workspace = tconv_plan_workspace_bytes(plan);
+    if (!make_workspace(plan, scratch, workspace))
+        return tconv_fail(error,
+                          workspace > plan->info.allocation_limit ? TCONV_ERROR_ALGORITHM
+                                                                  : TCONV_ERROR_DEVICE_MEMORY,
+                          "no workspace of %llu bytes", (unsigned long long)workspace);
+    const tconv_status status = tconv_packed_filter_create(plan, NULL, filter, error);
+    if (status != TCONV_OK) return status;
+    return tconv_packed_filter_enqueue_pack(
+        *filter, scratch->queue, &(tconv_buffer){.memory = scratch->weights}, 0, NULL, NULL, error);
 }
 
 double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *plan,
-                         const tconv_packed_filter *filter, int times)
+                         const tconv_packed_filter *filter, int times, tconv_error *error)
 {
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = filter;
@@ -92,8 +94,8 @@ double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *
     const double start = tconv_os_seconds();
     for (int i = 0; i < times && ran; i++)
         ran = tconv_plan_enqueue(plan, scratch->queue, &args, 0, NULL, i + 1 < times ? NULL : &done,
-                                 NULL) == TCONV_OK;
-    ran = ran && tconv_wait(done, NULL) == TCONV_OK;
+                                 error) == TCONV_OK;
+    ran = ran && tconv_wait(done, error) == TCONV_OK;
     const double ms = 1e3 * (tconv_os_seconds() - start) / times;
     if (done != NULL) clReleaseEvent(done);
     return ran ? ms : -1;

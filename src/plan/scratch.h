@@ -19,13 +19,15 @@ bool tconv_scratch_make(const tconv_plan *plan, struct tconv_scratch *scratch);
 /* Waits for all commands and releases what was made. */
 void tconv_scratch_free(struct tconv_scratch *scratch);
 
-/* Packs a filter for a plan of the problem, and enlarges the workspace for it. NULL if that cannot
- * be done; else the caller releases the filter. */
-tconv_packed_filter *tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan);
+/* Packs a filter for a plan of the problem, and enlarges the workspace for it. The caller releases
+ * the filter, also after an error if it is not NULL. Returns also TCONV_ERROR_ALGORITHM if the
+ * device has no buffers as large as the workspace. */
+tconv_status tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan,
+                                tconv_packed_filter **filter, tconv_error *error);
 
 /* Runs `times` computations of a plan, one after another, and waits for them. Returns the
  * milliseconds of one, or a negative number if one fails. */
 double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *plan,
-                         const tconv_packed_filter *filter, int times);
+                         const tconv_packed_filter *filter, int times, tconv_error *error);
 
 #endif

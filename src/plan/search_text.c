@@ -78,6 +78,8 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
     add_steps(&t, l);
     if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
     add_words(&t, plan);
+    const uint32_t units = tconv_device_part_units(plan->device);
+    if (units != 0) tconv_text_add(&t, " units %u", (unsigned)units);
     return tconv_text_fits(&t);
 }
 
@@ -99,13 +101,12 @@ bool tconv_prepared_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 
 void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT])
 {
-    char tile[TCONV_TILE_TEXT], model[24], best[24];
+    char tile[TCONV_TILE_TEXT];
     tconv_tile_text(&plan->candidate, tile, sizeof tile);
     snprintf(text, TCONV_SEARCH_TEXT, "candidates %d\nmodel_ms %s\nbest_ms %s\nalgorithm %s%s%s\n",
-             plan->choice.candidates,
-             tconv_number_write(plan->choice.model_ms, model, sizeof model),
-             tconv_number_write(plan->choice.best_ms, best, sizeof best),
-             plan->candidate.algorithm->name, tile[0] == '\0' ? "" : " ", tile);
+             plan->choice.candidates, tconv_number(plan->choice.model_ms, 6).text,
+             tconv_number(plan->choice.best_ms, 6).text, plan->candidate.algorithm->name,
+             tile[0] == '\0' ? "" : " ", tile);
 }
 
 /* True for what a search can have measured, and what can be divided: the choice is never slower

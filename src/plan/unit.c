@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-tconv_status tconv_plan_test_unit(const tconv_plan *plan, const struct tconv_candidate *candidate,
+tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                   bool *right, tconv_error *error)
 {
     const tconv_type data = plan->layer.data_type;
@@ -16,13 +16,14 @@ tconv_status tconv_plan_test_unit(const tconv_plan *plan, const struct tconv_can
     switch (tconv_unit_use(candidate->algorithm, &plan->request)) {
     case TCONV_USES_NO_UNIT: return TCONV_OK;
     case TCONV_USES_WORDS:
-        return tconv_probe_words(plan->device, data, tconv_word_channels(&plan->request), right,
-                                 error);
+        return tconv_probe_words(plan->device, data, tconv_word_channels(&plan->request),
+                                 &plan->retry, right, error);
     case TCONV_USES_MATRIX: break;
     }
     tconv_tile_text(candidate, tile, sizeof tile);
     snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
-    return tconv_probe_matrix(plan->device, data, plan->layer.filter_type, text, right, error);
+    return tconv_probe_matrix(plan->device, data, plan->layer.filter_type, text, &plan->retry,
+                              right, error);
 }
 
 tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,

@@ -7,7 +7,7 @@
 #include "plan/plan_internal.h"
 
 /* Probes the unit that a candidate would use. `*right` is also true if it uses no unit. */
-tconv_status tconv_plan_test_unit(const tconv_plan *plan, const struct tconv_candidate *candidate,
+tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                   bool *right, tconv_error *error);
 
 /* The same. If the probe fails, the plan stops using the unit and `*lost` is true. Candidates must

@@ -19,11 +19,13 @@
 
 enum { MOST_PLANS = 128, MOST_FILTERS = 16 };
 
-/* `users` counts the layer, while it keeps the plan, and the calls that use it. */
+/* `users` counts the layer, while it keeps the plan, and the calls that use it. `renewed` is true
+ * when a call has set out to replace the plan because it is stale; only one does. */
 struct kept_plan {
     struct tconv_key key;
     tconv_plan *plan;
     int users;
+    bool renewed;
 };
 
 struct kept_filter {
@@ -110,35 +112,58 @@ static void put_first(tconv_session_layer *layer, struct kept_plan *plan, int pl
     layer->plan[0] = plan;
 }
 
-/* The kept plan with this key, which counts as used until drop_plan; NULL if there is none. */
-static struct kept_plan *find_plan(tconv_session_layer *layer, const struct tconv_key *key)
+/* The kept plan with this key, which counts as used until drop_plan; NULL if there is none.
+ * `*renew` is true if the caller is to replace it. */
+static struct kept_plan *find_plan(tconv_session_layer *layer, const struct tconv_key *key,
+                                   bool *renew)
 {
     pthread_mutex_lock(&layer->mutex);
     const int place = plan_place(layer, key);
     struct kept_plan *found = place < MOST_PLANS ? layer->plan[place] : NULL;
+    *renew = found != NULL && !found->renewed && tconv_plan_is_stale(found->plan);
     if (found != NULL) {
         put_first(layer, found, place);
         found->users++;
+        found->renewed = found->renewed || *renew;
     }
     pthread_mutex_unlock(&layer->mutex);
     return found;
 }
 
-/* Keeps a new plan, unless a callback made the same one meanwhile. The one that is kept
- * counts as used. */
+/* Keeps a new plan, in place of one that is stale, unless a callback made the same one meanwhile.
+ * The one that is kept counts as used. */
 static struct kept_plan *keep_plan(tconv_session_layer *layer, struct kept_plan *made)
 {
     pthread_mutex_lock(&layer->mutex);
     layer->plans_made++;
     int place = plan_place(layer, &made->key);
-    if (place < MOST_PLANS && layer->plan[place] != NULL) {
+    if (place < MOST_PLANS && layer->plan[place] != NULL && !layer->plan[place]->renewed) {
         struct kept_plan *first = layer->plan[place];
         drop_plan(made);
         made = first;
     } else if (place == MOST_PLANS)
         drop_plan(layer->plan[--place]);
+    else if (layer->plan[place] != NULL)
+        drop_plan(layer->plan[place]);
     put_first(layer, made, place);
     made->users++;
+    pthread_mutex_unlock(&layer->mutex);
+    return made;
+}
+
+/* Replaces a plan that counts as used by a new one that does. If none can be made, the old one
+ * stays, for good. */
+static struct kept_plan *renew_plan(tconv_session_layer *layer,
+                                    const struct tconv_session_call *call, struct kept_plan *old)
+{
+    struct kept_plan *made = NULL;
+    const bool begun = begin_making(layer);
+    if (make_plan(layer->session, call, &old->key, &made, NULL) == TCONV_OK)
+        made = keep_plan(layer, made);
+    end_making(layer, begun);
+    if (made == NULL) return old;
+    pthread_mutex_lock(&layer->mutex);
+    drop_plan(old);
     pthread_mutex_unlock(&layer->mutex);
     return made;
 }
@@ -150,15 +175,17 @@ static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_ses
     struct tconv_key key;
     const bool known = tconv_key_make(&call->problem, &call->options, &key);
     if (!known) return make_plan(layer->session, call, &key, out, error); /* the error */
-    struct kept_plan *found = find_plan(layer, &key), *made = NULL;
+    bool renew;
+    struct kept_plan *found = find_plan(layer, &key, &renew), *made = NULL;
     tconv_status status = TCONV_OK;
     if (found == NULL) {
         const bool begun = begin_making(layer);
-        found = find_plan(layer, &key); /* the thread that was waited for may have made it */
+        found = find_plan(layer, &key, &renew); /* the thread waited for may have made it */
         if (found == NULL) status = make_plan(layer->session, call, &key, &made, error);
         if (found == NULL && status == TCONV_OK) found = keep_plan(layer, made);
         end_making(layer, begun);
     }
+    if (renew) found = renew_plan(layer, call, found);
     if (status == TCONV_OK) *out = found;
     return status;
 }

@@ -96,9 +96,9 @@ typedef struct tconv_stored_search {
 typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *stored);
 
 /* Calls `visit` for each search result in tconv_device_search_folder, and for every other file
- * there that is not a program, a machine or a list of prepared programs, in no particular order. Nothing is compiled, and
- * nothing counts as used. Without a folder `visit` is not called. Returns TCONV_ERROR_ARGUMENT,
- * _HOST_MEMORY (`visit` may have been called before). Any thread. */
+ * there that is not a program, a machine or a list of prepared programs, in no particular order.
+ * Nothing is compiled, and nothing counts as used. Without a folder `visit` is not called. Returns
+ * TCONV_ERROR_ARGUMENT, _HOST_MEMORY (`visit` may have been called before). Any thread. */
 TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,
                                                     tconv_search_visit visit, void *context,
                                                     tconv_error *error);

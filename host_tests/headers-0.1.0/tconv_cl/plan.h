@@ -161,13 +161,14 @@ TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_pr
                                             tconv_error *error);
 
 /* Resolves the problem, chooses an algorithm and its parameters, and compiles kernels that are not
- * compiled yet. If the library chooses, it passes over an algorithm whose kernels do not build or
- * cannot run on the device (tconv_plan_passed_over). Every other failure is the call's error and
- * never changes the choice. If algorithms are timed (`search`), the scratch buffers are as large as
- * the problem's tensors and respect `workspace_limit`; if they cannot be allocated, the cost model
- * chooses. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
- * _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD. Ownership: the caller's,
- * until tconv_plan_release; the plan keeps `device` alive. `*out` is written only on success. */
+ * compiled yet. If the library chooses, it passes over an algorithm whose kernels cannot run on the
+ * device, or do not build in two tries (tconv_plan_passed_over, tconv_plan_is_stale). Every other
+ * failure is the call's error and never changes the choice. If algorithms are timed (`search`), the
+ * scratch buffers are as large as the problem's tensors and respect `workspace_limit`; if they
+ * cannot be allocated, the cost model chooses. `options` may be NULL. Returns what tconv_resolve
+ * returns, TCONV_ERROR_ALGORITHM, _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL,
+ * _BUILD. Ownership: the caller's, until tconv_plan_release; the plan keeps `device` alive. `*out`
+ * is written only on success. */
 TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
                                          const tconv_plan_options *options, tconv_plan **out,
                                          tconv_error *error);
@@ -255,6 +256,14 @@ TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size
  * test, the line of the algorithm that uses it says so. Usually an empty text. Writes and returns
  * as tconv_plan_explain does. */
 TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size);
+
+/* True if a new plan of the same problem may get a faster algorithm: whoever keeps plans then makes
+ * one. Kernels did not build when this plan was made, and perhaps not because of their source: a
+ * signal may have interrupted the compiler, or it was short of memory or disk. Later plans build
+ * such kernels again, up to 8 times, after pauses that grow with the time that a build takes and
+ * double each time. The answer is true when the next try is due. Session layers ask by themselves.
+ * False if `plan` is NULL. Any thread. */
+TCONV_API bool tconv_plan_is_stale(const tconv_plan *plan);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracing: a callback of the application that hears what a device object does: plans and how their
  * algorithm was chosen, algorithms that were passed over, programs, launches with events to
- * profile, and fallbacks of adapters.
+ * profile, what is recorded into command buffers, and fallbacks of adapters.
  *
  *     static void heard(void *context, const tconv_trace_event *event)
  *     {
@@ -38,9 +38,12 @@ typedef enum tconv_trace_kind {
     TCONV_TRACE_PLAN = 1 << 0,        /* tconv_plan_create made a plan */
     TCONV_TRACE_PASSED_OVER = 1 << 1, /* an algorithm, or its tile, was tried for a plan and not
                                     taken; comes before the plan's event, in the same thread */
-    TCONV_TRACE_PROGRAM = 1 << 2,     /* a program was found or compiled, or did not compile */
-    TCONV_TRACE_LAUNCH = 1 << 3,  /* a kernel was enqueued, also by searches and tests of units */
-    TCONV_TRACE_FALLBACK = 1 << 4 /* an adapter left a layer to its runtime */
+    TCONV_TRACE_PROGRAM = 1 << 2,  /* a program was found or compiled, or did not compile: then once
+                                      more, with an event of its own */
+    TCONV_TRACE_LAUNCH = 1 << 3,   /* a kernel was enqueued, also by searches and tests of units */
+    TCONV_TRACE_FALLBACK = 1 << 4, /* an adapter left a layer to its runtime */
+    TCONV_TRACE_RECORD = 1 << 5,   /* a kernel was recorded into a command buffer */
+    TCONV_TRACE_REPLAY = 1 << 6    /* the application enqueued a command buffer, and told so */
 } tconv_trace_kind;
 
 /* All kinds, also those that later versions add: ignore those that you do not know. */
@@ -51,21 +54,24 @@ typedef enum tconv_trace_kind {
 typedef struct tconv_trace_event {
     size_t struct_size;    /* of the library's version: members behind it do not exist */
     tconv_trace_kind kind; /* which members it has */
-    int32_t piece;         /* [launch] number of the piece, from 0: long launches are divided */
-    int32_t pieces;        /* [launch] of how many */
+    int32_t piece;  /* [launch, record] number of the piece, from 0: long launches are divided */
+    int32_t pieces; /* [launch, record] of how many */
     /* When it began and ended on the host, by a clock that never goes back: CLOCK_MONOTONIC, or on
      * Windows the performance counter. Of a launch: the call that enqueued it. Nanoseconds. */
     uint64_t begin_ns;
     uint64_t end_ns;      /* see begin_ns; equal to it for what takes no time */
     tconv_device *device; /* whose event it is */
-    /* [plan, launch] The plan: tconv_plan_explain, tconv_plan_choice and so on tell more. */
+    /* [plan, launch, record] The plan: tconv_plan_explain, tconv_plan_choice and so on tell more.
+     */
     const tconv_plan *plan;
-    /* [plan, passed over, launch] The problem, as tconv_problem_text writes it; NULL without
-     * memory. [fallback] The layer's name. */
+    /* [plan, passed over, launch, record] The problem, as tconv_problem_text writes it; NULL
+     * without memory. [fallback] The layer's name. */
     const char *problem;
-    const char *algorithm; /* [plan, passed over, launch] */
-    const char *tile;      /* [plan, passed over, launch] as tconv_plan_tile writes it */
-    const char *name;      /* [program] its file, [launch] the kernel, [fallback] the adapter */
+    const char *algorithm; /* [plan, passed over, launch, record] */
+    const char *tile;      /* [plan, passed over, launch, record] as tconv_plan_tile writes it */
+    /* [program] Its file. [launch, record] The kernel. [fallback] The adapter. [replay] What the
+     * application calls it. */
+    const char *name;
     /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
      * "measurement" (a search, just now), "prepared" (tconv_device_prepare) or "model" (the cost
      * model). [program] Where it came from:
@@ -74,13 +80,14 @@ typedef struct tconv_trace_event {
     const char *options; /* [program] the options of its compilation */
     const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;
                             [plan] why a search's result is not stored: tconv_plan_not_stored */
-    cl_command_queue queue; /* [launch] */
-    cl_event event;         /* [launch] retain it to keep it; its times can be read if the queue has
-                               CL_QUEUE_PROFILING_ENABLE */
-    size_t offset[3];       /* [launch] of the global ids */
-    size_t global[3];       /* [launch] work-items */
-    size_t local[3];        /* [launch] work-items of a work-group */
-    /* [plan, passed over, launch] What the plan was made for, to make it again or ready
+    cl_command_queue queue; /* [launch, record, replay] */
+    cl_event event;         /* [launch, replay] retain it to keep it; its times can be read if the
+                               queue has CL_QUEUE_PROFILING_ENABLE */
+    size_t offset[3];       /* [launch, record] of the global ids */
+    size_t global[3];       /* [launch, record] work-items */
+    size_t local[3];        /* [launch, record] work-items of a work-group */
+    struct _cl_command_buffer_khr *command_buffer; /* [record, replay] */
+    /* [plan, passed over, launch, record] What the plan was made for, to make it again or ready
      * (tconv_device_prepare). Of the options: the algorithm without its tile, the epilogue, the
      * limit, the math and the window. */
     const tconv_problem *given_problem;
@@ -105,6 +112,14 @@ TCONV_API tconv_status tconv_device_set_trace(tconv_device *device, uint32_t kin
  * NULL. NULL for `device` is a no-op. Any thread. */
 TCONV_API void tconv_device_trace_fallback(tconv_device *device, const char *adapter,
                                            const char *layer, const char *why);
+
+/* For applications: raises a TCONV_TRACE_REPLAY, if there is a callback. The library does not see
+ * clEnqueueCommandBufferKHR, so call this behind it, with a command buffer in which plans or layers
+ * of `device` are recorded and with the event of this run. `name` says what it computes. Each of
+ * these may be NULL. The event stays the caller's. NULL for `device` is a no-op. Any thread. */
+TCONV_API void tconv_device_trace_replay(tconv_device *device,
+                                         struct _cl_command_buffer_khr *command_buffer,
+                                         const char *name, cl_event event);
 
 #ifdef __cplusplus
 }

@@ -96,8 +96,9 @@ bool tconv_machine_check(const struct tconv_machine *machine, struct tconv_reaso
     for (int i = 0; i < FIELDS; i++) {
         const double value = *(const double *)((const char *)machine + fields[i].offset);
         if (!in_range(&fields[i], value))
-            return tconv_refuse(reason, "%s is %g: it must be %g to %g (%s)", fields[i].name, value,
-                                fields[i].least, most_of(&fields[i]), fields[i].unit);
+            return tconv_refuse(reason, "%s is %s: it must be %s to %s (%s)", fields[i].name,
+                                tconv_number(value, 6).text, tconv_number(fields[i].least, 6).text,
+                                tconv_number(most_of(&fields[i]), 6).text, fields[i].unit);
     }
 #define FIELD(name, value, least, unit, text)                                                      \
     const double name = machine->name;                                                             \
@@ -106,8 +107,9 @@ bool tconv_machine_check(const struct tconv_machine *machine, struct tconv_reaso
 #undef FIELD
 #define RELATION(small, large, why)                                                                \
     if ((small) > (large) * (1 + 1.0 / ROUNDED))                                                   \
-        return tconv_refuse(reason, "%s is %g, but must be at most %s, which is %g: %s", #small,   \
-                            (double)(small), #large, (double)(large), why);
+        return tconv_refuse(reason, "%s is %s, but must be at most %s, which is %s: %s", #small,   \
+                            tconv_number((double)(small), 6).text, #large,                         \
+                            tconv_number((double)(large), 6).text, why);
     TCONV_MACHINE_RELATIONS(RELATION)
 #undef RELATION
     return true;
@@ -126,9 +128,10 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
             return tconv_refuse(reason, "there is no field \"%.*s\" that can be set",
                                 (int)(name < 40 ? name : 40), text);
         if (end != text + length || !in_range(field, value))
-            return tconv_refuse(reason, "\"%.*s\": %s must be %g to %g (%s)",
-                                (int)(length < 60 ? length : 60), text, field->name, field->least,
-                                most_of(field), field->unit);
+            return tconv_refuse(reason, "\"%.*s\": %s must be %s to %s (%s)",
+                                (int)(length < 60 ? length : 60), text, field->name,
+                                tconv_number(field->least, 6).text,
+                                tconv_number(most_of(field), 6).text, field->unit);
         *(double *)((char *)machine + field->offset) = value;
         text += length;
     }
