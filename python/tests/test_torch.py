@@ -888,7 +888,6 @@ def test_refusals():
     assert reason(f32.cfloat()) == "data has elements of type torch.complex64"
     assert "bias of torch.float64" in reason(f32, bias=random(2).double())
     assert tconv_cl.torch.conv_transpose1d(f32.to("meta"), weight.to("meta")).shape == (1, 2, 7)
-    assert reason(f32, weight[:, :, :0]) == "weight has no elements"
     assert reason(f32, bias=random(2, 1)) == "bias has 2 axes"
     with (
         Counted(computed=0, fallbacks=1),
