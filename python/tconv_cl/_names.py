@@ -83,6 +83,7 @@ def _short(numbers: Sequence[int]) -> Any:
 
 def _text(value: Any) -> str:
     """A value to be written; three dots for what is long, such as an array."""
+    value = int(value) if isinstance(value, np.integer) else value
     text = repr(value)
     plain = isinstance(value, (int, float, str, bool, list, tuple)) or value is None
     return text if plain and len(text) <= 60 else "..."
@@ -376,8 +377,13 @@ RUNTIME: dict[str, Written] = {
 def instead_of(name: str, call: Call, known: Collection[str], table: Mapping[str, Written] = OTHERS) -> str | None:
     """What to write instead of an argument of another system; None if it is not known."""
     written = table.get(name)
+    if isinstance(written, str):
+        return written
     if written is not None:
-        return written if isinstance(written, str) else written(call.given[name], call)
+        try:
+            return written(call.given[name], call)
+        except (TypeError, ValueError, IndexError, AttributeError):  # a value that no system takes
+            return None
     ours = SAME.get(name) if table is OTHERS else None
     if ours is None:
         ours = next((other for other in (f"{name}s", name.rstrip("s"), name.lower()) if other in known), None)

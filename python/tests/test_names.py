@@ -60,6 +60,28 @@ def test_pads_compute_what_the_other_system_computes(padding, stride, kernel):
     np.testing.assert_allclose(output, placed(stride, kernel, begin, wanted), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("pair", [(0, 0), (2, 1), (1, 2)])
+def test_pads_of_jax_are_those_of_the_data(pair):
+    """lax.conv_transpose(..., transpose_kernel=True): a correlation of the dilated and padded data with the reversed
+    filter."""
+    stride, dilation = 2, 2
+    data, filter = DATA[:, :, 0], CUT[3][:, :, 0]
+    dilated = np.zeros((1, 2, stride * (data.shape[2] - 1) + 1))
+    dilated[:, :, ::stride] = data
+    padded = np.pad(dilated, ((0, 0), (0, 0), pair))
+    reach = dilation * (filter.shape[2] - 1)
+    wanted = sum(
+        np.einsum(
+            "nix,io->nox", padded[:, :, dilation * k : padded.shape[2] - reach + dilation * k], filter[:, :, 2 - k]
+        )
+        for k in range(3)
+    )
+    options = {"strides": stride, "dilations": dilation}
+    arguments = written(said(tconv_cl.conv_transpose, data, filter, **options, padding=[pair]))
+    output = tconv_cl.conv_transpose(data, filter, **options, **arguments)
+    np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-4)
+
+
 EQUAL = {  # what is written, and what must be said
     "padding=1": "pads_begin=1, pads_end=1",
     "padding=(1, 2)": "pads_begin=(1, 2), pads_end=(1, 2)",
@@ -131,6 +153,16 @@ def test_no_part_of_a_name_is_taken_for_it():
     ):
         assert _names.close_to(word, known) is None, word
     assert _names.close_to("pads_begni", known) == "pads_begin" and _names.close_to("ruels", known) == "rules"
+
+
+def test_values_that_no_system_takes():
+    """The error is still about the name."""
+    odd = (None, "x", "", object(), [], (), [None], {}, float("nan"), -1, DATA, [[1]], (1, "a"), b"same", np.int64(3))
+    for name in {*_names.OTHERS, *_names.SAME, "nonsense"} - {"data", "filter"}:
+        for value in odd:
+            for function, first in ((tconv_cl.conv_transpose, (DATA, FILTER)), (tconv_cl.ConvTranspose, (FILTER,))):
+                with pytest.raises(TypeError, match=f"got an unexpected keyword argument '{name}'; "):
+                    function(*first, **{name: value})
 
 
 def functions():
