@@ -235,7 +235,7 @@ class ConvTranspose:
         self._device = device
         self._memory_limit = memory_limit
         if device is not None:
-            for number in _devices(device):
+            for number in devices_of(device):
                 check_device(number)
         self._check()
         self._layers: Kept[SessionLayer] = Kept(8)  # of devices, for NumPy arrays
@@ -431,7 +431,7 @@ def explain(
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
     request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
-    session = session_of(_devices(device)[0])
+    session = session_of(devices_of(device)[0])
     return session.layer.explain(session.resolved(request))
 
 
@@ -478,7 +478,7 @@ def _run(
         packed = layer._packed
         queue = arrays.data.queue
         return _opencl.run(arrays, request, lambda device, plan: packed(device, plan, queue))
-    sessions = [session_of(number) for number in _devices(device)]
+    sessions = [session_of(number) for number in devices_of(device)]
     limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
     output = _host.run(arrays, request, sessions, limit, None if layer is None else layer._layer, progress)
     if given is None:
@@ -493,7 +493,7 @@ def _same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool
     return bool(one.ctypes.data == other.ctypes.data)
 
 
-def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:
+def devices_of(device: int | str | Sequence[int | str] | None) -> list[int]:
     if device is None:
         return [number_of(None)]
     numbers = [device] if isinstance(device, str) or not isinstance(device, Sequence) else list(device)

@@ -338,6 +338,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_create": (c_void_p, c_void_p, _handle),
     "tconv_device_set_trace": (c_void_p, c_uint32, Trace, c_void_p),
     "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
+    "tconv_device_prepare": (c_void_p, POINTER(Problem), POINTER(Shape), POINTER(PlanOptions), POINTER(c_int)),
     "tconv_packed_filter_create": (c_void_p, POINTER(Buffer), _handle),
     "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, POINTER(Buffer), *_wait),
     "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),

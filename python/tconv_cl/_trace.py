@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 import time
@@ -48,6 +49,7 @@ class TraceEvent(NamedTuple):
     global_size: tuple[int, ...] = ()
     local_size: tuple[int, ...] = ()
     event: int | None = None  # OpenCL's handle, valid during the callable's call; None in a list
+    given: tuple[bytes, bytes] | None = None  # what the plan was made for: tconv_problem and tconv_plan_options
 
 
 def _text(value: bytes | None) -> str | None:
@@ -73,6 +75,17 @@ def _made(event: c.TraceEvent, device: bytes | None) -> TraceEvent:
         global_size=sizes[1],
         local_size=sizes[2],
         event=event.event,
+        given=_given(event),
+    )
+
+
+def _given(event: c.TraceEvent) -> tuple[bytes, bytes] | None:
+    """The structures' bytes. An adapter's library may be of a version whose events do not have them."""
+    if event.struct_size < ctypes.sizeof(c.TraceEvent) or not event.given_problem:
+        return None
+    return (
+        ctypes.string_at(event.given_problem, ctypes.sizeof(c.Problem)),
+        ctypes.string_at(event.given_options, ctypes.sizeof(c.PlanOptions)),
     )
 
 
