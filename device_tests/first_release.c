@@ -67,18 +67,17 @@ static cl_mem upload(cl_context context, const void *from, size_t bytes)
     return buffer;
 }
 
-static void enqueue(tconv_session *session, const tconv_problem *p,
+static void enqueue(tconv_device *device, cl_command_queue queue, const tconv_problem *p,
                     const tconv_plan_options *options)
 {
     tconv_plan *plan;
     tconv_packed_filter *packed;
-    ok(tconv_plan_create(tconv_session_device(session), p, options, &plan, &error));
+    ok(tconv_plan_create(device, p, options, &plan, &error));
     require(tconv_plan_geometry(plan)->output_bytes == sizeof output &&
                 tconv_plan_geometry(plan)->output_type == TCONV_F32,
             "the plan's geometry");
     ok(tconv_packed_filter_create(plan, NULL, &packed, &error));
-    cl_context context = tconv_session_context(session);
-    cl_command_queue queue = tconv_session_queue(session);
+    cl_context context = tconv_device_context(device);
     cl_mem weights = upload(context, filter, sizeof filter);
     ok(tconv_packed_filter_enqueue_pack(packed, queue, &(tconv_tensor){.memory = weights}, 0, NULL,
                                         NULL, &error));
@@ -107,28 +106,33 @@ static void enqueue(tconv_session *session, const tconv_problem *p,
 }
 
 /* The same as a layer; the bias is in a buffer. */
-static void enqueue_layer(tconv_session *session, const tconv_problem *p,
+static void enqueue_layer(tconv_device *device, cl_command_queue queue, const tconv_problem *p,
                           const tconv_plan_options *options)
 {
-    cl_context context = tconv_session_context(session);
-    cl_command_queue queue = tconv_session_queue(session);
-    tconv_device_layer *layer;
-    tconv_weights weights = TCONV_WEIGHTS_INIT;
-    weights.filter = filter;
-    weights.bias_buffer.memory = upload(context, bias, sizeof bias);
-    weights.scale = scale;
-    weights.slope = slope;
-    ok(tconv_device_layer_create(tconv_session_device(session), queue, p, options, &weights, &layer,
-                                 &error));
-    const tconv_tensor from = {upload(context, data, sizeof data), 0, NULL, NULL},
-                       to = {upload(context, output, sizeof output), 0, NULL, NULL},
-                       more = {upload(context, residual, sizeof residual), 0, NULL, NULL};
-    ok(tconv_device_layer_enqueue(layer, queue, &from, &to, &more, 0, NULL, NULL, &error));
-    require(clEnqueueReadBuffer(queue, to.memory, CL_TRUE, 0, sizeof output, output, 0, NULL,
-                                NULL) == CL_SUCCESS,
+    cl_context context = tconv_device_context(device);
+    tconv_layer *layer;
+    tconv_tensors weights = TCONV_TENSORS_INIT, tensors = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    weights.filter.host = filter;
+    weights.bias.memory = upload(context, bias, sizeof bias);
+    weights.scale.host = scale;
+    weights.slope.host = slope;
+    run.queue = queue;
+    ok(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error));
+    ok(tconv_layer_set(layer, p, options, &weights, &run, &error));
+    tensors.data.memory = upload(context, data, sizeof data);
+    tensors.output.memory = upload(context, output, sizeof output);
+    tensors.residual.memory = upload(context, residual, sizeof residual);
+    ok(tconv_layer_run(layer, p, options, &tensors, &run, &error));
+    require(clEnqueueReadBuffer(queue, tensors.output.memory, CL_TRUE, 0, sizeof output, output, 0,
+                                NULL, NULL) == CL_SUCCESS,
             "clEnqueueReadBuffer");
-    tconv_device_layer_release(layer);
-    const cl_mem buffers[] = {weights.bias_buffer.memory, from.memory, to.memory, more.memory};
+    tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+    ok(tconv_layer_count(layer, &counts, &error));
+    require(counts.runs == 1 && counts.plans_made == 1 && counts.filters_packed == 1, "the counts");
+    tconv_layer_release(layer);
+    const cl_mem buffers[] = {weights.bias.memory, tensors.data.memory, tensors.output.memory,
+                              tensors.residual.memory};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
 }
 
@@ -175,15 +179,15 @@ int main(void)
     p.strides.value[0] = S;
 
     const char *number = getenv("TCONV_CL_TEST_DEVICE");
-    tconv_session *session;
-    ok(tconv_session_create(number == NULL ? -1 : atoi(number), &session, &error));
-    const tconv_device_info *info = tconv_device_properties(tconv_session_device(session));
+    tconv_device *device;
+    ok(tconv_device_open(number == NULL ? TCONV_DEVICE_DEFAULT : atoi(number), &device, &error));
+    const tconv_device_info *info = tconv_device_properties(device);
     tconv_device_info described = TCONV_DEVICE_INFO_INIT;
-    cl_device_id id;
-    require(clGetContextInfo(tconv_session_context(session), CL_CONTEXT_DEVICES, sizeof id, &id,
-                             NULL) == CL_SUCCESS,
-            "clGetContextInfo");
-    ok(tconv_device_describe(id, &described, &error));
+    ok(tconv_device_describe(tconv_device_id(device), &described, &error));
+    cl_int code;
+    cl_command_queue queue =
+        clCreateCommandQueue(tconv_device_context(device), tconv_device_id(device), 0, &code);
+    require(code == CL_SUCCESS, "clCreateCommandQueue");
     require(described.struct_size == sizeof described && info->struct_size >= sizeof *info &&
                 strcmp(described.name, info->name) == 0 && described.compute_units > 0 &&
                 described.allocation_limit == info->allocation_limit &&
@@ -197,33 +201,37 @@ int main(void)
     options.epilogue.beta = 3;
     options.epilogue.activation = TCONV_ACTIVATION_PRELU;
     set_before();
-    enqueue(session, &p, &options);
+    enqueue(device, queue, &p, &options);
     compare("the output of plan, pack, enqueue");
     set_before();
-    enqueue_layer(session, &p, &options);
-    compare("the output of a device layer");
+    enqueue_layer(device, queue, &p, &options);
+    compare("the output of a layer on a queue");
 
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.data = data;
-    arrays.filter = filter;
-    arrays.output = output;
-    arrays.bias = bias;
-    arrays.scale = scale;
-    arrays.slope = slope;
-    arrays.residual = residual;
+    tconv_layer *layer;
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tensors.data.host = data;
+    tensors.filter.host = filter;
+    tensors.output.host = output;
+    tensors.bias.host = bias;
+    tensors.scale.host = scale;
+    tensors.slope.host = slope;
+    tensors.residual.host = residual;
+    ok(tconv_layer_create(&device, 1, TCONV_FILTER_VARIES, &layer, &error));
     set_before();
-    ok(tconv_session_run(session, &p, &options, &arrays, &error));
-    compare("the output of host arrays");
+    ok(tconv_layer_run(layer, &p, &options, &tensors, NULL, &error));
+    compare("the output of arrays of the host");
 
-    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
-    slabs.memory_limit = 2 * (sizeof data + 2 * sizeof output) / 3;
-    slabs.done = slab_is_done;
-    slabs.user = &slabs_seen;
+    tconv_run run = TCONV_RUN_INIT;
+    run.memory_limit = 2 * (sizeof data + 2 * sizeof output) / 3;
+    run.progress = slab_is_done;
+    run.user = &slabs_seen;
     set_before();
-    ok(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error));
+    ok(tconv_layer_run(layer, &p, &options, &tensors, &run, &error));
     compare("the output of slabs");
     require(slabs_seen > 1, "the number of slabs");
-    tconv_session_release(session);
+    tconv_layer_release(layer);
+    clReleaseCommandQueue(queue);
+    tconv_device_release(device);
     printf("a program of version " TCONV_VERSION_STRING " works\n");
     return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promises of plan.h and session.h: events, offsets, sub-buffers, shared and repacked filters,
+/* The promises of plan.h and layer.h: events, offsets, sub-buffers, shared and repacked filters,
  * out-of-order queues, empty problems, and an error with a sentence for each misuse. */
 #include "portable.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include "oracle/oracle.h"
 
@@ -566,23 +567,25 @@ static void arrays_and_epilogue_agree(void **state)
     const tconv_problem p = plane(1, 2, 3, 4, 2, 2, 0);
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 4, &t);
-    tconv_session *session;
+    tconv_device *opened;
     tconv_error error;
-    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
-    static const char *const arrays_named[] = {"arrays.bias", "arrays.scale", "arrays.residual",
-                                               "arrays.slope"};
+    expect_ok(tconv_device_open(devices[0].number, &opened, &error), &error);
+    static const char *const arrays_named[] = {"tensors.bias", "tensors.scale", "tensors.residual",
+                                               "tensors.slope"};
     static const char *const members[] = {"options.epilogue.bias is ", "options.epilogue.scale is ",
                                           "options.epilogue.residual is ",
                                           "options.epilogue.activation is "};
+    tconv_run in_slabs = TCONV_RUN_INIT;
+    in_slabs.memory_limit = 400;
     for (int which = 0; which < 4; which++)
         for (int given = 0; given < 2; given++) {
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-            tconv_arrays arrays = TCONV_ARRAYS_INIT;
-            arrays.data = t.data;
-            arrays.filter = t.filter;
-            arrays.output = t.output;
-            const void **const slots[] = {&arrays.bias, &arrays.scale, &arrays.residual,
-                                          &arrays.slope};
+            tconv_tensors arrays = TCONV_TENSORS_INIT;
+            arrays.data.host = t.data;
+            arrays.filter.host = t.filter;
+            arrays.output.host = t.output;
+            const void **const slots[] = {&arrays.bias.host, &arrays.scale.host,
+                                          &arrays.residual.host, &arrays.slope.host};
             bool *const flags[] = {&options.epilogue.bias, &options.epilogue.scale,
                                    &options.epilogue.residual};
             if (given == 1)
@@ -591,19 +594,19 @@ static void arrays_and_epilogue_agree(void **state)
                 *flags[which] = true;
             else
                 options.epilogue.activation = TCONV_ACTIVATION_PRELU;
-            expect_error(tconv_session_run(session, &p, &options, &arrays, &error),
+            expect_error(compute_once(opened, &p, &options, &arrays, NULL, &error),
                          TCONV_ERROR_ARGUMENT, &error, arrays_named[which]);
             assert_non_null(strstr(error.message, members[which]));
-            expect_error(tconv_slabs_run(&session, 1, &p, &options, NULL, &arrays, &error),
+            expect_error(compute_once(opened, &p, &options, &arrays, &in_slabs, &error),
                          TCONV_ERROR_ARGUMENT, &error, arrays_named[which]);
             assert_non_null(strstr(error.message, members[which]));
             if (given == 0) continue; /* no options: those of TCONV_PLAN_OPTIONS_INIT */
-            expect_error(tconv_session_run(session, &p, NULL, &arrays, &error),
+            expect_error(compute_once(opened, &p, NULL, &arrays, NULL, &error),
                          TCONV_ERROR_ARGUMENT, &error, members[which]);
-            expect_error(tconv_slabs_run(&session, 1, &p, NULL, NULL, &arrays, &error),
+            expect_error(compute_once(opened, &p, NULL, &arrays, &in_slabs, &error),
                          TCONV_ERROR_ARGUMENT, &error, members[which]);
         }
-    tconv_session_release(session);
+    tconv_device_release(opened);
     free_tensors(&t);
 }
 
@@ -611,48 +614,48 @@ static void host_arrays_in_host_arrays_out(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_session *session;
+        tconv_device *opened;
         tconv_error error;
-        expect_ok(tconv_session_create(devices[d].number, &session, &error), &error);
+        expect_ok(tconv_device_open(devices[d].number, &opened, &error), &error);
         const tconv_problem p = plane(2, 5, 7, 11, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
-        tconv_arrays arrays = TCONV_ARRAYS_INIT;
-        arrays.data = t.data;
-        arrays.filter = t.filter;
-        arrays.output = t.output;
-        expect_ok(tconv_session_run(session, &p, NULL, &arrays, &error), &error);
+        tconv_tensors arrays = TCONV_TENSORS_INIT;
+        arrays.data.host = t.data;
+        arrays.filter.host = t.filter;
+        arrays.output.host = t.output;
+        expect_ok(compute_once(opened, &p, NULL, &arrays, NULL, &error), &error);
         compare_with_oracle(&devices[d], &p, "auto", false, &t);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.algorithm = "reference";
         options.epilogue.bias = true;
-        arrays.bias = t.bias;
-        expect_ok(tconv_session_run(session, &p, &options, &arrays, &error), &error);
+        arrays.bias.host = t.bias;
+        expect_ok(compute_once(opened, &p, &options, &arrays, NULL, &error), &error);
         compare_with_oracle(&devices[d], &p, "reference", true, &t);
-        arrays.bias = NULL;
-        expect_error(tconv_session_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                     &error, "session is NULL");
-        expect_error(tconv_session_run(session, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT,
-                     &error, "arrays is NULL");
-        arrays.data = NULL;
-        expect_error(tconv_session_run(session, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                     &error, "data is NULL");
+        arrays.bias.host = NULL;
+        expect_error(compute_once(NULL, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "devices[0] is NULL");
+        expect_error(compute_once(opened, &p, NULL, NULL, NULL, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "tensors is NULL");
+        arrays.data.host = NULL;
+        expect_error(compute_once(opened, &p, NULL, &arrays, NULL, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "tensors.data is absent");
         options.struct_size = 8;
-        expect_error(tconv_session_run(session, &p, &options, &arrays, &error),
+        expect_error(compute_once(opened, &p, &options, &arrays, NULL, &error),
                      TCONV_ERROR_ARGUMENT, &error, "struct_size");
         const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
         expect_ok(
-            tconv_session_run(session, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT, &error),
+            compute_once(opened, &empty, NULL, &(tconv_tensors)TCONV_TENSORS_INIT, NULL, &error),
             &error);
         free_tensors(&t);
-        tconv_session_release(session);
+        tconv_device_release(opened);
     }
-    tconv_session *session = NULL;
+    tconv_device *opened = NULL;
     tconv_error error;
-    expect_error(tconv_session_create(100000, &session, &error), TCONV_ERROR_NO_DEVICE, &error,
+    expect_error(tconv_device_open(100000, &opened, &error), TCONV_ERROR_NO_DEVICE, &error,
                  "100000");
-    assert_null(session);
-    tconv_session_release(NULL);
+    assert_null(opened);
+    tconv_device_release(NULL);
     tconv_plan_release(NULL);
     tconv_packed_filter_release(NULL);
     tconv_device_release(NULL);
@@ -673,7 +676,7 @@ struct sized {
     const char *argument;
 };
 
-enum { PROBLEM, OPTIONS, ARGS, ARRAYS, SLABS, STRUCTURES };
+enum { PROBLEM, OPTIONS, ARGS, ARRAYS, RUN, STRUCTURES };
 
 /* The whole structure in `size` bytes: junk behind a shorter one, zeros at the end of a longer
  * one. */
@@ -686,13 +689,13 @@ static void resize(struct sized *s, size_t size)
 }
 
 /* Everything that takes one of the structures, with these. Stops at the first error. */
-static tconv_status use(const struct setup *s, tconv_session *session, struct sized *with,
+static tconv_status use(const struct setup *s, tconv_device *opened, struct sized *with,
                         tconv_error *error)
 {
     const tconv_problem *problem = (const tconv_problem *)&with[PROBLEM].copy;
     const tconv_plan_options *options = (const tconv_plan_options *)&with[OPTIONS].copy;
-    const tconv_arrays *arrays = (const tconv_arrays *)&with[ARRAYS].copy;
-    const tconv_slabs_options *slabs = (const tconv_slabs_options *)&with[SLABS].copy;
+    const tconv_tensors *arrays = (const tconv_tensors *)&with[ARRAYS].copy;
+    const tconv_run *run = (const tconv_run *)&with[RUN].copy;
     tconv_status status;
     tconv_plan *plan = NULL;
     if ((status = tconv_plan_create(s->device->device, problem, options, &plan, error)) != TCONV_OK)
@@ -702,11 +705,7 @@ static tconv_status use(const struct setup *s, tconv_session *session, struct si
     clFinish(s->device->queue);
     tconv_plan_release(plan);
     if (status != TCONV_OK ||
-        (status = tconv_session_run(session, problem, options, arrays, error)) != TCONV_OK)
-        return status;
-    compare_with_oracle(s->device, &s->problem, "reference", false, &s->tensors);
-    memset(s->tensors.output, 0xff, s->output_bytes);
-    if ((status = tconv_slabs_run(&session, 1, problem, options, slabs, arrays, error)) != TCONV_OK)
+        (status = compute_once(opened, problem, options, arrays, run, error)) != TCONV_OK)
         return status;
     compare_with_oracle(s->device, &s->problem, "reference", false, &s->tensors);
     return TCONV_OK;
@@ -716,49 +715,49 @@ static void structures_may_be_of_any_version(void **state)
 {
     (void)state;
     struct setup s;
-    tconv_session *session;
+    tconv_device *opened;
     tconv_error error;
     tconv_problem p = plane(1, 2, 3, 4, 2, 1, 0); /* strides at their default */
     p.strides.count = p.pads_begin.count = p.pads_end.count = 0;
     set_up(&s, &devices[0], &p, "reference", false, SMALL_INTEGERS);
     pack(&s);
-    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
+    expect_ok(tconv_device_open(devices[0].number, &opened, &error), &error);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = "reference";
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.data = s.tensors.data;
-    arrays.filter = s.tensors.filter;
-    arrays.output = s.tensors.output;
-    const tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    arrays.data.host = s.tensors.data;
+    arrays.filter.host = s.tensors.filter;
+    arrays.output.host = s.tensors.output;
+    const tconv_run run = TCONV_RUN_INIT;
     struct sized with[STRUCTURES] = {
         [PROBLEM] = {{0}, &p, sizeof p, offsetof(tconv_problem, strides), "problem"},
         [OPTIONS] =
             {{0}, &options, sizeof options, offsetof(tconv_plan_options, epilogue), "options"},
         [ARGS] = {{0}, &s.args, sizeof s.args, offsetof(tconv_tensors, bias), "tensors"},
-        [ARRAYS] = {{0}, &arrays, sizeof arrays, offsetof(tconv_arrays, bias), "arrays"},
-        [SLABS] = {{0}, &slabs, sizeof slabs, offsetof(tconv_slabs_options, done), "slabs"},
+        [ARRAYS] = {{0}, &arrays, sizeof arrays, offsetof(tconv_tensors, bias), "tensors"},
+        [RUN] = {{0}, &run, sizeof run, offsetof(tconv_run, memory_limit), "run"},
     };
     for (int i = 0; i < STRUCTURES; i++) resize(&with[i], with[i].size);
     for (int i = 0; i < STRUCTURES; i++) {
         for (size_t size = with[i].least; size <= with[i].size + ROOM; size += 8) {
             resize(&with[i], size);
-            expect_ok(use(&s, session, with, &error), &error);
+            expect_ok(use(&s, opened, with, &error), &error);
         }
         char words[40];
         snprintf(words, sizeof words, "struct_size of %s", with[i].argument);
         resize(&with[i], with[i].least - 1);
-        expect_error(use(&s, session, with, &error), TCONV_ERROR_ARGUMENT, &error, words);
+        expect_error(use(&s, opened, with, &error), TCONV_ERROR_ARGUMENT, &error, words);
         resize(&with[i], with[i].size + 8);
         with[i].copy.bytes[with[i].size + 7] = 1;
-        expect_error(use(&s, session, with, &error), TCONV_ERROR_UNSUPPORTED, &error, words);
+        expect_error(use(&s, opened, with, &error), TCONV_ERROR_UNSUPPORTED, &error, words);
         assert_non_null(strstr(error.message, "built for a newer version"));
         resize(&with[i], with[i].size);
     }
     options.epilogue.reserved[12] = 7;
     resize(&with[OPTIONS], sizeof options);
-    expect_error(use(&s, session, with, &error), TCONV_ERROR_UNSUPPORTED, &error,
+    expect_error(use(&s, opened, with, &error), TCONV_ERROR_UNSUPPORTED, &error,
                  "epilogue.reserved[12] is 7");
-    tconv_session_release(session);
+    tconv_device_release(opened);
     tear_down(&s);
 }
 
@@ -913,14 +912,14 @@ static void tensors_with_steps_share_a_buffer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_order_the_work),
-        cmocka_unit_test(out_of_order_queues_work),
+    struct CMUnitTest tests[] = {
+        smoke_test(events_order_the_work),
+        smoke_test(out_of_order_queues_work),
         cmocka_unit_test(one_filter_serves_several_plans),
         cmocka_unit_test(objects_have_owners),
         cmocka_unit_test(layouts_do_not_depend_on_extents),
         cmocka_unit_test(weights_may_change),
-        cmocka_unit_test(sub_buffers_work),
+        smoke_test(sub_buffers_work),
         cmocka_unit_test(an_empty_batch_is_a_problem_like_others),
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(devices_have_errors_too),
@@ -929,7 +928,7 @@ int main(void)
         cmocka_unit_test(wrong_variables_are_errors),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),
         cmocka_unit_test(arrays_and_epilogue_agree),
-        cmocka_unit_test(host_arrays_in_host_arrays_out),
+        smoke_test(host_arrays_in_host_arrays_out),
         cmocka_unit_test(structures_may_be_of_any_version),
         cmocka_unit_test(a_description_ends_with_the_callers_structure),
         cmocka_unit_test(a_plan_explains_itself),
@@ -937,5 +936,5 @@ int main(void)
         cmocka_unit_test(a_plan_names_its_unit),
         cmocka_unit_test(tensors_with_steps_share_a_buffer),
     };
-    return cmocka_run_group_tests_name("api", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("api", tests, open_all_devices, close_all_devices);
 }

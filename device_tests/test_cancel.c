@@ -122,25 +122,27 @@ static void on_threads(void *user, void (*task)(void *argument), void *argument)
 static void use_session(struct work *w)
 {
     tconv_error *e = &w->error;
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    tconv_session *session = NULL;
-    tconv_session_layer *layer = NULL;
-    arrays.data = w->tensors->data;
-    arrays.filter = w->tensors->filter;
-    arrays.output = w->host_output;
-    TRY(tconv_session_create(w->device->number, &session, e));
-    TRY(tconv_session_run(session, &w->problem, NULL, &arrays, e));
-    TRY(tconv_session_layer_create(session, true, &layer, e));
-    TRY(tconv_session_layer_run(layer, &w->problem, NULL, &arrays, e));
-    tconv_session_layer_refresh(layer);
-    TRY(tconv_session_layer_run(layer, &w->problem, NULL, &arrays, e));
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    tconv_device *opened = NULL;
+    tconv_layer *layer = NULL;
+    arrays.data.host = w->tensors->data;
+    arrays.filter.host = w->tensors->filter;
+    arrays.output.host = w->host_output;
+    TRY(tconv_device_open(w->device->number, &opened, e));
+    TRY(compute_once(opened, &w->problem, NULL, &arrays, NULL, e));
+    TRY(tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &layer, e));
+    TRY(tconv_layer_run(layer, &w->problem, NULL, &arrays, NULL, e));
+    tconv_layer_refresh(layer);
+    TRY(tconv_layer_run(layer, &w->problem, NULL, &arrays, NULL, e));
     struct pool pool = {.cancelled = w->cancelled};
-    for (int i = 0; i < 5; i++)
-        TRY(tconv_session_layer_run_beside(layer, on_threads, &pool, &w->problem, NULL, &arrays,
-                                           e));
-    TRY(tconv_slabs_run(&session, 1, &w->problem, NULL, NULL, &arrays, e));
-    tconv_session_layer_release(layer);
-    tconv_session_release(session);
+    tconv_run beside = TCONV_RUN_INIT, slabs = TCONV_RUN_INIT;
+    beside.on_threads = on_threads;
+    beside.pool = &pool;
+    slabs.memory_limit = w->tensors->geometry.output_bytes;
+    for (int i = 0; i < 5; i++) TRY(tconv_layer_run(layer, &w->problem, NULL, &arrays, &beside, e));
+    TRY(tconv_layer_run(layer, &w->problem, NULL, &arrays, &slabs, e));
+    tconv_layer_release(layer);
+    tconv_device_release(opened);
 }
 
 static void *work(void *user)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data with a spatial extent of 0: the output has the extents of the formula, and each element is
  * the epilogue of a sum of 0. The same through plans, sessions, layers, windows and slabs. */
+#include "smoke.h"
 #include "support.h"
 
 #include <setjmp.h>
@@ -103,29 +104,29 @@ static void expect(tconv_status status, const tconv_error *error)
 }
 
 /* Fills the output with NaN, runs, and compares. */
-static void host_arrays(tconv_session *session, const tconv_problem *p, struct tensors *t, int way)
+static void host_arrays(tconv_device *opened, const tconv_problem *p, struct tensors *t, int way)
 {
     tconv_error error;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = t->epilogue;
     options.epilogue.bias = true;
-    tconv_arrays arrays = TCONV_ARRAYS_INIT; /* no data */
-    arrays.filter = t->filter;
-    arrays.bias = t->bias;
-    arrays.scale = t->epilogue.scale ? t->scale : NULL;
-    arrays.output = t->output;
+    tconv_tensors arrays = TCONV_TENSORS_INIT; /* no data */
+    arrays.filter.host = t->filter;
+    arrays.bias.host = t->bias;
+    arrays.scale.host = t->epilogue.scale ? t->scale : NULL;
+    arrays.output.host = t->output;
     memset(t->output, 0xff, (size_t)t->geometry.output_bytes);
     if (way == 0) {
-        expect(tconv_session_run(session, p, &options, &arrays, &error), &error);
+        expect(compute_once(opened, p, &options, &arrays, NULL, &error), &error);
     } else if (way == 1) {
-        tconv_session_layer *layer;
-        expect(tconv_session_layer_create(session, true, &layer, &error), &error);
-        expect(tconv_session_layer_run(layer, p, &options, &arrays, &error), &error);
-        tconv_session_layer_release(layer);
+        tconv_layer *layer;
+        expect(tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
+        expect(tconv_layer_run(layer, p, &options, &arrays, NULL, &error), &error);
+        tconv_layer_release(layer);
     } else {
-        tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+        tconv_run slabs = TCONV_RUN_INIT;
         slabs.memory_limit = 2 * t->geometry.output_bytes / (uint64_t)t->geometry.output[0] + 8;
-        expect(tconv_slabs_run(&session, 1, p, &options, &slabs, &arrays, &error), &error);
+        expect(compute_once(opened, p, &options, &arrays, &slabs, &error), &error);
     }
     compare_with_oracle(&devices[0], p, "auto", true, t);
 }
@@ -133,19 +134,19 @@ static void host_arrays(tconv_session *session, const tconv_problem *p, struct t
 static void host_arrays_may_be_empty(void **state)
 {
     (void)state;
-    tconv_session *session;
+    tconv_device *opened;
     tconv_error error;
-    expect(tconv_session_create(devices[0].number, &session, &error), &error);
+    expect(tconv_device_open(devices[0].number, &opened, &error), &error);
     for (int which = 0; which < PROBLEMS; which++) {
         const tconv_problem p = problem_of(which);
         const tconv_epilogue epilogue = epilogue_of(&p);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, (unsigned)which, &t);
         make_epilogue(&p, &epilogue, (unsigned)which, &t);
-        for (int way = 0; way < 3; way++) host_arrays(session, &p, &t, way);
+        for (int way = 0; way < 3; way++) host_arrays(opened, &p, &t, way);
         free_tensors(&t);
     }
-    tconv_session_release(session);
+    tconv_device_release(opened);
 }
 
 /* Windows of empty data take no input rows; their outputs are those of the whole. */
@@ -160,33 +161,33 @@ static void windows_of_empty_data_are_empty(void **state)
     expect(tconv_window_input(&t.geometry, 3, 9, &begin, &end, &error), &error);
     assert_int_equal(begin, 0);
     assert_int_equal(end, 0);
-    tconv_session *session;
-    expect(tconv_session_create(devices[0].number, &session, &error), &error);
+    tconv_device *opened;
+    expect(tconv_device_open(devices[0].number, &opened, &error), &error);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.output_begin = 3;
     options.output_end = 9;
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.filter = t.filter;
-    arrays.output = t.output;
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    arrays.filter.host = t.filter;
+    arrays.output.host = t.output;
     const size_t count = t.output_count / 23 * 6;
     for (int slabs = 0; slabs < 2; slabs++) {
         memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
-        expect(slabs ? tconv_slabs_run(&session, 1, &p, &options, NULL, &arrays, &error)
-                     : tconv_session_run(session, &p, &options, &arrays, &error),
-               &error);
+        tconv_run run = TCONV_RUN_INIT;
+        if (slabs) run.memory_limit = t.geometry.output_bytes / 8;
+        expect(compute_once(opened, &p, &options, &arrays, &run, &error), &error);
         for (size_t i = 0; i < count; i++) assert_float_equal(t.output[i], 0, 0);
         assert_true(t.output[count] != t.output[count]); /* still NaN */
     }
-    tconv_session_release(session);
+    tconv_device_release(opened);
     free_tensors(&t);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_output_is_the_epilogue_of_zero),
+    struct CMUnitTest tests[] = {
+        smoke_test(the_output_is_the_epilogue_of_zero),
         cmocka_unit_test(host_arrays_may_be_empty),
         cmocka_unit_test(windows_of_empty_data_are_empty),
     };
-    return cmocka_run_group_tests_name("empty", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("empty", tests, open_all_devices, close_all_devices);
 }

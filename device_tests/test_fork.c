@@ -20,8 +20,9 @@ enum { CHANNELS = 8, EXTENT = 40, OUTPUTS = CHANNELS * (2 * EXTENT) * (2 * EXTEN
 
 /* What the parent has, which a child inherits. */
 static struct {
-    tconv_session *session;
-    tconv_session_layer *layer;
+    tconv_device *device;
+    cl_command_queue queue;
+    tconv_layer *layer;
     tconv_plan *plan;
     tconv_packed_filter *filter;
     cl_event event;
@@ -43,17 +44,17 @@ static tconv_problem problem_of(void)
 }
 
 /* One call on host arrays; all outputs are CHANNELS. */
-static tconv_status compute(tconv_session *session, float *output, tconv_error *error)
+static tconv_status compute(tconv_layer *layer, float *output, tconv_error *error)
 {
     static float data[CHANNELS * EXTENT * EXTENT], filter[CHANNELS * CHANNELS * 4];
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) data[i] = 1;
     for (size_t i = 0; i < sizeof filter / sizeof *filter; i++) filter[i] = 1;
     const tconv_problem p = problem_of();
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.data = data;
-    arrays.filter = filter;
-    arrays.output = output;
-    return tconv_session_run(session, &p, NULL, &arrays, error);
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tensors.data.host = data;
+    tensors.filter.host = filter;
+    tensors.output.host = output;
+    return tconv_layer_run(layer, &p, NULL, &tensors, NULL, error);
 }
 
 static void expect_right(void)
@@ -61,7 +62,7 @@ static void expect_right(void)
     static float output[OUTPUTS];
     tconv_error error = {TCONV_OK, 0, ""};
     memset(output, 0xff, sizeof output);
-    assert_int_equal(compute(own.session, output, &error), TCONV_OK);
+    assert_int_equal(compute(own.layer, output, &error), TCONV_OK);
     for (int i = 0; i < OUTPUTS; i++) assert_true(output[i] == CHANNELS);
 }
 
@@ -81,7 +82,7 @@ static int refused_calls(void)
     tconv_error error = {TCONV_OK, 0, ""};
     int number = 0, count, device;
     cl_device_id id;
-    tconv_session *session = NULL;
+    tconv_device *opened = NULL;
     tconv_plan *plan = NULL;
     tconv_packed_filter *filter = NULL;
     size_t size = 0;
@@ -90,15 +91,23 @@ static int refused_calls(void)
     if (number++, strstr(error.message, "was forked from process") == NULL) return number;
     if (number++, tconv_device_at(0, NULL, &id, &error) != TCONV_ERROR_FORKED) return number;
     if (number++, tconv_device_default(&device, &error) != TCONV_ERROR_FORKED) return number;
-    if (number++, tconv_session_create(-1, &session, &error) != TCONV_ERROR_FORKED) return number;
-    if (own.session == NULL) return 0;
+    if (number++, tconv_device_open(-1, &opened, &error) != TCONV_ERROR_FORKED) return number;
+    if (own.device == NULL) return 0;
     const tconv_problem p = problem_of();
-    tconv_device *object = tconv_session_device(own.session);
-    if (number++, compute(own.session, output, &error) != TCONV_ERROR_FORKED) return number;
+    tconv_device *object = own.device;
+    if (number++, compute(own.layer, output, &error) != TCONV_ERROR_FORKED) return number;
     if (number++, output[0] != 0) return number;
-    const tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    if (number++, tconv_session_layer_run_beside(own.layer, hang, NULL, &p, NULL, &arrays,
-                                                 &error) != TCONV_ERROR_FORKED)
+    const tconv_tensors none = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    run.on_threads = hang;
+    run.threads = 2;
+    if (number++, tconv_layer_run(own.layer, &p, NULL, &none, &run, &error) != TCONV_ERROR_FORKED)
+        return number;
+    if (number++, tconv_layer_set(own.layer, &p, NULL, &none, NULL, &error) != TCONV_ERROR_FORKED)
+        return number;
+    if (number++, tconv_layer_prepare(own.layer, &p, NULL, NULL, &error) != TCONV_ERROR_FORKED)
+        return number;
+    if (number++, tconv_layer_plan(own.layer, &p, NULL, &plan, &error) != TCONV_ERROR_FORKED)
         return number;
     if (number++, tconv_plan_create(object, &p, NULL, &plan, &error) != TCONV_ERROR_FORKED)
         return number;
@@ -107,7 +116,7 @@ static int refused_calls(void)
     if (number++, tconv_packed_filter_create(own.plan, NULL, &filter, &error) != TCONV_ERROR_FORKED)
         return number;
     const tconv_tensors args = TCONV_TENSORS_INIT;
-    cl_command_queue queue = tconv_session_queue(own.session);
+    cl_command_queue queue = own.queue;
     if (number++,
         tconv_plan_enqueue(own.plan, queue, &args, 0, NULL, NULL, &error) != TCONV_ERROR_FORKED)
         return number;
@@ -118,8 +127,8 @@ static int refused_calls(void)
     if (number++, tconv_wait(own.event, &error) != TCONV_ERROR_FORKED) return number;
     tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
-    tconv_session_layer_release(own.layer);
-    tconv_session_release(own.session);
+    tconv_layer_release(own.layer);
+    tconv_device_release(own.device);
     return 0;
 }
 
@@ -165,15 +174,16 @@ static void a_device_was_opened(void **state)
     (void)state;
     tconv_error error = {TCONV_OK, 0, ""};
     const tconv_problem p = problem_of();
-    assert_int_equal(tconv_session_create(device_number(), &own.session, &error), TCONV_OK);
-    assert_int_equal(tconv_session_layer_create(own.session, true, &own.layer, &error), TCONV_OK);
-    assert_int_equal(
-        tconv_plan_create(tconv_session_device(own.session), &p, NULL, &own.plan, &error),
-        TCONV_OK);
+    cl_int code;
+    assert_int_equal(tconv_device_open(device_number(), &own.device, &error), TCONV_OK);
+    own.queue = clCreateCommandQueue(tconv_device_context(own.device), tconv_device_id(own.device),
+                                     0, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    assert_int_equal(tconv_layer_create(&own.device, 1, TCONV_FILTER_CONSTANT, &own.layer, &error),
+                     TCONV_OK);
+    assert_int_equal(tconv_plan_create(own.device, &p, NULL, &own.plan, &error), TCONV_OK);
     assert_int_equal(tconv_packed_filter_create(own.plan, NULL, &own.filter, &error), TCONV_OK);
-    assert_int_equal(
-        clEnqueueMarkerWithWaitList(tconv_session_queue(own.session), 0, NULL, &own.event),
-        CL_SUCCESS);
+    assert_int_equal(clEnqueueMarkerWithWaitList(own.queue, 0, NULL, &own.event), CL_SUCCESS);
     expect_refusals();
 }
 
@@ -191,7 +201,7 @@ static void *work(void *unused)
 {
     (void)unused;
     float *output = malloc(OUTPUTS * sizeof *output);
-    while (output != NULL && !atomic_load(&stop)) compute(own.session, output, NULL);
+    while (output != NULL && !atomic_load(&stop)) compute(own.layer, output, NULL);
     free(output);
     return NULL;
 }
@@ -223,10 +233,11 @@ static void another_thread_forks(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     expect_right();
     clReleaseEvent(own.event);
+    clReleaseCommandQueue(own.queue);
     tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
-    tconv_session_layer_release(own.layer);
-    tconv_session_release(own.session);
+    tconv_layer_release(own.layer);
+    tconv_device_release(own.device);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 /* Layers on host arrays: plans and packed filters that stay, arrays at any alignment and on top of
  * each other, and threads. */
 #include "setup.h"
+#include "smoke.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -770,8 +771,8 @@ static void threads_sleep_beside_a_layer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_constant_filter_is_packed_once),
+    struct CMUnitTest tests[] = {
+        smoke_test(a_constant_filter_is_packed_once),
         cmocka_unit_test(weights_have_versions),
         cmocka_unit_test(a_constant_filter_has_an_order),
         cmocka_unit_test(a_layer_tells_the_plan_of_its_runs),
@@ -782,8 +783,8 @@ int main(void)
         cmocka_unit_test(arrays_lie_anywhere),
         cmocka_unit_test(arrays_overlap),
         cmocka_unit_test(wrong_calls),
-        cmocka_unit_test(threads_share_a_layer),
+        smoke_test(threads_share_a_layer),
         cmocka_unit_test(threads_sleep_beside_a_layer),
     };
-    return cmocka_run_group_tests_name("layer", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("layer", tests, open_all_devices, close_all_devices);
 }

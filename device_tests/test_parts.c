@@ -3,6 +3,7 @@
  * on them, and the errors where an OpenCL implementation does not take one. */
 #include "portable.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -214,10 +215,10 @@ static void a_part_keeps_what_it_learns(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_is_a_device),
+    struct CMUnitTest tests[] = {
+        smoke_test(a_part_is_a_device),
         cmocka_unit_test(what_cannot_work_is_told),
         cmocka_unit_test(a_part_keeps_what_it_learns),
     };
-    return cmocka_run_group_tests_name("parts", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("parts", tests, open_all_devices, close_all_devices);
 }

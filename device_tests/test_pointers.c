@@ -4,6 +4,7 @@
  * each misuse has a sentence and changes nothing. A device without shared memory refuses them. */
 #include "recorder.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include "device/opencl_loader.h"
 
@@ -184,29 +185,35 @@ static void run_shared(struct setup *s, const struct shared *m, bool packed_too,
     tconv_packed_filter_release(filter);
 }
 
-/* A device layer whose weights and tensors are pointers. */
+/* A layer whose weights and tensors are pointers. */
 static void run_layer(struct setup *s, const struct shared *m)
 {
     tconv_error error;
-    tconv_device_layer *layer;
-    tconv_plan_options options = options_for(s->algorithm, true);
-    tconv_weights weights = TCONV_WEIGHTS_INIT;
-    weights.filter_buffer = m->weights;
-    weights.bias_buffer = m->bias;
-    expect_ok(tconv_device_layer_create(s->device->device, s->device->queue, &s->problem, &options,
-                                        &weights, &layer, &error),
+    tconv_layer *layer;
+    const tconv_plan_options options = options_for(s->algorithm, true);
+    tconv_tensors weights = TCONV_TENSORS_INIT, tensors = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    weights.filter = m->weights;
+    weights.bias = m->bias;
+    tensors.data = m->data;
+    tensors.output = m->output;
+    run.queue = s->device->queue;
+    expect_ok(tconv_layer_create(&s->device->device, 1, TCONV_FILTER_CONSTANT, &layer, &error),
               &error);
-    memset(s->tensors.output, 0xff, s->output_bytes);
-    copy(s->device, m->kind, (char *)m->output.pointer + m->output.offset, s->tensors.output,
-         s->output_bytes);
-    expect_ok(tconv_device_layer_enqueue(layer, s->device->queue, &m->data, &m->output, NULL, 0,
-                                         NULL, NULL, &error),
-              &error);
-    assert_int_equal(clFinish(s->device->queue), CL_SUCCESS);
-    copy(s->device, m->kind, s->tensors.output, (char *)m->output.pointer + m->output.offset,
-         s->output_bytes);
-    compare_with_oracle(s->device, &s->problem, s->algorithm, true, &s->tensors);
-    tconv_device_layer_release(layer);
+    expect_ok(tconv_layer_set(layer, &s->problem, &options, &weights, &run, &error), &error);
+    for (int queued = 0; queued < 2; queued++) {
+        memset(s->tensors.output, 0xff, s->output_bytes);
+        copy(s->device, m->kind, (char *)m->output.pointer + m->output.offset, s->tensors.output,
+             s->output_bytes);
+        expect_ok(
+            tconv_layer_run(layer, &s->problem, &options, &tensors, queued ? &run : NULL, &error),
+            &error);
+        assert_int_equal(clFinish(s->device->queue), CL_SUCCESS);
+        copy(s->device, m->kind, s->tensors.output, (char *)m->output.pointer + m->output.offset,
+             s->output_bytes);
+        compare_with_oracle(s->device, &s->problem, s->algorithm, true, &s->tensors);
+    }
+    tconv_layer_release(layer);
 }
 
 /* A recording of buffers, which are replaced by pointers. */
@@ -537,11 +544,11 @@ static void the_output_has_memory_of_its_own(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_takes_pointers),
         cmocka_unit_test(misuse_has_a_sentence),
-        cmocka_unit_test(buffers_over_host_memory_overlap),
-        cmocka_unit_test(the_output_has_memory_of_its_own),
+        smoke_test(buffers_over_host_memory_overlap),
+        smoke_test(the_output_has_memory_of_its_own),
     };
-    return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("pointers", tests, open_all_devices, close_all_devices);
 }

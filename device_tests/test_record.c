@@ -5,6 +5,7 @@
  * it, and each misuse has a sentence. A device without the extension refuses to record. */
 #include "recorder.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -368,18 +369,27 @@ static void misuse_has_a_sentence(void **state)
 /* ---- layers ---- */
 
 /* A layer with the weights of a set-up. */
-static tconv_device_layer *layer_of(const struct setup *s)
+static tconv_layer *layer_of(const struct setup *s)
 {
-    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    tconv_tensors weights = TCONV_TENSORS_INIT;
     const tconv_plan_options options = options_for(s->algorithm, true);
-    tconv_device_layer *layer = NULL;
+    tconv_layer *layer = NULL;
     tconv_error error;
-    weights.filter = s->tensors.filter;
-    weights.bias = s->tensors.bias;
-    expect_ok(tconv_device_layer_create(s->device->device, s->device->queue, &s->problem, &options,
-                                        &weights, &layer, &error),
+    weights.filter.host = s->tensors.filter;
+    weights.bias.host = s->tensors.bias;
+    expect_ok(tconv_layer_create(&s->device->device, 1, TCONV_FILTER_CONSTANT, &layer, &error),
               &error);
+    expect_ok(tconv_layer_set(layer, &s->problem, &options, &weights, NULL, &error), &error);
     return layer;
+}
+
+static tconv_status record_layer(tconv_layer *layer, const struct setup *s, recording made,
+                                 const tconv_tensors *tensors, bool replaceable, uint32_t *point,
+                                 tconv_layer_recording **out, tconv_error *error)
+{
+    const tconv_plan_options options = options_for(s->algorithm, true);
+    return tconv_layer_record(layer, &s->problem, &options, made, s->device->queue, tensors,
+                              replaceable, 0, NULL, point, out, error);
 }
 
 /* Data and output of a set-up: what a layer does not have. */
@@ -392,16 +402,17 @@ static tconv_tensors tensors_of(const struct setup *s)
 }
 
 /* Gives a layer weights that are all zero. */
-static void clear_weights(const struct setup *s, tconv_device_layer *layer)
+static void clear_weights(const struct setup *s, tconv_layer *layer)
 {
     const tconv_geometry *g = &s->tensors.geometry;
-    tconv_weights weights = TCONV_WEIGHTS_INIT;
+    const tconv_plan_options options = options_for(s->algorithm, true);
+    tconv_tensors weights = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
     tconv_error error;
     void *zeros = calloc(1, (size_t)g->filter_bytes + s->tensors.channels * 8);
-    weights.filter = weights.bias = zeros;
-    expect_ok(
-        tconv_device_layer_set_weights(layer, s->device->queue, &weights, 0, NULL, NULL, &error),
-        &error);
+    weights.filter.host = weights.bias.host = zeros;
+    run.queue = s->device->queue;
+    expect_ok(tconv_layer_set(layer, &s->problem, &options, &weights, &run, &error), &error);
     free(zeros);
 }
 
@@ -421,14 +432,12 @@ static void check_layer(const struct device *d, const char *name, bool own_works
     tconv_error error;
     tconv_layer_recording *recorded = NULL;
     set_up(&s, d, &p, name, true, SMALL_INTEGERS);
-    tconv_device_layer *layer = layer_of(&s);
+    tconv_layer *layer = layer_of(&s);
     recording made = begin(d);
     tconv_tensors args = tensors_of(&s);
     if (!own_workspace) args.workspace = s.args.workspace;
     uint32_t point = 0;
-    expect_ok(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, &point,
-                                        &recorded, &error),
-              &error);
+    expect_ok(record_layer(layer, &s, made, &args, false, &point, &recorded, &error), &error);
     assert_int_equal(r.finalize(made), CL_SUCCESS);
     for (int i = 0; i < 3; i++) {
         wipe(&s);
@@ -437,11 +446,12 @@ static void check_layer(const struct device *d, const char *name, bool own_works
         compare_with_oracle(d, &p, name, true, &s.tensors);
         if (i == 0) {
             clear_weights(&s, layer);
-            expect_ok(tconv_device_layer_enqueue(layer, d->queue, &args.data, &args.output, NULL, 0,
-                                                 NULL, NULL, &error),
-                      &error);
+            const tconv_plan_options options = options_for(name, true);
+            tconv_run queued = TCONV_RUN_INIT;
+            queued.queue = d->queue;
+            expect_ok(tconv_layer_run(layer, &p, &options, &args, &queued, &error), &error);
             expect_zeros(&s);
-            tconv_device_layer_release(layer);
+            tconv_layer_release(layer);
         }
         move_data(&s);
     }
@@ -482,11 +492,9 @@ static void recorded_layers_are_replaced(void **state)
         for (int k = 0; k < 2; k++) set_up(&s[k], d, &p, name, true, SMALL_INTEGERS);
         set_up(&other, d, &wider, name, true, SMALL_INTEGERS);
         move_data(&s[1]);
-        tconv_device_layer *layer = layer_of(&s[0]), *foreign = layer_of(&other);
+        tconv_layer *layer = layer_of(&s[0]), *foreign = layer_of(&other);
         tconv_tensors args = tensors_of(&s[0]);
-        expect_ok(tconv_device_layer_record(layer, made, d->queue, &args, true, 0, NULL, NULL,
-                                            &recorded, &error),
-                  &error);
+        expect_ok(record_layer(layer, &s[0], made, &args, true, NULL, &recorded, &error), &error);
         assert_int_equal(r.finalize(made), CL_SUCCESS);
         args = tensors_of(&s[1]);
         expect_error(tconv_layer_recording_update(recorded, foreign, &args, &error),
@@ -505,8 +513,8 @@ static void recorded_layers_are_replaced(void **state)
         expect_zeros(&s[0]);
         r.release(made);
         tconv_layer_recording_release(recorded);
-        tconv_device_layer_release(layer);
-        tconv_device_layer_release(foreign);
+        tconv_layer_release(layer);
+        tconv_layer_release(foreign);
         for (int k = 0; k < 2; k++) tear_down(&s[k]);
         tear_down(&other);
     }
@@ -521,46 +529,36 @@ static void wrong_layer_recordings_have_a_sentence(void **state)
     tconv_layer_recording_release(NULL);
     expect_error(tconv_layer_recording_update(NULL, NULL, &args, &error), TCONV_ERROR_ARGUMENT,
                  &error, "recording is NULL");
-    expect_error(
-        tconv_device_layer_record(NULL, NULL, NULL, &args, false, 0, NULL, NULL, &recorded, &error),
-        TCONV_ERROR_ARGUMENT, &error, "layer is NULL");
+    expect_error(tconv_layer_record(NULL, NULL, NULL, NULL, NULL, &args, false, 0, NULL, NULL,
+                                    &recorded, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "layer is NULL");
     for (int i = 0; i < device_count; i++) {
         const struct device *d = &devices[i];
         const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
         struct setup s;
         set_up(&s, d, &p, "gather_group", true, SMALL_INTEGERS);
-        tconv_device_layer *layer = layer_of(&s);
+        tconv_layer *layer = layer_of(&s);
         recording made = NULL;
         args = tensors_of(&s);
-        expect_error(tconv_device_layer_record(layer, NULL, d->queue, NULL, false, 0, NULL, NULL,
-                                               &recorded, &error),
+        expect_error(record_layer(layer, &s, NULL, NULL, false, NULL, &recorded, &error),
                      TCONV_ERROR_ARGUMENT, &error, "tensors is NULL");
-        expect_error(tconv_device_layer_record(layer, NULL, d->queue, &args, false, 0, NULL, NULL,
-                                               NULL, &error),
+        expect_error(record_layer(layer, &s, NULL, &args, false, NULL, NULL, &error),
                      TCONV_ERROR_ARGUMENT, &error, "out is NULL");
-        expect_error(tconv_device_layer_record(layer, NULL, d->queue, &args, false, 0, NULL, NULL,
-                                               &recorded, &error),
+        expect_error(record_layer(layer, &s, NULL, &args, false, NULL, &recorded, &error),
                      TCONV_ERROR_ARGUMENT, &error, "command_buffer is NULL");
         if (recorder_find(id_of(d), &r)) made = begin(d);
-        args.bias = s.args.bias;
-        expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, NULL,
-                                               &recorded, &error),
-                     TCONV_ERROR_ARGUMENT, &error,
-                     "tensors.bias is given, but the layer has its own");
         args = tensors_of(&s);
         args.packed = s.filter;
-        expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL, NULL,
-                                               &recorded, &error),
+        expect_error(record_layer(layer, &s, made, &args, false, NULL, &recorded, &error),
                      TCONV_ERROR_ARGUMENT, &error, "tensors.packed is given");
         args = tensors_of(&s);
         args.output = args.data;
         if (made != NULL)
-            expect_error(tconv_device_layer_record(layer, made, d->queue, &args, false, 0, NULL,
-                                                   NULL, &recorded, &error),
+            expect_error(record_layer(layer, &s, made, &args, false, NULL, &recorded, &error),
                          TCONV_ERROR_BUFFER, &error, "tensors.output");
         assert_null(recorded);
         if (made != NULL) r.release(made);
-        tconv_device_layer_release(layer);
+        tconv_layer_release(layer);
         tear_down(&s);
     }
 }
@@ -654,16 +652,16 @@ static void recordings_are_traced(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_is_recorded),
-        cmocka_unit_test(layers_make_a_chain),
+        smoke_test(layers_make_a_chain),
         cmocka_unit_test(tensors_are_replaced),
         cmocka_unit_test(wrong_recordings_have_a_sentence),
         cmocka_unit_test(misuse_has_a_sentence),
-        cmocka_unit_test(layers_are_recorded),
+        smoke_test(layers_are_recorded),
         cmocka_unit_test(recorded_layers_are_replaced),
         cmocka_unit_test(wrong_layer_recordings_have_a_sentence),
-        cmocka_unit_test(recordings_are_traced),
+        smoke_test(recordings_are_traced),
     };
-    return cmocka_run_group_tests(tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("record", tests, open_all_devices, close_all_devices);
 }

@@ -4,6 +4,7 @@
 #include "portable.h"
 #include "random_problem.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -542,8 +543,8 @@ static int tear_down_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_stored_and_found_again),
+    struct CMUnitTest tests[] = {
+        smoke_test(results_are_stored_and_found_again),
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
         cmocka_unit_test(results_can_be_listed),
         cmocka_unit_test(the_machine_is_stored),
@@ -555,5 +556,5 @@ int main(void)
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(threads_may_search_at_once),
     };
-    return cmocka_run_group_tests_name("search", tests, set_up_all, tear_down_all);
+    return run_smoke_or_all("search", tests, set_up_all, tear_down_all);
 }

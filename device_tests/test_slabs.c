@@ -3,6 +3,7 @@
  * however small the parts are. */
 #include "base/view.h"
 #include "random_problem.h"
+#include "smoke.h"
 #include "support.h"
 
 #include "oracle/oracle.h"
@@ -559,9 +560,9 @@ static void slabs_use_what_the_layer_keeps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_parts_of_the_whole),
-        cmocka_unit_test(slabs_are_the_whole),
+        smoke_test(slabs_are_the_whole),
         cmocka_unit_test(several_devices_share_the_work),
         cmocka_unit_test(arrays_have_steps),
         cmocka_unit_test(windows_keep_steps),
@@ -569,5 +570,5 @@ int main(void)
         cmocka_unit_test(the_output_has_memory_of_its_own),
         cmocka_unit_test(slabs_use_what_the_layer_keeps),
     };
-    return cmocka_run_group_tests_name("slabs", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("slabs", tests, open_all_devices, close_all_devices);
 }

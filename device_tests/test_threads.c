@@ -3,6 +3,7 @@
  * each with its own queue and buffers, while others make and release plans, filters and device
  * objects in the same context. */
 #include "setup.h"
+#include "smoke.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,6 +19,7 @@
 enum {
     RUNNERS = 8,
     MOST_LAYERS = 32,
+    SMOKE_LAYERS = 4,
     MILLISECONDS = 10000, /* for which the threads go on */
     RUNS = 8, /* of a layer, before the next one's turn: so that threads meet at one plan */
 };
@@ -27,7 +29,7 @@ struct common {
     const struct device *device;
     int count;
     struct setup layers[MOST_LAYERS]; /* their tensors' outputs are what every run must give */
-    tconv_session *session;
+    tconv_device *opened;
     tconv_device *object; /* where programs are built by all at once */
     pthread_barrier_t start;
     atomic_bool stop;
@@ -218,13 +220,13 @@ static void *run_host_arrays(void *argument)
         const int layer = i % c->count;
         const struct setup *s = &c->layers[layer];
         const tconv_plan_options options = options_for(name_of(t, layer), false);
-        tconv_arrays arrays = TCONV_ARRAYS_INIT;
+        tconv_tensors arrays = TCONV_TENSORS_INIT;
         tconv_error error;
-        arrays.data = s->tensors.data;
-        arrays.filter = s->tensors.filter;
-        arrays.output = t->result;
+        arrays.data.host = s->tensors.data;
+        arrays.filter.host = s->tensors.filter;
+        arrays.output.host = t->result;
         if (!report(t, "a run on host arrays", layer,
-                    tconv_session_run(c->session, &s->problem, &options, &arrays, &error), &error))
+                    compute_once(c->opened, &s->problem, &options, &arrays, NULL, &error), &error))
             break;
         t->runs++;
         if (memcmp(t->result, s->tensors.output, s->output_bytes) != 0)
@@ -249,10 +251,10 @@ static void begin(struct common *c, const struct device *device)
 {
     *c = (struct common){.device = device};
     atomic_init(&c->stop, false);
-    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+    const int most = smoke_suffices() ? SMOKE_LAYERS : MOST_LAYERS;
+    for (int a = 0; tconv_algorithm_name(a) != NULL && c->count < most; a++) {
         const char *name = tconv_algorithm_name(a);
         if (never_runs(device, name)) continue;
-        assert_true(c->count < MOST_LAYERS);
         const tconv_problem p = plane_for(name, 1, 6, 10, 20, 4, 2, 1);
         struct setup *s = &c->layers[c->count++];
         set_up(s, device, &p, name, false, SMALL_INTEGERS);
@@ -265,6 +267,7 @@ static void begin(struct common *c, const struct device *device)
 
 static void end(struct common *c)
 {
+    assert_true(c->count < MOST_LAYERS); /* else algorithms were left out */
     for (int i = 0; i < c->count; i++) tear_down(&c->layers[i]);
 }
 
@@ -325,7 +328,7 @@ static void threads_share_plans_while_others_come_and_go(void **state)
         struct thread *threads[RUNNERS + OTHERS];
         tconv_error error;
         begin(&c, &devices[d]);
-        expect_ok(tconv_session_create(devices[d].number, &c.session, &error), &error);
+        expect_ok(tconv_device_open(devices[d].number, &c.opened, &error), &error);
         for (int i = 0; i < RUNNERS + OTHERS; i++) threads[i] = new_thread(&c);
         for (int i = 0; i < RUNNERS + OTHERS; i++)
             launch(threads[i], i < RUNNERS ? run_shared_plans : works[i - RUNNERS]);
@@ -337,7 +340,7 @@ static void threads_share_plans_while_others_come_and_go(void **state)
             *(i < RUNNERS ? &shared : &own) += join(threads[i]);
         print_message("device %d: %ld runs of shared plans beside %ld of own ones\n",
                       devices[d].number, shared, own);
-        tconv_session_release(c.session);
+        tconv_device_release(c.opened);
         end(&c);
     }
 }
@@ -396,9 +399,9 @@ int main(void)
     const struct CMUnitTest first[] = {cmocka_unit_test(the_first_calls_come_at_once)};
     const int failed = cmocka_run_group_tests_name("first calls", first, NULL, NULL);
     if (failed != 0) return failed;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_plans_while_others_come_and_go),
+    struct CMUnitTest tests[] = {
+        smoke_test(threads_share_plans_while_others_come_and_go),
         cmocka_unit_test(threads_build_the_same_programs_at_once),
     };
-    return cmocka_run_group_tests_name("threads", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("threads", tests, open_all_devices, close_all_devices);
 }

@@ -3,6 +3,7 @@
  * library, and that a removed callback is never called again. test_faults.c and test_divided.c have
  * failing calls and divided launches. */
 #include "setup.h"
+#include "smoke.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -404,10 +405,10 @@ static void what_an_enqueue_costs(void **state)
 /* ---- callbacks that call the library ---- */
 
 struct caller {
-    tconv_session *session;
-    tconv_session_layer *layer;
+    tconv_device *opened;
+    tconv_layer *layer;
     tconv_problem problem;
-    tconv_arrays arrays;
+    tconv_tensors arrays;
     int depth, deepest, calls, failures;
 };
 
@@ -424,12 +425,16 @@ static void call_back(void *context, const tconv_trace_event *event)
 {
     struct caller *c = context;
     tconv_plan *plan = NULL;
-    tconv_device *device = tconv_session_device(c->session);
+    tconv_device *device = c->opened;
     c->calls++;
     if (++c->depth > c->deepest) c->deepest = c->depth;
     c->failures += event->device != device;
-    c->failures += tconv_session_layer_run_beside(c->layer, not_asked, c, &c->problem, NULL,
-                                                  &c->arrays, NULL) != TCONV_OK;
+    tconv_run beside = TCONV_RUN_INIT;
+    beside.on_threads = not_asked;
+    beside.pool = c;
+    beside.threads = 2;
+    c->failures += tconv_layer_run(c->layer, &c->problem, NULL, &c->arrays, &beside, NULL) !=
+                   TCONV_OK;
     c->failures += tconv_plan_create(device, &c->problem, NULL, &plan, NULL) != TCONV_OK;
     c->failures += tconv_device_set_trace(device, TCONV_TRACE_ALL, call_back, c, NULL) != TCONV_OK;
     tconv_device_trace_fallback(device, "test", "", ""); /* not heard */
@@ -441,33 +446,34 @@ static void a_callback_may_call_the_library(void **state)
 {
     (void)state;
     for (int i = 0; i < device_count; i++) {
-        struct caller c = {.problem = plane(1, 5, 7, 9, 3, 2, 1), .arrays = TCONV_ARRAYS_INIT};
+        struct caller c = {.problem = plane(1, 5, 7, 9, 3, 2, 1), .arrays = TCONV_TENSORS_INIT};
         tconv_error error;
         struct tensors t;
         make_tensors(&c.problem, SMALL_INTEGERS, 4, &t);
         float *other = malloc((size_t)t.geometry.output_bytes);
         assert_non_null(other);
-        c.arrays.data = t.data;
-        c.arrays.filter = t.filter;
-        c.arrays.output = other;
-        expect_ok(tconv_session_create(devices[i].number, &c.session, &error), &error);
-        expect_ok(tconv_session_layer_create(c.session, true, &c.layer, &error), &error);
-        set_trace(tconv_session_device(c.session), call_back, &c);
-        tconv_arrays arrays = c.arrays;
-        arrays.output = t.output;
+        c.arrays.data.host = t.data;
+        c.arrays.filter.host = t.filter;
+        c.arrays.output.host = other;
+        expect_ok(tconv_device_open(devices[i].number, &c.opened, &error), &error);
+        expect_ok(tconv_layer_create(&c.opened, 1, TCONV_FILTER_CONSTANT, &c.layer, &error),
+                  &error);
+        set_trace(c.opened, call_back, &c);
+        tconv_tensors arrays = c.arrays;
+        arrays.output.host = t.output;
         for (int run = 0; run < 3; run++)
-            expect_ok(tconv_session_layer_run(c.layer, &c.problem, NULL, &arrays, &error), &error);
+            expect_ok(tconv_layer_run(c.layer, &c.problem, NULL, &arrays, NULL, &error), &error);
         compare_with_oracle(&devices[i], &c.problem, NULL, false, &t);
         assert_memory_equal(other, t.output, (size_t)t.geometry.output_bytes);
         assert_int_equal(c.failures, 0);
         assert_int_equal(c.deepest, 1);
         assert_true(c.calls >= 5); /* a program, a plan, three runs */
-        tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
-        expect_ok(tconv_session_layer_count(c.layer, &counts, &error), &error);
+        tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+        expect_ok(tconv_layer_count(c.layer, &counts, &error), &error);
         assert_int_equal(counts.plans_kept, 1);
-        set_trace(tconv_session_device(c.session), NULL, NULL);
-        tconv_session_layer_release(c.layer);
-        tconv_session_release(c.session);
+        set_trace(c.opened, NULL, NULL);
+        tconv_layer_release(c.layer);
+        tconv_device_release(c.opened);
         free(other);
         free_tensors(&t);
     }
@@ -479,9 +485,9 @@ enum { LAYERS = 2 };
 
 /* Two layers, each made by a thread of its own, whose callback runs the other one. */
 static struct crossing {
-    tconv_session_layer *layer[LAYERS];
+    tconv_layer *layer[LAYERS];
     tconv_problem problem[LAYERS];
-    tconv_arrays arrays;
+    tconv_tensors arrays;
     size_t output_bytes;
     atomic_int inside, failures, done;
 } crossing;
@@ -489,13 +495,13 @@ static _Thread_local int own_layer = -1;
 
 static void run_one(int layer, int problem)
 {
-    tconv_arrays arrays = crossing.arrays;
-    arrays.output = malloc(crossing.output_bytes);
-    if (arrays.output == NULL ||
-        tconv_session_layer_run(crossing.layer[layer], &crossing.problem[problem], NULL, &arrays,
-                                NULL) != TCONV_OK)
+    tconv_tensors arrays = crossing.arrays;
+    void *output = malloc(crossing.output_bytes);
+    arrays.output.host = output;
+    if (output == NULL || tconv_layer_run(crossing.layer[layer], &crossing.problem[problem], NULL,
+                                          &arrays, NULL, NULL) != TCONV_OK)
         atomic_fetch_add(&crossing.failures, 1);
-    free(arrays.output);
+    free(output);
 }
 
 /* Both threads are here before one goes on. */
@@ -521,39 +527,40 @@ static void callbacks_do_not_wait_for_each_other(void **state)
     (void)state;
     static const int numbers[LAYERS] = {0, 1};
     pthread_t threads[LAYERS];
-    tconv_session *session;
+    tconv_device *opened;
     tconv_error error;
     struct tensors t;
     if (threads_left_out()) return;
     for (int i = 0; i < LAYERS; i++) crossing.problem[i] = plane(1, 5, 7, 8 + i, 3, 2, 1);
     make_tensors(&crossing.problem[LAYERS - 1], SMALL_INTEGERS, 4, &t);
-    crossing.arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
-    crossing.arrays.data = t.data;
-    crossing.arrays.filter = t.filter;
+    crossing.arrays = (tconv_tensors)TCONV_TENSORS_INIT;
+    crossing.arrays.data.host = t.data;
+    crossing.arrays.filter.host = t.filter;
     crossing.output_bytes = (size_t)t.geometry.output_bytes;
-    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
+    expect_ok(tconv_device_open(devices[0].number, &opened, &error), &error);
     for (int i = 0; i < LAYERS; i++)
-        expect_ok(tconv_session_layer_create(session, true, &crossing.layer[i], &error), &error);
-    set_trace(tconv_session_device(session), run_the_other_layer, NULL);
+        expect_ok(tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &crossing.layer[i], &error),
+                  &error);
+    set_trace(opened, run_the_other_layer, NULL);
     for (int i = 0; i < LAYERS; i++)
         assert_int_equal(
             pthread_create(&threads[i], NULL, run_own_layer, (void *)(uintptr_t)&numbers[i]), 0);
     for (int ms = 0; ms < 60000 && atomic_load(&crossing.done) < LAYERS; ms++) sleep_ms(1);
     if (atomic_load(&crossing.done) < LAYERS) failed("two callbacks wait for each other");
     for (int i = 0; i < LAYERS; i++) pthread_join(threads[i], NULL);
-    set_trace(tconv_session_device(session), NULL, NULL);
+    set_trace(opened, NULL, NULL);
     assert_int_equal(crossing.inside, LAYERS);
     assert_int_equal(crossing.failures, 0);
-    for (int i = 0; i < LAYERS; i++) tconv_session_layer_release(crossing.layer[i]);
-    tconv_session_release(session);
+    for (int i = 0; i < LAYERS; i++) tconv_layer_release(crossing.layer[i]);
+    tconv_device_release(opened);
     free_tensors(&t);
 }
 
 static void refresh_once(void *context, const tconv_trace_event *event)
 {
-    tconv_session_layer **layer = context;
+    tconv_layer **layer = context;
     if (event->kind != TCONV_TRACE_LAUNCH) return;
-    tconv_session_layer_refresh(*layer);
+    tconv_layer_refresh(*layer);
     *layer = NULL;
 }
 
@@ -561,29 +568,29 @@ static void refresh_once(void *context, const tconv_trace_event *event)
 static void a_callback_may_refresh_the_layer(void **state)
 {
     (void)state;
-    tconv_session *session;
-    tconv_session_layer *layer, *refreshed;
+    tconv_device *opened;
+    tconv_layer *layer, *refreshed;
     tconv_error error;
     struct tensors t;
     const tconv_problem p = plane(1, 5, 7, 9, 3, 2, 1);
     make_tensors(&p, SMALL_INTEGERS, 4, &t);
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.data = t.data;
-    arrays.filter = t.filter;
-    arrays.output = t.output;
-    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
-    expect_ok(tconv_session_layer_create(session, true, &layer, &error), &error);
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    arrays.data.host = t.data;
+    arrays.filter.host = t.filter;
+    arrays.output.host = t.output;
+    expect_ok(tconv_device_open(devices[0].number, &opened, &error), &error);
+    expect_ok(tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
     refreshed = layer;
-    set_trace(tconv_session_device(session), refresh_once, &refreshed);
+    set_trace(opened, refresh_once, &refreshed);
     for (int run = 0; run < 3; run++)
-        expect_ok(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), &error);
-    set_trace(tconv_session_device(session), NULL, NULL);
-    tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
-    expect_ok(tconv_session_layer_count(layer, &counts, &error), &error);
+        expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), &error);
+    set_trace(opened, NULL, NULL);
+    tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+    expect_ok(tconv_layer_count(layer, &counts, &error), &error);
     assert_int_equal(counts.filters_packed, 2);
     compare_with_oracle(&devices[0], &p, NULL, false, &t);
-    tconv_session_layer_release(layer);
-    tconv_session_release(session);
+    tconv_layer_release(layer);
+    tconv_device_release(opened);
     free_tensors(&t);
 }
 
@@ -644,8 +651,8 @@ static void removal_waits_for_running_calls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_says_what_happened),
+    struct CMUnitTest tests[] = {
+        smoke_test(every_kind_says_what_happened),
         cmocka_unit_test(a_callback_may_come_late_and_go),
         cmocka_unit_test(searches_tell_their_source),
         cmocka_unit_test(kinds_are_chosen),
@@ -657,5 +664,5 @@ int main(void)
         cmocka_unit_test(a_callback_may_refresh_the_layer),
         cmocka_unit_test(removal_waits_for_running_calls),
     };
-    return cmocka_run_group_tests_name("trace", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("trace", tests, open_all_devices, close_all_devices);
 }

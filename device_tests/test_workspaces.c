@@ -12,17 +12,33 @@
 #include <cmocka.h>
 
 /* Makes a layer whose executions need a workspace. */
-static tconv_device_layer *make_layer(const struct device *device, const struct setup *s)
+static tconv_layer *make_layer(const struct device *device, const struct setup *s)
 {
-    tconv_device_layer *layer;
+    tconv_layer *layer;
     tconv_error error;
     const tconv_plan_options options = options_for(s->algorithm, false);
-    tconv_weights weights = TCONV_WEIGHTS_INIT;
-    weights.filter = s->tensors.filter;
-    expect_ok(tconv_device_layer_create(device->device, device->queue, &s->problem, &options,
-                                        &weights, &layer, &error),
+    tconv_tensors weights = TCONV_TENSORS_INIT;
+    weights.filter.host = s->tensors.filter;
+    expect_ok(tconv_layer_create(&device->device, 1, TCONV_FILTER_CONSTANT, &layer, &error),
               &error);
+    expect_ok(tconv_layer_set(layer, &s->problem, &options, &weights, NULL, &error), &error);
     return layer;
+}
+
+static tconv_status enqueue_layer(tconv_layer *layer, const struct setup *s, cl_command_queue queue,
+                                  cl_mem output, const cl_event *wait, cl_event *done,
+                                  tconv_error *error)
+{
+    const tconv_plan_options options = options_for(s->algorithm, false);
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    tensors.data.memory = s->data;
+    tensors.output.memory = output;
+    run.queue = queue;
+    run.wait_count = wait != NULL;
+    run.wait = wait;
+    run.done = done;
+    return tconv_layer_run(layer, &s->problem, &options, &tensors, &run, error);
 }
 
 static void expect_output(struct setup *s, cl_command_queue queue, cl_mem output)
@@ -50,20 +66,15 @@ static void executions_wait_if_memory_is_full(void **state)
         tconv_error error;
         cl_int code, ended = CL_QUEUED;
         set_up(&s, device, &p, "gather_group", false, SMALL_INTEGERS);
-        tconv_device_layer *layer = make_layer(device, &s);
+        tconv_layer *layer = make_layer(device, &s);
         cl_event gate = clCreateUserEvent(device->context, &code), done;
         assert_int_equal(code, CL_SUCCESS);
         cl_command_queue other = clCreateCommandQueue(device->context, id_of(device), 0, &code);
         assert_int_equal(code, CL_SUCCESS);
         cl_mem own = buffer_of(device, NULL, s.output_bytes);
-        const tconv_tensor from = {s.data, 0, NULL, NULL}, to = {s.output, 0, NULL, NULL},
-                           to_own = {own, 0, NULL, NULL};
-        expect_ok(tconv_device_layer_enqueue(layer, device->queue, &from, &to, NULL, 1, &gate, NULL,
-                                             &error),
-                  &error);
+        expect_ok(enqueue_layer(layer, &s, device->queue, s.output, &gate, NULL, &error), &error);
         fill_memory();
-        const tconv_status status =
-            tconv_device_layer_enqueue(layer, other, &from, &to_own, NULL, 0, NULL, &done, &error);
+        const tconv_status status = enqueue_layer(layer, &s, other, own, NULL, &done, &error);
         assert_true(fault_disarm());
         expect_ok(status, &error);
         assert_int_equal(tconv_device_workspace_bytes(device->device), s.workspace_bytes);
@@ -79,20 +90,17 @@ static void executions_wait_if_memory_is_full(void **state)
 
         tconv_device_trim_workspaces(device->device);
         fill_memory();
-        const tconv_status refused =
-            tconv_device_layer_enqueue(layer, other, &from, &to_own, NULL, 0, NULL, NULL, &error);
+        const tconv_status refused = enqueue_layer(layer, &s, other, own, NULL, NULL, &error);
         assert_true(fault_disarm());
         expect_error(refused, TCONV_ERROR_DEVICE_MEMORY, &error, "creating a workspace of");
         assert_int_equal(tconv_device_workspace_bytes(device->device), 0);
-        expect_ok(
-            tconv_device_layer_enqueue(layer, other, &from, &to_own, NULL, 0, NULL, NULL, &error),
-            &error);
+        expect_ok(enqueue_layer(layer, &s, other, own, NULL, NULL, &error), &error);
         expect_output(&s, other, own);
         clReleaseEvent(done);
         clReleaseEvent(gate);
         clReleaseMemObject(own);
         clReleaseCommandQueue(other);
-        tconv_device_layer_release(layer);
+        tconv_layer_release(layer);
         tear_down(&s);
     }
 }

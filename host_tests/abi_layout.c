@@ -106,25 +106,6 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_layer_counts, plans_kept), MEMBER(tconv_layer_counts, filters_packed),
     MEMBER(tconv_layer_counts, in_slabs), MEMBER(tconv_layer_counts, weight_bytes),
 
-    GROWING(tconv_arrays, filter_version),
-    MEMBER(tconv_arrays, data), MEMBER(tconv_arrays, filter), MEMBER(tconv_arrays, output),
-    MEMBER(tconv_arrays, bias), MEMBER(tconv_arrays, scale), MEMBER(tconv_arrays, slope),
-    MEMBER(tconv_arrays, residual), MEMBER(tconv_arrays, filter_version),
-
-    GROWING(tconv_weights, slope_buffer),
-    MEMBER(tconv_weights, filter), MEMBER(tconv_weights, bias), MEMBER(tconv_weights, scale),
-    MEMBER(tconv_weights, slope), MEMBER(tconv_weights, filter_buffer),
-    MEMBER(tconv_weights, bias_buffer), MEMBER(tconv_weights, scale_buffer),
-    MEMBER(tconv_weights, slope_buffer),
-
-    GROWING(tconv_slabs_options, user),
-    MEMBER(tconv_slabs_options, memory_limit), MEMBER(tconv_slabs_options, done),
-    MEMBER(tconv_slabs_options, user),
-
-    GROWING(tconv_session_layer_counts, filters_packed), MEMBER(tconv_session_layer_counts, runs),
-    MEMBER(tconv_session_layer_counts, plans_made), MEMBER(tconv_session_layer_counts, plans_kept),
-    MEMBER(tconv_session_layer_counts, filters_packed),
-
     FIXED(tconv_epilogue),
     TCONV_EPILOGUE_MEMBERS(EPILOGUE)
 

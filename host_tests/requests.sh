@@ -92,9 +92,34 @@ expect 2 "f32, f16" $shape --type f8
 expect 2 "--filter-shape is missing" shape --data-shape 1,2,3
 expect 2 "--data-shape is missing" shape --filter-shape 1,2,3
 expect 2 "unknown option" shape --stride 2
-expect 2 "--stride: unknown option; did you mean --strides?" shape --stride 2
+expect 2 "--stride: unknown option; write --strides 2. See tconv-cl shape --help" $shape --stride 2
 expect 2 "did you mean --pads-begin?" shape --pasd-begin=2
 expect 2 "--zzzz: unknown option; see tconv-cl shape --help" shape --zzzz
+# Names of other systems, with their value; never an option that means something else.
+expect 2 "write --pads-begin 1 --pads-end 1." $shape --padding 1
+expect 2 "write --pads-begin 1,2 --pads-end 1,2." $shape --padding=1,2
+expect 2 "write --pads-begin 1,2 --pads-end 3,4." $shape --pads 1,2,3,4
+expect 2 "write --pads-begin 1 --pads-end 1." $shape --pads 1
+expect 2 "write the pads as numbers: both together kernel - stride" $shape --padding same
+expect 2 "write --auto-pad VALID." $shape --padding VALID
+expect 2 "write --pads-begin ... --pads-end ..." $shape --pad
+expect 2 "write --dilations 2." $shape --dilation 2
+expect 2 "write --groups 2." $shape --group=2
+expect 2 "write --data-format NXC (" $shape --layout NHWC
+expect 2 "the kernel in --filter-shape" $shape --kernel-size 3
+expect 2 "write --activation leaky_relu:0.2." check --negative-slope 0.2
+expect 2 "write --type f16." $shape --data-type f16
+expect 2 "write --filter w.npy." run --weight w.npy
+expect 2 "write --output y.npy." run --out y.npy
+expect 2 "it must be NCX or NXC; write NXC" $shape --data-format NHWC
+expect 2 "it must be NCX or NXC; write NCX" $shape --data-format channels_first
+expect 2 "; write silu" check --activation swish
+expect 2 "; write same_upper; with --rules onnx" $shape --auto-pad SAME
+expect 2 "--out: unknown option; write --output ..." $shape --out
+expect 2 "--residual: unknown option; see" $shape --residual r.npy
+expect 2 "--pads-: unknown option; see" $shape --pads- 1
+expect 2 "did you mean --output-padding?" $shape --output-p 1
+expect 2 "they fit with the oneAPI form, data_format NXC" shape --data-shape 1,8,9,20 --filter-shape 20,10,3,3
 expect 2 "did you mean shape?" shapes
 expect 2 "did you mean check?" chekc
 expect 2 "zzzz is not a command; see" zzzz

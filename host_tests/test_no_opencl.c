@@ -33,11 +33,11 @@ static void errors_say_what_to_install(void **state)
     tconv_error error;
     cl_device_id id = NULL;
     int number;
-    tconv_session *session = NULL;
+    tconv_device *opened = NULL;
     expect_sentence(tconv_device_at(0, NULL, &id, &error), &error);
     expect_sentence(tconv_device_find("gpu", &number, &error), &error);
-    expect_sentence(tconv_session_create(TCONV_DEVICE_DEFAULT, &session, &error), &error);
-    assert_null(session);
+    expect_sentence(tconv_device_open(TCONV_DEVICE_DEFAULT, &opened, &error), &error);
+    assert_null(opened);
 }
 
 /* Such objects cannot be: no call gives one. */

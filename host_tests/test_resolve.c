@@ -241,6 +241,16 @@ static void group_channels(tconv_problem *p)
     p->operation = TCONV_GROUP_CONV_BACKPROP;
     p->filter = (tconv_shape){5, {3, 7, 2, 3, 3}};
 }
+static void channels_last(tconv_problem *p)
+{
+    p->data = (tconv_shape){4, {1, 8, 8, 20}};
+}
+static void group_channels_last(tconv_problem *p)
+{
+    p->operation = TCONV_GROUP_CONV_BACKPROP;
+    p->data = (tconv_shape){4, {1, 8, 8, 20}};
+    p->filter = (tconv_shape){5, {2, 10, 2, 3, 3}};
+}
 static void oneapi_groups(tconv_problem *p)
 {
     p->operation = TCONV_ONEAPI_CONV_BACKPROP;
@@ -382,7 +392,14 @@ static const struct refusal refusals[] = {
     {data_format_wrong,
      TCONV_ERROR_SHAPE,
      {"8 channels", "20 input", "; they fit with data_format NCX and filter_format OIX"}},
+    {channels_last,
+     TCONV_ERROR_SHAPE,
+     {"8 channels (axis 1)", "20 input",
+      "; they fit with the oneAPI form, data_format NXC and filter_format OIX"}},
     {group_channels, TCONV_ERROR_SHAPE, {"20 channels (axis 1)", "3 groups", "7"}},
+    {group_channels_last,
+     TCONV_ERROR_SHAPE,
+     {"8 channels (axis 1)", "2 groups", "; data whose last axis has the channels take"}},
     {oneapi_groups, TCONV_ERROR_SHAPE, {"20 channels", "3 groups", "axis 1"}},
     {negative_groups, TCONV_ERROR_ATTRIBUTE, {"groups", "-2", "1"}},
     {strides_length, TCONV_ERROR_ATTRIBUTE, {"strides", "3 values", "2 spatial axes"}},

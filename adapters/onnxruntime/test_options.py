@@ -46,6 +46,19 @@ def test_wrong_options_are_refused(options, sentence):
         tconv_cl.onnxruntime.session_options(**options)
 
 
+def test_names_of_other_systems():
+    """The errors say what to write instead."""
+    for option, words in {
+        "device_id": "; write device=0",
+        "min_macs": "; write least_macs=0",
+        "serch": "'search'",
+    }.items():
+        with pytest.raises(TypeError, match=rf"session_options\(\) got .* '{option}'{words}|; did you mean {words}"):
+            tconv_cl.onnxruntime.session_options(**{option: 0})
+    with pytest.raises(tconv_cl.Error, match='; write "gpu"$'):
+        tconv_cl.onnxruntime.session_options(device="cuda")
+
+
 def test_numbers_of_numpy():
     options = tconv_cl.onnxruntime.session_options(device=np.int64(0), least_macs=np.int64(7))
     assert options.get_session_config_entry("ep.tconv_cl.least_macs") == "7"

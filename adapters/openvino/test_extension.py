@@ -33,9 +33,9 @@ EXTENDED = ov.Core()
 add_extension(EXTENDED)
 
 
-def convert(model, device=None, **options):
-    """Of small operators, too."""
-    return tconv_cl.openvino.convert(model, device, **{"least_macs": 0, **options})
+def convert(model, device=None, *, search=None, least_macs=0, fuse_concat=True):
+    """Of small operators, too. Returns how many were changed."""
+    return tconv_cl.openvino._change(model, device, search, least_macs, fuse_concat)
 
 
 class Counted:
@@ -165,6 +165,27 @@ def test_models(name, way):
     counted = Counted()
     np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=1e-5, atol=1e-5)
     assert counted.evaluations == 1 and counted.fallbacks == 0
+
+
+def test_convert_returns_the_model():
+    """With what was converted as a report that prints."""
+    x = ops.parameter([1, 4, 5, 4], np.float32)
+    node = ops.add(transposed(x, ops.constant(random([4, 6, 3, 3], 2)), [2, 2]), numbers(6, 2, 3))
+    model = ov.Model([ops.relu(node)], [x])
+    (name,) = tconv_cl.openvino.explain(model).left
+    assert tconv_cl.openvino.convert(model, least_macs=1 << 40) is model
+    assert "stderr said why" in tconv_cl.openvino.explain(model).left[name]
+    assert tconv_cl.openvino.convert(model, least_macs=0) is model
+    found = tconv_cl.openvino.explain(model)
+    assert len(found.converted) == 1 and found.left == {}
+    assert str(found).splitlines() == [
+        "tconv-cl computes 1 of 1 transposed convolutions",
+        f"  {found.converted[0]}, TransposedConvolution, tconv-cl: with bias, relu",
+    ]
+    with pytest.raises(TypeError, match="model is a str: it must be an openvino.Model"):
+        tconv_cl.openvino.convert("model.xml")
+    with pytest.raises(TypeError, match=r"convert\(\) got an .* 'device_name'; write device='CPU'"):
+        tconv_cl.openvino.convert(model, device_name="CPU")
 
 
 ACTIVATIONS = {
@@ -1185,8 +1206,12 @@ def test_the_page():
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
-    assert said[:2] == ["Statistics(evaluations=1, fallbacks=0, plans=1, packs=1)", "1 operators changed"]
-    assert len(said) == 3 and " Reference 0:00:" in said[2]
+    assert said[0] == "Statistics(evaluations=1, fallbacks=0, plans=1, packs=1)"
+    assert said[1:3] == [
+        "tconv-cl computes 1 of 1 transposed convolutions",
+        "  up, TransposedConvolution, tconv-cl",
+    ]
+    assert len(said) == 4 and " Reference 0:00:" in said[3]
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -1356,13 +1381,13 @@ import os, sys, time
 import numpy as np
 import openvino as ov
 import tconv_cl
-from tconv_cl.openvino import convert, statistics
+from tconv_cl.openvino import convert, explain, statistics
 core, exact = ov.Core(), {"INFERENCE_PRECISION_HINT": "f32"}
 x, use, requests = np.load(sys.argv[2]), sys.argv[3], []
 model = core.read_model(sys.argv[1])
 if use == "devices": tconv_cl.devices()
 if use == "numpy": tconv_cl.conv_transpose(np.ones((1, 2, 4), np.float32), np.ones((2, 1, 2), np.float32))
-if use in ("convert", "compile", "infer"): assert convert(model, least_macs=0) == 1
+if use in ("convert", "compile", "infer"): assert explain(convert(model, least_macs=0)).converted
 if use in ("compile", "infer"): requests = [core.compile_model(model, "CPU", exact).create_infer_request()]
 if use == "infer": requests[0].infer(x)
 sys.stdout.flush()
@@ -1370,7 +1395,7 @@ child = os.fork()
 if child == 0:
     begin = time.monotonic()
     if not requests:
-        if use != "convert": assert convert(model, least_macs=0) == 0
+        if use != "convert": assert explain(convert(model, least_macs=0)).left
         requests = [core.compile_model(model, "CPU", exact).create_infer_request()]
     before = statistics().evaluations
     np.save(sys.argv[4], requests[0].infer(x)[0])

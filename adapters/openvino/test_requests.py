@@ -186,7 +186,7 @@ ENVIRONMENT = """
 import os, sys
 import openvino as ov
 import tconv_cl
-from tconv_cl.openvino import add_extension, convert, library
+from tconv_cl.openvino import add_extension, convert, explain, library
 
 def refused(function, *arguments):
     try:
@@ -205,7 +205,7 @@ for name in ("SEARCH", "MATRIX", "LAUNCH_MS", "CACHE", "CACHE_MIB"):
     refused(plain.read_model, sys.argv[1])
     del os.environ["TCONV_CL_" + name]
 add_extension(ov.Core())
-print(convert(ov.Core().read_model(sys.argv[1]), least_macs=0))
+print(len(explain(convert(ov.Core().read_model(sys.argv[1]), least_macs=0)).converted))
 """
 
 

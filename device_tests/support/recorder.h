@@ -57,15 +57,20 @@ static inline bool recorder_replaces(cl_device_id device)
     return false;
 }
 
-/* A command buffer whose commands take new arguments; NULL: the device has none. */
-static inline recording recorder_begin_mutable(const struct recorder *r, cl_device_id device,
-                                               cl_command_queue queue)
+/* A command buffer whose commands take new arguments, of a device that has them. */
+static inline recording recorder_create_mutable(const struct recorder *r, cl_command_queue queue)
 {
     const cl_bitfield properties[] = {0x1293 /* CL_COMMAND_BUFFER_FLAGS_KHR */,
                                       1 << 1 /* CL_COMMAND_BUFFER_MUTABLE_KHR */, 0};
     cl_int code;
-    if (!recorder_replaces(device)) return NULL;
     return r->create(1, &queue, properties, &code);
+}
+
+/* The same; NULL: the device has none. */
+static inline recording recorder_begin_mutable(const struct recorder *r, cl_device_id device,
+                                               cl_command_queue queue)
+{
+    return recorder_replaces(device) ? recorder_create_mutable(r, queue) : NULL;
 }
 
 #endif

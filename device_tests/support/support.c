@@ -626,3 +626,14 @@ void expect_gaps(const tconv_problem *problem, const struct tensors *t, const vo
     }
     free(is_output);
 }
+
+tconv_status compute_once(tconv_device *device, const tconv_problem *problem,
+                      const tconv_plan_options *options, const tconv_tensors *tensors,
+                      const tconv_run *run, tconv_error *error)
+{
+    tconv_layer *layer = NULL;
+    tconv_status status = tconv_layer_create(&device, 1, TCONV_FILTER_VARIES, &layer, error);
+    if (status == TCONV_OK) status = tconv_layer_run(layer, problem, options, tensors, run, error);
+    tconv_layer_release(layer);
+    return status;
+}

@@ -96,6 +96,11 @@ bool run_algorithm(const struct device *device, const tconv_problem *problem, co
 void compare_with_oracle(const struct device *device, const tconv_problem *problem,
                          const char *algorithm, bool bias, const struct tensors *tensors);
 
+/* Computes with a layer of its own, whose filter varies. `run` may be NULL. */
+tconv_status compute_once(tconv_device *device, const tconv_problem *problem,
+                      const tconv_plan_options *options, const tconv_tensors *tensors,
+                      const tconv_run *run, tconv_error *error);
+
 /* Fails if tensors->output does not have, between its elements, what was there before. */
 void expect_gaps(const tconv_problem *problem, const struct tensors *tensors, const void *before);
 

@@ -35,9 +35,7 @@ for more in "" "--memory-limit 1" "--data-format NCX --filter-format OIX"; do # 
     "$tool" run $device $files $more --data-steps 90,21,2 --output-steps 7,1,3 --quiet && cmp -s "$work/piped.npy" "$work/y.npy" ||
         fail "run $more with steps gives something else"
 done
-expect_file() { "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output - --memory-limit 1 >"$work/out" 2>"$work/err"; }
-expect_file
-[ $? = 2 ] && [ ! -s "$work/out" ] && grep -q -- '--output - is not a regular file' "$work/err" || fail "slabs into a pipe: $(cat "$work/err")"
+"$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output - --memory-limit 1 >"$work/out" && cmp -s "$work/piped.npy" "$work/out" || fail "run with a limit into a pipe"
 one_layer s.csv
 "$tool" bench $device --suite - --runs 5 --no-ceilings --csv - --json "$work/b.json" <"$work/s.csv" >"$work/out" 2>"$work/err" || fail "bench of pipes: $(cat "$work/err")"
 [ "$(wc -l <"$work/out")" = 2 ] && head -1 "$work/out" | grep -q '^id,layer,problem,type,algorithm,tile,' && grep -q '^"X","","--data-shape ' "$work/out" ||

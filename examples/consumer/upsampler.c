@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host application with its own OpenCL context, queue and buffers: it makes a layer once, with
- * its weights, and enqueues it for every frame with data and output alone. */
+/* A host application with its own OpenCL context, queue and buffers: it gives a layer its
+ * weights once, and runs it for every frame with data and output alone. */
 #include <tconv_cl/tconv_cl.h>
 
 #include <stdio.h>
@@ -57,33 +57,38 @@ int main(void)
     static float data[16 * 40 * 60], filter[16 * 8 * 4 * 4], output[8 * 80 * 120], bias[8];
     for (size_t i = 0; i < sizeof filter / sizeof *filter; i++) filter[i] = 1.0F;
     for (int c = 0; c < 8; c++) bias[c] = (float)c;
-    tconv_weights weights = TCONV_WEIGHTS_INIT;
-    weights.filter = filter;
-    weights.bias = bias;
 
     tconv_device *device;
-    tconv_device_layer *layer;
+    tconv_layer *layer;
+    tconv_tensors weights = TCONV_TENSORS_INIT, tensors = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    weights.filter.host = filter;
+    weights.bias.host = bias;
     check(tconv_device_create(context, id, &device, &error), &error);
-    check(tconv_device_layer_create(device, queue, &problem, &options, &weights, &layer, &error),
-          &error);
+    check(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
+    run.queue = queue;
+    check(tconv_layer_set(layer, &problem, &options, &weights, &run, &error), &error);
     const tconv_tensor from = buffer(context, sizeof data), to = buffer(context, sizeof output);
+    tensors.data = from;
+    tensors.output = to;
     for (int frame = 0; frame < 3; frame++) {
         data[0] = (float)frame; /* a new frame: one bright corner */
         check_cl(
             clEnqueueWriteBuffer(queue, from.memory, CL_FALSE, 0, sizeof data, data, 0, NULL, NULL),
             "upload");
-        check(tconv_device_layer_enqueue(layer, queue, &from, &to, NULL, 0, NULL, NULL, &error),
-              &error);
+        check(tconv_layer_run(layer, &problem, &options, &tensors, &run, &error), &error);
         check_cl(
             clEnqueueReadBuffer(queue, to.memory, CL_TRUE, 0, sizeof output, output, 0, NULL, NULL),
             "download");
         printf("frame %d: corner of channel 5 is %g\n", frame, (double)output[5 * 80 * 120]);
         if (output[5 * 80 * 120] != (float)frame + 5.0F) return 1; /* the corner, and the bias */
     }
-    printf("%s on %s\n", tconv_plan_algorithm(tconv_device_layer_plan(layer)),
-           tconv_device_properties(device)->name);
+    tconv_plan *plan; /* the one that the runs had */
+    check(tconv_layer_plan(layer, &problem, &options, &plan, &error), &error);
+    printf("%s on %s\n", tconv_plan_algorithm(plan), tconv_device_properties(device)->name);
 
-    tconv_device_layer_release(layer);
+    tconv_plan_release(plan);
+    tconv_layer_release(layer);
     tconv_device_release(device);
     clReleaseMemObject(from.memory);
     clReleaseMemObject(to.memory);

@@ -118,44 +118,6 @@ TCONV_API tconv_status tconv_device_layer_set_weights(tconv_device_layer *layer,
                                                       cl_uint wait_count, const cl_event *wait,
                                                       cl_event *done, tconv_error *error);
 
-/* A recorded execution of a layer. Opaque. */
-typedef struct tconv_layer_recording tconv_layer_recording;
-
-/* Appends one execution of the layer to a command buffer, as tconv_plan_record does. `tensors` has
- * data and output, and the residual if the epilogue has it; filter, bias, scale and slope must be
- * absent, because the layer has them. A run of the command buffer takes no workspace of the pool,
- * since the library does not see it: if tensors.workspace is absent and the plan needs one, the
- * recording owns one. Layers of one command buffer whose runs do not overlap may share one of the
- * application's, of the most bytes that their plans need (tconv_plan_workspace_bytes).
- *
- * The recorded execution uses the weights that the layer has now, also if the layer gets others. It
- * waits on the host until they are packed. With `replaceable`, tconv_layer_recording_update
- * replaces tensors and weights; device and command buffer then need what tconv_recording_create
- * says.
- *
- * Returns what tconv_plan_record and tconv_recording_create return. Ownership: the caller's, until
- * tconv_layer_recording_release, which must come after the release of the command buffer: the
- * recording keeps plan, weights and its workspace. The layer may be released before. `*out` is
- * written only on success. */
-TCONV_API tconv_status tconv_device_layer_record(
-    tconv_device_layer *layer, struct _cl_command_buffer_khr *command_buffer,
-    cl_command_queue queue, const tconv_tensors *tensors, bool replaceable, uint32_t wait_count,
-    const uint32_t *wait, uint32_t *done, tconv_layer_recording **out, tconv_error *error);
-
-/* Replaces the tensors of a recorded execution, as tconv_recording_update does and when it may.
- * `tensors` is as that of tconv_device_layer_record; without a workspace, that of before stays.
- * With `layer`, the execution also takes the weights that this layer has now, after waiting until
- * they are packed: the recorded layer or another one whose weights fit its plan, else
- * TCONV_ERROR_MISMATCH. NULL: the weights of before stay. Returns also TCONV_ERROR_ARGUMENT if it
- * was recorded without `replaceable`. */
-TCONV_API tconv_status tconv_layer_recording_update(tconv_layer_recording *recording,
-                                                    tconv_device_layer *layer,
-                                                    const tconv_tensors *tensors,
-                                                    tconv_error *error);
-
-/* Releases the recording, after its command buffer. NULL is a no-op. */
-TCONV_API void tconv_layer_recording_release(tconv_layer_recording *recording);
-
 /* The layer's plan, for questions: geometry, algorithm, bytes of workspace, whether it is stale.
  * Borrowed: valid as long as the layer. NULL if `layer` is NULL. */
 TCONV_API const tconv_plan *tconv_device_layer_plan(const tconv_device_layer *layer);
@@ -163,14 +125,6 @@ TCONV_API const tconv_plan *tconv_device_layer_plan(const tconv_device_layer *la
 /* Bytes of device memory of the layer's weights: the packed filter, and copies of host arrays.
  * Layers that share weights tell the same bytes. NULL: 0. */
 TCONV_API uint64_t tconv_device_layer_bytes(const tconv_device_layer *layer);
-
-/* Bytes of device memory of the pool of workspaces. NULL: 0. */
-TCONV_API uint64_t tconv_device_workspace_bytes(tconv_device *device);
-
-/* Releases the workspaces of the pool; later executions make new ones. Pending executions run to
- * completion, and OpenCL keeps their workspaces until then. NULL is a no-op. PoCL never ends an
- * execution that waits for an event which fails: this is how the pool forgets its workspace. */
-TCONV_API void tconv_device_trim_workspaces(tconv_device *device);
 
 #ifdef __cplusplus
 }

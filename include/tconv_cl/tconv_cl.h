@@ -51,6 +51,7 @@
 #include "layer.h"
 #include "plan.h"
 #include "problem.h"
+#include "recording.h"
 #include "session.h"
 #include "slabs.h"
 #include "status.h"

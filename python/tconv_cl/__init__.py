@@ -6,6 +6,7 @@ from importlib.metadata import version
 from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
 from ._library import Error, RequestError, RequestTypeError
+from ._prepare import prepare, prepare_model
 from ._trace import TraceEvent, trace
 
 __version__ = version("tconv_cl")
@@ -23,6 +24,8 @@ __all__ = [
     "devices",
     "explain",
     "output_shape",
+    "prepare",
+    "prepare_model",
     "trace",
     "window_input",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _library as c
 from ._library import CError, RequestError, call_checked, library, raise_error, text
+from ._names import instead_of_value
 from ._trace import callback_of, follow
 from ._types import number_of
 
@@ -37,7 +38,8 @@ def check_device(open_device: Callable[..., Any], device: int | str | None, *, n
     error = CError()
     status = open_device(b"" if device is None else text("device", str(device)), byref(error))
     if status != 0 and (needed or device is not None or library.tconv_status_is_request(status)):
-        raise_error(status, error.opencl_code, error.message.decode(errors="replace"))
+        hint = instead_of_value("device", device)
+        raise_error(status, error.opencl_code, error.message.decode(errors="replace") + hint)
 
 
 class _Devices:

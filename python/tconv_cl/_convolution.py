@@ -25,7 +25,8 @@ from ._device import (
 )
 from ._library import RequestError
 from ._request import NXC, XIO, Attributes, Tensor, Window, integer
-from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, suggesting, window_of
+from ._names import suggesting
+from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, window_of
 from ._request import window_input as _window_input
 from ._types import type_of
 
@@ -67,7 +68,7 @@ class Options(TypedDict, total=False):
     output_zero_point: int
 
 
-@suggesting
+@suggesting()
 def conv_transpose(
     data: Array,
     filter: Array,
@@ -149,7 +150,8 @@ def conv_transpose(
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
         residual: like the output; may be a view, also one that repeats elements (`numpy.broadcast_to`).
         out: receives the output: an array or a view, such as a slice of the channels of a larger array, of the output's
-            shape and type, sharing no element with another array. Read before if beta is not 0.
+            shape and type, sharing no element with another array. Read before if beta is not 0. After an exception
+            each of its elements has its old value or the result.
         alpha, beta: factors of the sum and of the old contents of out.
         activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "hardswish",
             "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
@@ -169,7 +171,7 @@ def conv_transpose(
         data_rows: with output_rows: how many rows the outermost spatial axis of all data has.
         progress: NumPy only: called with how many slabs are done and how many there are, after each; with (1, 1) where
             all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call,
-            and so does False, with tconv_cl.Error.
+            and so does False, with tconv_cl.Error. Without it, too, Ctrl-C ends a call in slabs after a slab.
 
     Returns:
         `out`, or a NumPy array; or a pyopencl array where data is one. That is on the queue of `data` and may still be
@@ -207,6 +209,7 @@ class ConvTranspose:
         array([[[1., 1., 2., 1., 1.]]], dtype=float32)
     """
 
+    @suggesting(DEFAULTS, name="ConvTranspose")
     def __init__(
         self,
         filter: Array,
@@ -227,18 +230,18 @@ class ConvTranspose:
                 given[name] = _host.other_array(name, given[name], weights.dtype)
             given["filter"] = np.ascontiguousarray(weights)
         self._arrays = Arrays(None, **given)
-        self._attributes = attributes_of("ConvTranspose", **options)
+        self._attributes = attributes_of(**options)
         self._options = options
         self._device = device
         self._memory_limit = memory_limit
         if device is not None:
-            for number in _devices(device):
+            for number in devices_of(device):
                 check_device(number)
         self._check()
         self._layers: Kept[SessionLayer] = Kept(8)  # of devices, for NumPy arrays
         self._filters: Kept[Filter] = Kept(8)  # for pyopencl arrays
 
-    @suggesting
+    @suggesting(maker="ConvTranspose")
     def __call__(
         self,
         data: Array,
@@ -333,7 +336,7 @@ def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tupl
     return shapes
 
 
-@suggesting
+@suggesting()
 def output_shape(
     data: Sequence[int],
     filter: Sequence[int],
@@ -368,6 +371,7 @@ def output_shape(
     return extents(resolve(_problem(attributes, data, filter)).output_shape)
 
 
+@suggesting(DEFAULTS)
 def window_input(
     data: Sequence[int], filter: Sequence[int], output_rows: tuple[int, int], **options: Unpack[Options]
 ) -> tuple[int, int]:
@@ -393,11 +397,10 @@ def window_input(
     """
     window = window_of(output_rows, 1)
     assert window is not None
-    return _window_input(
-        resolve(_problem(attributes_of("window_input", **options), data, filter)), window.begin, window.end
-    )
+    return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
 
 
+@suggesting(DEFAULTS)
 def explain(
     data: Sequence[int],
     filter: Sequence[int],
@@ -427,8 +430,8 @@ def explain(
     """
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
-    request = Request(attributes_of("explain", **options), *tensors, bias, scale=False, residual=False)
-    session = session_of(_devices(device)[0])
+    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
+    session = session_of(devices_of(device)[0])
     return session.layer.explain(session.resolved(request))
 
 
@@ -475,7 +478,7 @@ def _run(
         packed = layer._packed
         queue = arrays.data.queue
         return _opencl.run(arrays, request, lambda device, plan: packed(device, plan, queue))
-    sessions = [session_of(number) for number in _devices(device)]
+    sessions = [session_of(number) for number in devices_of(device)]
     limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
     output = _host.run(arrays, request, sessions, limit, None if layer is None else layer._layer, progress)
     if given is None:
@@ -490,7 +493,7 @@ def _same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool
     return bool(one.ctypes.data == other.ctypes.data)
 
 
-def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:
+def devices_of(device: int | str | Sequence[int | str] | None) -> list[int]:
     if device is None:
         return [number_of(None)]
     numbers = [device] if isinstance(device, str) or not isinstance(device, Sequence) else list(device)

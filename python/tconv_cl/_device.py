@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -12,13 +14,19 @@ from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
+from ._callbacks import Listening, callback, is_kept
 from ._library import Error, RequestError, call, create, library
+from ._names import instead_of_value
 from ._trace import callback_of, follow
 from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
 PLANS = 128  # kept for each device
 CONTEXTS = 8  # of pyopencl, kept with their plans
 WHOLE = 512 << 20  # bytes of data and output that are not worth dividing into slabs
+MEASURED = (3, 4)  # TCONV_SEARCH_MEASURE and _RENEW
+
+# For searches: gives Python the opportunity to handle signals, and ends the search if their handler raised.
+_GO_ON = callback(c.SearchProgress, lambda *_: not is_kept())
 
 
 class CacheInfo(NamedTuple):
@@ -61,14 +69,18 @@ class DeviceInfo(NamedTuple):
     architecture: int
 
 
-def keep(owner: object, release: str, handle: int) -> int:
-    """Releases `handle` when `owner` is freed, but not when the interpreter ends: then the process frees everything."""
+def make(owner: object, release: str, name: str, *arguments: Any) -> int:
+    """`create`, whose object is released when `owner` is freed, also if an exception (KeyboardInterrupt) comes between
+    the two. Not when the interpreter ends: then the process frees everything."""
+    handle = c_void_p()
     weakref.finalize(owner, _give_back, release, handle).atexit = False
-    return handle
+    call(name, *arguments, byref(handle))
+    assert handle.value is not None
+    return handle.value
 
 
-def _give_back(release: str, handle: int) -> None:
-    if not library.tconv_process_forked():
+def _give_back(release: str, handle: c_void_p) -> None:
+    if handle.value is not None and not library.tconv_process_forked():
         getattr(library, release)(handle)
 
 
@@ -104,9 +116,13 @@ class Kept(Generic[Value]):
         with self._lock:
             made = self._entries.setdefault(key, made)
             self._entries.move_to_end(key)
-            out = [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
+            out = self._beyond_limit()
         del out  # without the lock: releasing objects may take a while
         return made
+
+    def _beyond_limit(self) -> list[Any]:
+        """Takes out what was not used lately."""
+        return [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
 
     def renew(self, key: Hashable, old: Value, make: Callable[[], Value]) -> Value:
         """A new object in place of `old`; `old` if none can be made."""
@@ -177,6 +193,15 @@ class Resolved:
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
         self.slopes = library.tconv_activation_has_slope(attributes.activation)
         self.empty = geometry.output_bytes == 0
+        self._searches = self.options.search in MEASURED or (
+            self.options.search == 0 and "TCONV_CL_SEARCH" in os.environ
+        )
+        if self._searches:
+            self.options.search_progress = cast(_GO_ON, c_void_p)
+
+    def listening(self) -> contextlib.AbstractContextManager[None]:
+        """The context of calls that make its plan: an interrupt ends a search."""
+        return Listening() if self._searches else contextlib.nullcontext()
 
     def _set_steps(self, request: Request) -> None:
         self.problem.data_steps = steps_of(request.data.steps)
@@ -206,9 +231,10 @@ class Plan(Resolved):
 
     def __init__(self, device: Device, request: Request) -> None:
         super().__init__(request)
-        handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
-        self.handle = keep(self, "tconv_plan_release", handle)
-        self.workspace_bytes = library.tconv_plan_workspace_bytes(handle)
+        options = (byref(self.problem), byref(self.options))
+        with self.listening():
+            self.handle = make(self, "tconv_plan_release", "tconv_plan_create", device.handle, *options)
+        self.workspace_bytes = library.tconv_plan_workspace_bytes(self.handle)
         self.renewed = False  # a call has set out to replace it
 
 
@@ -216,13 +242,22 @@ class Filter:
     """A tconv_packed_filter: weights packed on the device, for one plan and those of the same layout."""
 
     def __init__(self, plan: Plan, queue: int, weights: c.Tensor, waits: list[int]) -> None:
-        self.handle = keep(self, "tconv_packed_filter_release", create("tconv_packed_filter_create", plan.handle, None))
-        event = create("tconv_packed_filter_enqueue_pack", self.handle, queue, byref(weights), *wait_list(waits))
-        self.event = keep(self, "clReleaseEvent", event)  # executions on other queues wait for it
+        self.handle = make(self, "tconv_packed_filter_release", "tconv_packed_filter_create", plan.handle, None)
+        packing = (self.handle, queue, byref(weights), *wait_list(waits))
+        # Executions on other queues wait for it.
+        self.event = make(self, "clReleaseEvent", "tconv_packed_filter_enqueue_pack", *packing)
         library.clFlush(queue)
 
     def fits(self, plan: Plan) -> bool:
         return bool(library.tconv_packed_filter_fits(self.handle, plan.handle))
+
+
+class Execution:
+    """An enqueued execution of a plan, with its event."""
+
+    def __init__(self, plan: Plan, queue: int, args: c.Args, waits: list[int]) -> None:
+        enqueued = (plan.handle, queue, byref(args), *wait_list(waits))
+        self.event = make(self, "clReleaseEvent", "tconv_plan_enqueue", *enqueued)
 
 
 class Device:
@@ -249,13 +284,19 @@ class Device:
         return plan
 
 
+class ContextDevice(Device):
+    """A device of a context of pyopencl's."""
+
+    def __init__(self, context: int, device: int) -> None:
+        super().__init__(make(self, "tconv_device_release", "tconv_device_create", context, device))
+
+
 class Session(Device):
     """A tconv_session: a device with a context and a queue of its own, for host arrays. It keeps resolved requests."""
 
     def __init__(self, number: int) -> None:
-        self.session = create("tconv_session_create", number)
+        self.session = make(self, "tconv_session_release", "tconv_session_create", number)
         super().__init__(library.tconv_session_device(self.session))
-        keep(self, "tconv_session_release", self.session)
         self.allocation_limit = library.tconv_device_properties(self.handle).contents.allocation_limit
         self.layer = SessionLayer(self, constant_filter=False)
 
@@ -275,22 +316,22 @@ class SessionLayer:
     """A tconv_session_layer: plans and packed filters for host arrays. For any thread."""
 
     def __init__(self, session: Session, *, constant_filter: bool) -> None:
-        self.handle = create("tconv_session_layer_create", session.session, constant_filter)
-        library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
+        owner: object = session  # the session's own layer; the newest of its objects is freed first
         if constant_filter:
             self._session = session  # which must be freed after it
-            keep(self, "tconv_session_layer_release", self.handle)
-        else:  # the session's own; the newest is freed first
-            keep(session, "tconv_session_layer_release", self.handle)
+            owner = self
+        made = (session.session, constant_filter)
+        self.handle = make(owner, "tconv_session_layer_release", "tconv_session_layer_create", *made)
+        library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
 
     def explain(self, resolved: Resolved) -> str:
         """Why runs of the request compute with their plan's algorithm: a line for each algorithm."""
-        plan = create("tconv_session_layer_plan", self.handle, byref(resolved.problem), byref(resolved.options))
-        try:
-            text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
-            library.tconv_plan_explain(plan, text, len(text))
-        finally:
-            library.tconv_plan_release(plan)
+        owner = threading.Event()  # any object that can be referred to weakly
+        request = (self.handle, byref(resolved.problem), byref(resolved.options))
+        with resolved.listening():
+            plan = make(owner, "tconv_plan_release", "tconv_session_layer_plan", *request)
+        text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
+        library.tconv_plan_explain(plan, text, len(text))
         return text.value.decode()
 
     def counts(self) -> c.SessionLayerCounts:
@@ -319,7 +360,10 @@ def session_of(number: int) -> Session:
 def number_of(name: str | None) -> int:
     """The number of a named device, None being the default. Asked once for each name, because asking is slow."""
     number = c_int()
-    call("tconv_device_find", None if name is None else c.text("device", name), byref(number))
+    try:
+        call("tconv_device_find", None if name is None else c.text("device", name), byref(number))
+    except Error as error:
+        raise Error(f"{error}{instead_of_value('device', name)}", error.status, error.opencl_code) from None
     return number.value
 
 
@@ -355,14 +399,8 @@ _contexts: Kept[Device] = Kept(CONTEXTS)
 def context_device(context: int, device: int) -> Device:
     """The device of a context, found by pointers. The library retains the context, so that its address stays unique."""
 
-    def make() -> Device:
-        handle = create("tconv_device_create", context, device)
-        made = Device(handle)
-        keep(made, "tconv_device_release", handle)
-        return made
-
     refuse_child()
-    return _contexts.get((context, device), make)
+    return _contexts.get((context, device), lambda: ContextDevice(context, device))
 
 
 def cache_info() -> CacheInfo:

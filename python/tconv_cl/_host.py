@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _library as c
 from ._arrays import Arrays, check, check_places, element_steps, numpy_array, of_type
+from ._callbacks import Listening, callback, is_kept
 from ._device import Session, SessionLayer, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
 
@@ -126,14 +127,15 @@ def compute(
     if session.needs_slabs(resolved):
         _run_in_slabs(resolved, arrays, [session], 0, progress)
         return
-    call(
-        "tconv_session_layer_run_beside",
-        layer.handle,
-        *threads,
-        byref(resolved.problem),
-        byref(resolved.options),
-        byref(arrays),
-    )
+    with resolved.listening():
+        call(
+            "tconv_session_layer_run_beside",
+            layer.handle,
+            *threads,
+            byref(resolved.problem),
+            byref(resolved.options),
+            byref(arrays),
+        )
     if progress is not None:
         progress(1, 1)
 
@@ -155,26 +157,31 @@ def _run_in_slabs(
     raised: list[BaseException] = []
 
     def done(user: int, slab: int, count: int, total: int) -> bool:
-        assert progress is not None
+        """Between slabs, Python handles signals: in the main thread, in which it begins."""
+        if is_kept():
+            return False
+        if progress is None:
+            return True
         try:
             answer = progress(count, total)
             return not isinstance(answer, (bool, np.bool_)) or bool(answer)
         except BaseException as error:
-            raised.append(error)
+            raised.append(error)  # perhaps in another thread than the caller's
             return False
 
-    callback = c.Done(done) if progress is not None else c.Done()
-    options = c.SlabsOptions(memory_limit=memory_limit, done=cast(callback, c_void_p))
+    done_in_c = callback(c.Done, done)
+    options = c.SlabsOptions(memory_limit=memory_limit, done=cast(done_in_c, c_void_p))
     try:
-        call(
-            "tconv_slabs_run",
-            handles,
-            len(sessions),
-            byref(resolved.problem),
-            byref(resolved.options),
-            byref(options),
-            byref(arrays),
-        )
+        with Listening():
+            call(
+                "tconv_slabs_run",
+                handles,
+                len(sessions),
+                byref(resolved.problem),
+                byref(resolved.options),
+                byref(options),
+                byref(arrays),
+            )
     except Error:
         if not raised:
             raise

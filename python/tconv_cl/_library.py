@@ -14,6 +14,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ._callbacks import raise_kept
+
 NO_DEVICE = 42  # of tconv_status
 BESIDE_MACS = 62500
 MAX_AXES = 6
@@ -233,6 +235,10 @@ class SessionLayerCounts(Sized):
 Done = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int64, c_int64)
 
 
+# tconv_search_progress: context, algorithm, index, count, best_ms; false stops.
+SearchProgress = ctypes.CFUNCTYPE(c_bool, c_void_p, c_char_p, c_int, c_int, c_double)
+
+
 class SlabsOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("memory_limit", c_uint64), ("done", c_void_p), ("user", c_void_p)]
 
@@ -260,6 +266,8 @@ class TraceEvent(Structure):
         ("global", c_size_t * 3),
         ("local", c_size_t * 3),
         ("command_buffer", c_void_p),
+        ("given_problem", c_void_p),
+        ("given_options", c_void_p),
     ]
 
 
@@ -332,6 +340,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_create": (c_void_p, c_void_p, _handle),
     "tconv_device_set_trace": (c_void_p, c_uint32, Trace, c_void_p),
     "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
+    "tconv_device_prepare": (c_void_p, POINTER(Problem), POINTER(Shape), POINTER(PlanOptions), POINTER(c_int)),
     "tconv_packed_filter_create": (c_void_p, POINTER(Tensor), _handle),
     "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, POINTER(Tensor), *_wait),
     "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Tensors), *_wait),
@@ -450,9 +459,12 @@ def raise_error(status: int, opencl_code: int, message: str) -> None:
 
 
 def call_checked(function: Any, *arguments: Any) -> None:
-    """Calls a function whose last argument is an error, which becomes an exception with the library's sentence."""
+    """Calls a function whose last argument is an error, which becomes an exception with the library's sentence. What a
+    callback raised meanwhile comes first."""
     error = CError()
-    if function(*arguments, byref(error)) != 0:
+    status = function(*arguments, byref(error))
+    raise_kept()
+    if status != 0:
         raise_error(error.status, error.opencl_code, error.message.decode(errors="replace"))
 
 

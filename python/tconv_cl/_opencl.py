@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from ctypes import byref
 from typing import Any
 
 from . import _library as c
 from ._arrays import Arrays, check, element_steps
-from ._device import Device, Filter, Plan, Request, context_device, wait_list
-from ._library import RequestError, create
+from ._device import Device, Execution, Filter, Plan, Request, context_device
+from ._library import RequestError
 
 
 def is_array(array: Any) -> bool:
@@ -75,8 +74,8 @@ def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filte
     args.output = _place(arrays.out)
     events = [event for name, array in arrays._asdict().items() if array is not None for event in array.events]
     waits = [weights.event, *(event.int_ptr for event in events)]
-    done = create("tconv_plan_enqueue", plan.handle, queue.int_ptr, byref(args), *wait_list(waits))
-    arrays.out.add_event(pyopencl.Event.from_int_ptr(done, retain=False))
+    execution = Execution(plan, queue.int_ptr, args, waits)
+    arrays.out.add_event(pyopencl.Event.from_int_ptr(execution.event, retain=True))
     return arrays.out
 
 

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from ctypes import byref, c_int64
-from difflib import get_close_matches
-from functools import lru_cache, wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from . import _library as c
 from ._library import RequestError, RequestTypeError, call, library, text
+from ._names import instead_of_list, refuse
 from ._types import number_of, output_type_of
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
 NXC = XIO = 2  # tconv_data_format, tconv_filter_format
@@ -162,32 +159,11 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def attributes_of(function: str, /, **options: Any) -> Attributes:
-    """Reads the attributes of a call, _convolution.Options, of the public function with this name."""
-    given: dict[str, Any] = {**DEFAULTS, **options}
-    if len(given) > len(DEFAULTS):
-        _refuse_unknown(function, given, DEFAULTS)
-    return attributes_among(given)
-
-
-def suggesting(function: F) -> F:
-    """The function, whose error for an unknown keyword suggests one that it has, as Python's own does since 3.13."""
-    known = inspect.signature(function).parameters
-
-    @wraps(function)
-    def checked(*args: Any, **options: Any) -> Any:
-        if not options.keys() <= known.keys():
-            _refuse_unknown(function.__qualname__, options, known)
-        return function(*args, **options)
-
-    return cast(F, checked)
-
-
-def _refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    unknown = next(name for name in given if name not in known)
-    alike = get_close_matches(unknown, known, n=1)
-    hint = f"; did you mean {alike[0]!r}?" if alike else ""
-    raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}{hint}")
+def attributes_of(**options: Any) -> Attributes:
+    """Reads the attributes of a call, _convolution.Options."""
+    if not options.keys() <= DEFAULTS.keys():
+        refuse("conv_transpose", options, frozenset(DEFAULTS))
+    return attributes_among({**DEFAULTS, **options})
 
 
 def attributes_among(given: dict[str, Any]) -> Attributes:
@@ -293,4 +269,10 @@ def _list(argument: str, value: int | tuple[int, ...], axes: int) -> c.List:
         value = (value,) * max(1, min(axes, c.MAX_AXES))
     if len(value) > c.MAX_AXES:
         raise RequestError(f"{argument} has {len(value)} entries: it may have at most {c.MAX_AXES}")
+    if len(value) != axes:
+        hint = instead_of_list(argument, value, axes)
+        if hint:
+            raise RequestError(
+                f"{argument} has {len(value)} values: it must have one for each of the {axes} spatial axes{hint}", 3
+            )
     return c.List(len(value), value)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import sys
 import threading
 import time
 import weakref
@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from . import _library as c
+from ._callbacks import Listening, callback, is_kept, keep, raise_kept, raise_rest, runs
 from ._library import library
 
 LAUNCH, RECORD = 8, 32
@@ -48,6 +49,7 @@ class TraceEvent(NamedTuple):
     global_size: tuple[int, ...] = ()
     local_size: tuple[int, ...] = ()
     event: int | None = None  # OpenCL's handle, valid during the callable's call; None in a list
+    given: tuple[bytes, bytes] | None = None  # what the plan was made for: tconv_problem and tconv_plan_options
 
 
 def _text(value: bytes | None) -> str | None:
@@ -73,43 +75,54 @@ def _made(event: c.TraceEvent, device: bytes | None) -> TraceEvent:
         global_size=sizes[1],
         local_size=sizes[2],
         event=event.event,
+        given=_given(event),
     )
 
 
+def _given(event: c.TraceEvent) -> tuple[bytes, bytes] | None:
+    """The structures' bytes. An adapter's library may be of a version whose events do not have them."""
+    if event.struct_size < ctypes.sizeof(c.TraceEvent) or not event.given_problem:
+        return None
+    return (
+        ctypes.string_at(event.given_problem, ctypes.sizeof(c.Problem)),
+        ctypes.string_at(event.given_options, ctypes.sizeof(c.PlanOptions)),
+    )
+
+
+Listener = Callable[[TraceEvent], Any]
+
 _lock = threading.Lock()  # for the two below; never held while the library is called
-_listeners: tuple[Callable[[TraceEvent], Any], ...] = ()
+# Their contexts own them, so that one that an interrupt prevented from ending does not listen for ever.
+_listeners: tuple[weakref.ref[Listener], ...] = ()
 _followed: weakref.WeakSet[Source] = weakref.WeakSet()
+_listening = Listening()  # as long as there are listeners
 
 
-def is_traced() -> bool:
-    """Whether somebody listens."""
-    return bool(_listeners)
-
-
-_inside = threading.local()  # has `telling` in a thread that runs listeners
-
-# Calls a listener. An exception goes to sys.unraisablehook, so that other listeners and the caller go on.
-_call = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.py_object)(lambda listener, event: listener(event))
+def listeners() -> list[Listener]:
+    """Those who listen."""
+    return [listener for listener in [reference() for reference in _listeners] if listener is not None]
 
 
 def _tell(event: TraceEvent) -> None:
-    if hasattr(_inside, "telling"):  # a listener uses a runtime: each adapter's library only knows its own callbacks
+    """Calls the listeners, except those that failed earlier in the same call."""
+    if runs(_tell, sys._getframe(1)):  # a listener uses a runtime: each adapter's library only knows its own callbacks
         return
-    _inside.telling = True
-    try:
-        for listener in _listeners:
-            _call(listener, event)
-    finally:
-        del _inside.telling
+    for listener in listeners():
+        if not is_kept(listener):
+            try:
+                listener(event)
+            except BaseException as error:
+                keep(error, listener)
 
 
 def tell_fallback(adapter: str, layer: str, why: str) -> None:
     """Tells that a runtime computes a layer itself, where an adapter in Python knows it without a device."""
-    if not _listeners:
+    if not listeners():
         return
     now = time.monotonic_ns()
     event = TraceEvent(kind="fallback", begin_ns=now, end_ns=now, thread=threading.get_ident(), name=adapter)
     _tell(event._replace(problem=layer, message=why))
+    raise_kept()
 
 
 class Source(Protocol):
@@ -123,7 +136,7 @@ class Source(Protocol):
 
 def callback_of(name_of: Callable[[int], bytes | None]) -> Any:
     """A callback for tconv_device_set_trace; `name_of` gives the name of an event's device."""
-    return c.Trace(lambda _, event: _tell(_made(event.contents, name_of(event.contents.device))))
+    return callback(c.Trace, lambda _, event: _tell(_made(event.contents, name_of(event.contents.device))))
 
 
 # Held while callbacks are set, so that a late removal does not undo what another thread set meanwhile. Not inside a
@@ -132,32 +145,46 @@ _setting = threading.Lock()
 
 
 def _set(source: Source) -> None:
-    guard = contextlib.nullcontext() if hasattr(_inside, "telling") else _setting
+    if runs(_tell, sys._getframe()):
+        _set_last(source)
+    else:
+        with _setting:
+            _set_last(source)
+
+
+def _set_last(source: Source) -> None:
     wanted = None
-    with guard:
-        while wanted != bool(_listeners):  # another thread may change them meanwhile
-            wanted = bool(_listeners)
-            source.set_trace(2**32 - 1, source.callback if wanted else c.Trace(), None)
+    while wanted != bool(listeners()):  # another thread may change them meanwhile
+        wanted = bool(listeners())
+        source.set_trace(2**32 - 1, source.callback if wanted else c.Trace(), None)
 
 
 def follow(source: Source) -> None:
     """Includes a source in traces now and later, as long as it lives."""
     with _lock:
         _followed.add(source)
-        listeners = _listeners
-    if listeners:
+    if listeners():
         _set(source)
 
 
-def _change(add: Callable[[TraceEvent], Any] | None, remove: Callable[[TraceEvent], Any] | None) -> None:
+def _with(add: Listener | None, remove: Listener | None) -> tuple[weakref.ref[Listener], ...]:
+    kept = [one for one in listeners() if one is not remove]
+    return tuple(weakref.ref(one) for one in (kept if add is None else [*kept, add]))
+
+
+def _change(add: Listener | None, remove: Listener | None) -> None:
     global _listeners
     with _lock:
-        kept = [one for one in _listeners if one is not remove]
-        _listeners = tuple(kept if add is None else [*kept, add])
+        _listeners = _with(add, remove)
+        if _listeners:
+            _listening.__enter__()
         sources = list(_followed)
     if not library.tconv_process_forked():
         for source in sources:
             _set(source)
+    with _lock:
+        if not listeners():
+            _listening.__exit__()
 
 
 class trace:
@@ -171,15 +198,17 @@ class trace:
     True
 
     `receive`, if given, is called for each `TraceEvent` instead of collecting them in a list, in the thread that does
-    the work. It may call this package, which then tells nothing; it must not wait for another thread that does. An
-    exception in it goes to `sys.unraisablehook`.
+    the work. It may call this package, which then tells nothing; it must not wait for another thread that does. What it
+    raises, KeyboardInterrupt too, is raised behind the call that did the work, which has been carried out; until then
+    `receive` is not called again. If that call was not one of this package (but of ONNX Runtime or OpenVINO), or if the
+    work was done in a thread that the library started, it is raised at the end of the context.
     """
 
     def __init__(self, receive: Callable[[TraceEvent], Any] | None = None) -> None:
         if receive is not None and not callable(receive):
             raise c.RequestTypeError(f"receive is {receive!r}: it must be callable")
         self._receive = receive
-        self._entered: list[Callable[[TraceEvent], Any]] = []
+        self._entered: list[Listener] = []
 
     def __enter__(self) -> list[TraceEvent]:
         events: list[TraceEvent] = []
@@ -192,10 +221,23 @@ class trace:
                 receive(event)
 
         self._entered.append(listener)
-        _change(add=listener, remove=None)
+        try:
+            _change(add=listener, remove=None)
+        except BaseException:  # an interrupt
+            self._end(self._entered.pop())
+            raise
         return events
+
+    def _end(self, listener: Listener) -> None:
+        try:
+            _change(add=None, remove=listener)
+        except BaseException:  # an interrupt
+            _change(add=None, remove=listener)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _change(add=None, remove=self._entered.pop())
+        listener = self._entered.pop()
+        self._end(listener)
+        raise_rest(listener, value)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._library import RequestError, RequestTypeError, library
+from ._names import instead_of_value
 
 # tconv_type of problem.h.
 _TYPES: dict[np.dtype[Any], int] = {
@@ -59,15 +60,14 @@ def output_type_of(wanted: Any) -> int:
     if wanted is None:
         return 0
     if isinstance(wanted, str):
-        return number_of("output_type", "type", wanted)
+        return number_of("output_type", "type", wanted)  # "i8" is an integer of 8 bits, and of 8 bytes in NumPy
     return type_of("output_type", np.dtype(wanted))
 
 
-def _names(kind: str) -> str:
-    """The names of an enumeration, for the sentence of an error."""
+def _names(kind: str) -> list[str]:
+    """The names of an enumeration."""
     name_of = getattr(library, f"tconv_{kind}_name")
-    names = [name for number in range(64) if (name := name_of(number).decode()) != "?"]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+    return [name for number in range(64) if (name := name_of(number).decode()) != "?"]
 
 
 def number_of(argument: str, kind: str, name: str) -> int:
@@ -75,5 +75,7 @@ def number_of(argument: str, kind: str, name: str) -> int:
     number = c_int()
     known = isinstance(name, str) and name.isascii() and "\0" not in name
     if not known or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
-        raise RequestError(f"{argument} is {name!r}: it must be {_names(kind)}")
+        names = _names(kind)
+        hint = instead_of_value(argument, name, names)
+        raise RequestError(f"{argument} is {name!r}: it must be {', '.join(names[:-1])} or {names[-1]}{hint}")
     return number.value

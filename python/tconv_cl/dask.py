@@ -25,7 +25,8 @@ from ._arrays import Arrays, check
 from ._convolution import ConvTranspose, Options
 from ._device import Request, Resolved, devices
 from ._library import RequestError
-from ._request import Tensor, attributes_of, resolve, rows_at, window_input
+from ._names import suggesting
+from ._request import DEFAULTS, Tensor, attributes_of, resolve, rows_at, window_input
 from ._types import type_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["conv_transpose"]
 
 
+@suggesting(DEFAULTS)
 def conv_transpose(
     data: da.Array,
     filter: np.ndarray | da.Array,
@@ -88,7 +90,7 @@ def conv_transpose(
     small = {name: _dask_array(name, array) for name, array in small.items()}
     residual = _dask_array("residual", residual)
 
-    attributes = attributes_of("conv_transpose", **options)
+    attributes = attributes_of(**options)
     request = Request(
         attributes,
         Tensor(data.shape, type_of("data", data.dtype)),
@@ -215,18 +217,21 @@ class _Layer:
         """The layer in this process, on its device."""
         with self._lock:
             if self._convolution is None:
-                filter, bias, scale, slope = self._arrays
-                device, memory_limit, options = (self._options[name] for name in ("device", "memory_limit", "options"))
-                self._convolution = ConvTranspose(
-                    filter,
-                    bias,
-                    scale=scale,
-                    slope=slope,
-                    device=_worker_device() if device == "worker" else device,
-                    memory_limit=memory_limit,
-                    **options,
-                )
+                self._convolution = self._made()
             return self._convolution
+
+    def _made(self) -> ConvTranspose:
+        filter, bias, scale, slope = self._arrays
+        device, memory_limit, options = (self._options[name] for name in ("device", "memory_limit", "options"))
+        return ConvTranspose(
+            filter,
+            bias,
+            scale=scale,
+            slope=slope,
+            device=_worker_device() if device == "worker" else device,
+            memory_limit=memory_limit,
+            **options,
+        )
 
 
 def _slab(

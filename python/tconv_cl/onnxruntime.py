@@ -15,6 +15,7 @@ import onnxruntime
 
 from ._adapter import check_device, check_options, follow_devices
 from ._library import RequestError
+from ._names import RUNTIME, suggesting
 
 ADDED = "tconv_cl.added"  # an entry of session options with the provider
 
@@ -69,6 +70,7 @@ def register(name: str = "tconv_cl") -> str:
     return name
 
 
+@suggesting(maker="", table=RUNTIME)
 def session_options(
     options: onnxruntime.SessionOptions | None = None,
     *,

@@ -16,14 +16,18 @@ from openvino.passes import AnyInput, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
 
 from ._adapter import check_device, check_options, follow_devices
+from ._explanation import Explanation, Layer
+from ._library import RequestTypeError
+from ._names import RUNTIME, suggesting
 from ._openvino.concatenation import Concat
 from ._openvino.fusion import fuse
 from ._openvino.graph import OURS, STOCK, run
 from ._openvino.integers import to_bytes
 from ._openvino.layouts import Views, channels_last, to_channels_last
 
-__all__ = ["Statistics", "add_extension", "convert", "library", "statistics"]
+__all__ = ["Explanation", "Layer", "Statistics", "add_extension", "convert", "explain", "library", "statistics"]
 
+LEFT = "convert has not seen it, it has fewer multiply-adds than least_macs, or stderr said why it was refused"
 AGAIN = "install tconv_cl_openvino or with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
@@ -74,6 +78,7 @@ def statistics() -> Statistics:
     return Statistics(*values)
 
 
+@suggesting(maker="", table=RUNTIME)
 def convert(
     model: openvino.Model,
     device: int | str | None = None,
@@ -81,12 +86,12 @@ def convert(
     search: str | None = None,
     least_macs: int | None = None,
     fuse_concat: bool = True,
-) -> int:
-    """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
+) -> openvino.Model:
+    """Replaces the transposed convolutions of `model`, in the bodies of its branches too. Returns `model`.
 
-    Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
-    and an activation that the library has, become part of the operator. What the library refuses stays as it is, and a
-    line on stderr says why.
+    The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one
+    constant for each channel, a tensor of the output's shape that is added, and an activation that the library has,
+    become part of the operator. What the library refuses stays as it is, and a line on stderr says why.
 
     Args:
         device: a number as `tconv_cl.devices()` lists them, "gpu", "cpu", "accelerator" or a part of a device's name;
@@ -102,15 +107,25 @@ def convert(
         tconv_cl.Error: there is no such device.
         tconv_cl.RequestError, which is a ValueError: an argument or a variable of the environment has a wrong value.
     """
+    _change(model, device, search, least_macs, fuse_concat)
+    return model
+
+
+def _change(
+    model: openvino.Model, device: int | str | None, search: str | None, least_macs: int | None, fuse_concat: bool
+) -> int:
+    """Replaces operators, and returns how many."""
+    if not isinstance(model, openvino.Model):
+        raise RequestTypeError(f"model is a {type(model).__name__}: it must be an openvino.Model")
     check_options(search, least_macs)
     check_device(_library.tconv_cl_openvino_open, device)
     replace = _Replace("" if device is None else str(device), search or "", -1 if least_macs is None else least_macs)
     run(replace, model)
     # A replaced operator counts as a consumer of its inputs as long as a reference to it exists.
-    nodes = _found(model)
+    nodes = _found(model, OURS)
     while nodes:
         to_bytes(nodes.pop(0), replace.factory)
-    nodes = channels_last(_found(model))
+    nodes = channels_last(_found(model, OURS))
     while nodes:
         to_channels_last(nodes.pop(0), replace.factory)
     if fuse_concat:
@@ -119,9 +134,27 @@ def convert(
     return replace.count
 
 
-def _found(model: openvino.Model) -> list[Node]:
-    """Our operators, also those in the bodies of branches."""
-    find = _Find()
+def explain(model: openvino.Model) -> Explanation:
+    """Which transposed convolutions of `model` tconv-cl computes, and with what, in the bodies of its branches too.
+
+    Prints as a line for each; `converted` has the names of those, `left` the names of the others.
+    """
+    layers = []
+    for node in _found(model, OURS, *STOCK):
+        name, kind, attributes = node.get_friendly_name(), node.get_type_name(), node.get_attributes()
+        if kind == OURS:
+            fused = [each for each in ("scale", "bias", "residual") if attributes[each]]
+            fused += [attributes["activation"]] if attributes["activation"] != "none" else []
+            fused += ["concatenation"] if attributes["concat_before"] or attributes["concat_after"] else []
+            layers.append(Layer(name, kind, True, f"with {', '.join(fused)}" if fused else ""))
+        else:
+            layers.append(Layer(name, kind, False, LEFT))
+    return Explanation(layers)
+
+
+def _found(model: openvino.Model, *kinds: str) -> list[Node]:
+    """The operators of these types, also those in the bodies of branches."""
+    find = _Find(kinds)
     run(find, model)
     nodes, find.nodes = find.nodes, []
     return nodes
@@ -159,10 +192,10 @@ class _Replace(MatcherPass):
 
 
 class _Find(MatcherPass):
-    def __init__(self) -> None:
+    def __init__(self, kinds: tuple[str, ...]) -> None:
         super().__init__()
         self.nodes: list[Node] = []
-        pattern = AnyInput(lambda output: output.get_node().get_type_name() == OURS)
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() in kinds)
         self.register_matcher(Matcher(pattern, "tconv_cl_find"), self.note)
 
     def note(self, matcher: Matcher) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -12,17 +13,22 @@ from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._adapter import check_options
+from ._explanation import Explanation, Layer
 from ._library import RequestTypeError
+from ._names import RUNTIME, suggesting
 from ._torch import tensors
 from ._torch.call import QUANTIZED, Axes, check_out, convolve, is_unobserved, one_for_each_axis, refuse_gradients
-from ._torch.fusion import FORWARDS, activation_of, affine, is_activation, is_fused, is_norm_of, is_plain, takes_others
-from ._torch.operator import output_shape
-from ._torch.tensors import Call, Statistics, compute_or, memory_format, statistics
+from ._torch.classes import own_class, subclass_of
+from ._torch.fusion import FORWARDS, activation_of, affine, fused_with, is_activation, is_fused, is_norm_of, is_plain
+from ._torch.fusion import takes_others
+from ._torch.tensors import Call, Statistics, compute_or, memory_format, output_shape, statistics
 
 __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "Explanation",
+    "Layer",
     "Sequential",
     "Statistics",
     "conv_transpose1d",
@@ -31,6 +37,7 @@ __all__ = [
     "conv_transpose_cat",
     "convert",
     "dispatch",
+    "explain",
     "refresh",
     "revert",
     "statistics",
@@ -239,10 +246,8 @@ def _fit(shapes: Sequence[tuple[int, ...]], inputs: Sequence[Tensor], like: Tens
 
 def _written(module: nn.Module, input: Tensor) -> tuple[int, ...] | None:
     """The shape of the output, if the module writes it into `out` and nothing can observe that."""
-    if type(module) is Sequential and is_plain(module):
-        layer, *others = module
-    else:
-        layer, others = module, []
+    modules = list(module) if type(module) is Sequential and is_plain(module) else [module]
+    layer, others = (modules or [module])[0], modules[1:]
     if (
         not isinstance(layer, _Layer)
         or not takes_others(layer, input)
@@ -262,28 +267,27 @@ def _written(module: nn.Module, input: Tensor) -> tuple[int, ...] | None:
 Sequential.forward.__annotations__ = {"input": Tensor, "out": Optional[Tensor], "return": Tensor}
 
 
-# A torch class with a replaced forward is left alone.
-STOCK = {cls: cls.forward for cls in (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Sequential)}
-
 CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
     nn.ConvTranspose1d: ConvTranspose1d,
     nn.ConvTranspose2d: ConvTranspose2d,
     nn.ConvTranspose3d: ConvTranspose3d,
     nn.Sequential: Sequential,
 }
-
-
-STOCK_NAMES = {cls.__name__ for cls in LAYERS}
+REVERTED = {new: old for old, new in CONVERTED.items()}
+STOCK = {cls: cls.forward for cls in CONVERTED}  # a class with another one is left alone
 SCRIPT = "which convert cannot change: call the model in a `with tconv_cl.torch.dispatch():`"
 
 
+@suggesting(maker="", table=RUNTIME)
 def convert(
-    module: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
-) -> int:
-    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `module`, itself included. Returns how many there were.
+    model: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
+) -> nn.Module:
+    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `model`, itself included. Returns `model`.
 
-    The modules stay, with their weights, hooks and names; only their class changes. Subclasses of torch's classes are
-    left alone, except those that torch.nn.utils.parametrize makes. Modules converted before get the new device.
+    The model is changed in place: the modules stay, with their weights, hooks and names; only their class changes. A
+    subclass of torch's class becomes a subclass of both. What cannot be converted, such as a subclass with a forward of
+    its own, stays as it is; the logger `tconv_cl` warns, and `explain` says why. Modules converted before get the new
+    device.
 
     Args:
         device: a number as tconv_cl.devices lists them, "gpu", "cpu", "accelerator" or a part of a name; None: the
@@ -295,35 +299,134 @@ def convert(
 
     Raises:
         tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: `fallback` or `search` is unknown, or `module` is a TorchScript module.
+        tconv_cl.RequestError: `fallback` or `search` is unknown, or `model` is a TorchScript module.
     """
-    if isinstance(module, torch.jit.ScriptModule):
-        raise RequestTypeError(f"module is a {type(module).__name__}, {SCRIPT}")
+    _refuse_others("model", model)
     check_options(search, fallback=fallback)
     number = tensors.device_number(device)
-    count = 0
-    for name, one in module.named_modules():
-        if isinstance(one, torch.jit.ScriptModule) and one.original_name in STOCK_NAMES:
-            tensors.logger.warning(f"tconv_cl: {name} is a {type(one).__name__}, {SCRIPT}")
+    for name, one in model.named_modules():
+        if _is_layer(one):
+            reason = _why_left(one)
+            if reason is not None:
+                tensors.logger.warning(f"tconv_cl: {name or 'the model'} is a {type(one).__name__}, {reason}")
+                continue
         if "forward" not in vars(one):
-            _change_class(one, {old: new for old, new in CONVERTED.items() if old.forward is STOCK[old]})
+            _set_class(one, _converted(_class_of(one)))
         if isinstance(one, _Layer):
             one.tconv_cl_device, one.tconv_cl_fallback, one.tconv_cl_search = number, fallback, search
-            count += 1
-    return count
+    return model
 
 
-def revert(module: nn.Module) -> int:
-    """Undoes convert. Returns how many transposed convolutions are torch's own again."""
-    count = 0
-    for one in module.modules():
+def revert(model: nn.Module) -> nn.Module:
+    """Undoes convert: all transposed convolutions are torch's own again. Returns `model`."""
+    _refuse_others("model", model)
+    for one in model.modules():
         if isinstance(one, _Layer):
-            vars(one).pop("tconv_cl_device", None)
-            vars(one).pop("tconv_cl_fallback", None)
-            vars(one).pop("tconv_cl_search", None)
-            count += 1
-        _change_class(one, {new: old for old, new in CONVERTED.items()})
-    return count
+            for name in ("tconv_cl_device", "tconv_cl_fallback", "tconv_cl_search"):
+                vars(one).pop(name, None)
+        if isinstance(one, (_Layer, Sequential)):
+            cls = _class_of(one)
+            _set_class(one, own_class(cls) or REVERTED.get(cls))
+    return model
+
+
+def explain(model: nn.Module) -> Explanation:
+    """Which transposed convolutions of `model` tconv-cl computes, with which modules behind them; why not the others.
+
+    Prints as a line for each; `converted` has the names of those, `left` the names of the others and the reasons.
+    Calls of torch.nn.functional in a `forward` are not modules, and not listed.
+
+    Examples:
+        >>> print(explain(convert(nn.Sequential(nn.ConvTranspose1d(4, 3, 2), nn.ReLU()))))
+        tconv-cl computes 1 of 1 transposed convolutions
+          0, ConvTranspose1d, tconv-cl: with ReLU, if no gradient is asked for
+    """
+    _refuse_others("model", model)
+    behind: dict[nn.Module, list[str]] = {}
+    for one in model.modules():
+        if isinstance(one, Sequential) and is_plain(one):
+            for index, layer in enumerate(one):
+                if isinstance(layer, _Layer):
+                    behind[layer] = [type(module).__name__ for module in fused_with(layer, list(one)[index + 1 :])]
+    layers = []
+    for name, one in model.named_modules():
+        if isinstance(one, _Layer):
+            fused = behind.get(one, [])
+            notes = [f"with {' and '.join(fused)}, if no gradient is asked for"] if fused else []
+            if "weight" not in one._parameters:
+                notes.append("its weights are computed at each call, and packed again only if they changed")
+            layers.append(Layer(name, type(one).__name__, True, "; ".join(notes)))
+        elif _is_layer(one):
+            reason = _why_left(one) or "which convert has not seen"
+            layers.append(Layer(name, type(one).__name__, False, reason))
+    return Explanation(layers)
+
+
+def _refuse_others(name: str, model: Any) -> None:
+    if isinstance(model, torch.jit.ScriptModule):
+        raise RequestTypeError(f"{name} is a {type(model).__name__}, {SCRIPT}")
+    if not isinstance(model, nn.Module):
+        raise RequestTypeError(f"{name} is a {type(model).__name__}: it must be a torch.nn.Module")
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """Whether a module is a transposed convolution of torch's, by the name of its class: quantized ones, and those of
+    TorchScript, have classes of their own."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return module.original_name in {cls.__name__ for cls in LAYERS}
+    names = {cls.__name__ for cls in type(module).__mro__ if cls.__module__.split(".")[0] in ("torch", "tconv_cl")}
+    return not names.isdisjoint(cls.__name__ for cls in LAYERS)
+
+
+def _why_left(module: nn.Module) -> str | None:
+    """What prevents a transposed convolution from being converted."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return SCRIPT
+    if isinstance(module, _Layer):
+        return None
+    cls = _class_of(module)
+    base = _stock_base(cls)
+    if base not in CONVERTED:
+        return f"of {cls.__module__}, which is not a torch.nn.ConvTranspose1d, 2d or 3d"
+    if isinstance(module, nn.modules.lazy.LazyModuleMixin):
+        return "which has no weights yet: call the model before convert"
+    if "forward" in vars(module):
+        return "whose forward was replaced"
+    if _converted(cls) is None:
+        function = f"tconv_cl.torch.conv_transpose{base.__name__[-2:]}"
+        return f"whose class has its own forward or call: use {function} there, or call the model in a dispatch()"
+    return None
+
+
+def _class_of(module: nn.Module) -> type[nn.Module]:
+    """The class of a module, below the one that torch.nn.utils.parametrize made on top of it."""
+    return type(module).__base__ if parametrize.is_parametrized(module) else type(module)
+
+
+def _stock_base(cls: type[nn.Module]) -> type[nn.Module] | None:
+    return next((base for base in CONVERTED if issubclass(cls, base)), None)
+
+
+def _converted(cls: type[nn.Module]) -> type[nn.Module] | None:
+    """The class of tconv-cl's for a class that computes as torch's own."""
+    base = _stock_base(cls)
+    if issubclass(cls, (_Layer, Sequential)) or base is None or not (base.forward is cls.forward is STOCK[base]):
+        return None
+    if cls is base:
+        return CONVERTED[base]
+    if base is nn.Sequential or (cls.__call__, cls._call_impl) != (nn.Module.__call__, nn.Module._call_impl):
+        return None  # a Sequential would only fuse more
+    return subclass_of(CONVERTED[base], cls)
+
+
+def _set_class(module: nn.Module, new: type[nn.Module] | None) -> None:
+    if new is None:
+        return
+    cls = type(module)
+    if parametrize.is_parametrized(module):
+        names = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+        new = type(cls.__name__, (new,), names)
+    module.__class__ = new
 
 
 def refresh(weights: nn.Module | Tensor) -> None:
@@ -339,17 +442,6 @@ def refresh(weights: nn.Module | Tensor) -> None:
             tensors.refresh(module.weight)
 
 
-def _change_class(module: nn.Module, classes: dict[type[nn.Module], type[nn.Module]]) -> None:
-    cls = type(module)
-    if parametrize.is_parametrized(module):  # a class that torch made on top of the module's own
-        new = classes.get(cls.__base__)
-        if new is not None:
-            names = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-            module.__class__ = type(cls.__name__, (new,), names)
-    elif cls in classes:
-        module.__class__ = classes[cls]
-
-
 # ---- TorchScript, and whatever else calls torch's operator ----
 
 
@@ -363,25 +455,55 @@ COMPOSED = (
 )
 
 
+NOTHING = (
+    "tconv_cl: a dispatch() ends that has seen no transposed convolution: it does nothing in other threads than the "
+    "one that entered it, each makes its own; and it does not see into compiled graphs"
+)
+
+
 class dispatch(TorchDispatchMode):
     """A context in which this thread's transposed convolutions are computed by tconv-cl, TorchScript's too.
 
         with tconv_cl.torch.dispatch():
             output = scripted_model(data)
 
+    It does nothing in other threads: each makes its own. If it has seen no transposed convolution when it ends, the
+    logger `tconv_cl` warns.
+
     Args: as those of convert.
     """
 
+    @suggesting(maker="", table=RUNTIME, name="dispatch")
     def __init__(self, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None) -> None:
         super().__init__()
         check_options(search, fallback=fallback)
         self.device, self.fallback, self.search = tensors.device_number(device), fallback, search
+        self._seen = 0  # transposed convolutions
+        self._entered: dict[int, list[int]] = {}  # by thread: what had been seen when it entered
+
+    def __enter__(self) -> dispatch:
+        super().__enter__()
+        self._entered.setdefault(threading.get_ident(), []).append(self._seen)
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        entered = self._entered.get(threading.get_ident())
+        if not entered:
+            raise RuntimeError("a dispatch() must end in the thread that entered it: each thread makes its own")
+        seen = entered.pop()
+        super().__exit__(kind, value, traceback)
+        if kind is None and seen == self._seen:
+            tensors.logger.warning(NOTHING)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if func in COMPOSED:
-            with self:
+            super().__enter__()
+            try:
                 return func.decompose(*args, **kwargs)
+            finally:
+                super().__exit__(None, None, None)
+        self._seen += func is torch.ops.tconv_cl.conv_transpose.default or (func in TRANSPOSED and args[6])
         if func not in TRANSPOSED or not args[6]:
             return func(*args, **kwargs)
         data, weight, bias, stride, padding, dilation, _, output_padding, groups = args[:9]

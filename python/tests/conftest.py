@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,6 +23,13 @@ def queue() -> Iterator[pyopencl.CommandQueue]:
     context = pyopencl.Context(devices[:1])
     yield pyopencl.CommandQueue(context)
     del context  # not before: with Intel's runtime the context of a queue ends with the last reference of the caller's
+
+
+@pytest.fixture(autouse=True)
+def only_own_weights() -> None:
+    """Weights of earlier tests, which tconv_cl.torch keeps packed, are not found again by equal elements."""
+    if "tconv_cl.torch" in sys.modules:
+        tconv_cl.torch.refresh(sys.modules["torch"].empty(0))
 
 
 @pytest.fixture(params=["numpy", "pyopencl"])

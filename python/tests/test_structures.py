@@ -24,14 +24,14 @@ def test_options_of_the_members():
 
 def test_each_option_changes_the_request():
     """Equal requests share plans: an option that a request does not have would be ignored."""
-    plain = _request.attributes_of("conv_transpose")
+    plain = _request.attributes_of()
     others = {"output_shape": 3, "groups": 2, "output_type": "f32", "algorithm": "reference", "search": "model"}
     others |= {"auto_pad": "valid", "rules": "onnx", "data_format": "NXC", "filter_format": "XIO", "math": "fast"}
     others |= {"activation": "relu", "alpha": 0.5, "beta": 0.5}
     for name in _convolution.Options.__annotations__:
-        assert _request.attributes_of("conv_transpose", **{name: others.get(name, 7)}) != plain, name
+        assert _request.attributes_of(**{name: others.get(name, 7)}) != plain, name
 
 
 def test_unknown_option():
     with pytest.raises(TypeError, match="stride'"):
-        _request.attributes_of("conv_transpose", stride=2)
+        _request.attributes_of(stride=2)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs in parts of larger tensors, and data that are such parts, against PyTorch's own operators."""
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -363,3 +365,38 @@ def test_modules_that_are_not_converted_are_concatenated():
     with torch.no_grad():
         assert torch.equal(conv_transpose_cat([(own, data), skip]), torch.cat([own(data), skip], 1))
     assert tconv_cl.torch.conv_transpose_cat([skip]).shape == skip.shape
+
+
+@pytest.mark.parametrize(
+    "make",
+    {
+        "empty": nn.Sequential,
+        "nested empty": lambda: nn.Sequential(nn.Sequential(), nn.Sequential(nn.Sequential())),
+        "identity": lambda: nn.Sequential(nn.Identity()),
+        "empty before": lambda: nn.Sequential(nn.Sequential(), nn.ConvTranspose2d(3, 2, 1)),
+        "empty behind": lambda: nn.Sequential(nn.ConvTranspose2d(3, 2, 1), nn.Sequential()),
+        "nested": lambda: nn.Sequential(nn.Sequential(nn.ConvTranspose2d(3, 2, 1), nn.ReLU()), nn.ReLU()),
+        "activation": lambda: nn.Sequential(nn.ReLU()),
+        "convolution": lambda: nn.Conv2d(3, 2, 1),
+        "pool": lambda: nn.Sequential(nn.ConvTranspose2d(3, 2, 2, stride=2), nn.MaxPool2d(2)),
+    }.values(),
+)
+@pytest.mark.parametrize("shape", [(1, 3, 4, 4), (0, 3, 4, 4), (1, 3, 0, 4)], ids=str)
+def test_concatenation_of_other_modules(make, shape):
+    """They give what torch.cat gives, and raise as it does."""
+    own, data, skip = make(), torch.randn(shape), torch.randn(shape)
+    ours = tconv_cl.torch.convert(copy.deepcopy(own))
+
+    def outcome(function):
+        try:
+            return function()
+        except RuntimeError as error:
+            return str(error)
+
+    with torch.no_grad():
+        wanted = outcome(lambda: torch.cat([skip, own(data), own(data)], 1))
+        output = outcome(lambda: tconv_cl.torch.conv_transpose_cat([skip, (ours, data), (ours, data)]))
+    if isinstance(wanted, str):
+        assert output == wanted
+    else:
+        torch.testing.assert_close(output, wanted)

@@ -3,6 +3,7 @@
 
 import io
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch")
 from test_torch import LAYERS, Counted, close, converted, model, random  # noqa: E402
 from torch import nn  # noqa: E402
 
-from tconv_cl.torch import convert, dispatch, revert  # noqa: E402
+from tconv_cl.torch import convert, dispatch, explain, revert, statistics  # noqa: E402
 
 
 class Model(nn.Module):
@@ -65,8 +66,10 @@ def test_the_older_onnx_exporter_says_revert(make):
 def test_convert_of_torchscript_says_dispatch(make):
     own, data = make().eval(), random(1, 4, 5, 6)
     for script in (torch.jit.script(own), torch.jit.trace(own, data), torch.jit.freeze(torch.jit.script(own))):
-        with pytest.raises(TypeError, match=r"module is a .*Module, .* `with tconv_cl\.torch\.dispatch\(\):`"):
+        with pytest.raises(TypeError, match=r"model is a .*Module, .* `with tconv_cl\.torch\.dispatch\(\):`"):
             convert(script)
+        with pytest.raises(TypeError, match="model is a "):
+            explain(script)
         with Counted(), dispatch(), torch.inference_mode():
             close(script(data), own(data))
 
@@ -75,8 +78,35 @@ def test_convert_tells_of_torchscript_inside(caplog):
     """The rest is converted."""
     own = nn.Sequential(torch.jit.script(Model(LAYERS[1](4, 4, 3))), LAYERS[1](4, 3, 3), torch.jit.script(nn.ReLU()))
     with caplog.at_level(logging.WARNING, "tconv_cl"):
-        assert convert(own) == 1
+        assert explain(convert(own)).converted == ["1"]
     (message,) = caplog.messages
     assert message.startswith("tconv_cl: 0.part is a RecursiveScriptModule, which convert cannot change: ")
     with Counted(computed=2), dispatch():
         own(random(1, 4, 5, 6))
+
+
+def test_dispatch_holds_for_one_thread(caplog):
+    """A context that has seen nothing says so."""
+    own, data = model().eval(), random(1, 4, 5, 6)
+    script, wanted = torch.jit.script(own), own(data)
+    with caplog.at_level(logging.WARNING, "tconv_cl"), ThreadPoolExecutor(1) as pool:
+        before = statistics()
+        with dispatch():
+            close(pool.submit(script, data).result(), wanted)
+        assert statistics() == before
+        (message,) = caplog.messages
+        assert "has seen no transposed convolution: it does nothing in other threads" in message
+        caplog.clear()
+
+        def in_a_context():
+            with dispatch():
+                return script(data)
+
+        with Counted(computed=4), dispatch() as outer:
+            close(pool.submit(in_a_context).result(), wanted)
+            close(script(data), wanted)
+            with pytest.raises(RuntimeError, match=r"a dispatch\(\) must end in the thread that entered it"):
+                pool.submit(outer.__exit__, None, None, None).result()
+        with Counted(computed=2), dispatch():
+            close(converted(own)(data), wanted)
+        assert caplog.messages == []

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that change are noticed, by whatever route; packed weights are bounded in number."""
 
+import copy
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch.nn.utils import prune  # noqa: E402
 
 import tconv_cl.torch  # noqa: E402
 from tconv_cl._torch import tensors as inside  # noqa: E402
@@ -18,8 +22,7 @@ def layers():
     layer = torch.nn.ConvTranspose2d(CHANNELS, CHANNELS, KERNEL, stride=2, bias=False)
     own = torch.nn.ConvTranspose2d(CHANNELS, CHANNELS, KERNEL, stride=2, bias=False)
     own.weight = layer.weight
-    assert tconv_cl.torch.convert(layer, fallback="error") == 1
-    return layer, own
+    return tconv_cl.torch.convert(layer, fallback="error"), own
 
 
 def check(layer, own, data):
@@ -176,6 +179,97 @@ def test_views_of_one_storage_are_bounded():
             weight = storage[offset : offset + 30].view(2, 3, 5)
             tconv_cl.torch.conv_transpose1d(data, weight)
     assert len(inside.state.weights) <= inside.WEIGHTS
+
+
+# ---- weights that are computed at each call ----
+
+NORMS = {
+    "weight_norm": lambda layer: torch.nn.utils.weight_norm(layer),
+    "parametrizations.weight_norm": lambda layer: torch.nn.utils.parametrizations.weight_norm(layer),
+    "parametrizations.spectral_norm": lambda layer: torch.nn.utils.parametrizations.spectral_norm(layer).eval(),
+    "prune": lambda layer: prune.l1_unstructured(layer, "weight", 0.3),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*is deprecated")
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_computed_weights_are_packed_once(norm, order):
+    """Those of several layers of one shape, too: they are told apart by their elements."""
+    torch.manual_seed(3)
+    own = torch.nn.ModuleList(torch.nn.ConvTranspose2d(8, 6, 4, stride=2) for _ in range(3))
+    ours = torch.nn.ModuleList(torch.nn.ConvTranspose2d(8, 6, 4, stride=2) for _ in range(3))
+    ours.load_state_dict(own.state_dict())
+    if order == "before":
+        tconv_cl.torch.convert(ours, fallback="error")
+    for layer in (*own, *ours):
+        torch.manual_seed(4)
+        NORMS[norm](layer)
+    if order == "after":
+        tconv_cl.torch.convert(ours, fallback="error")
+    data = torch.randn(2, 8, 5, 6)
+    before = tconv_cl.torch.statistics()
+    with torch.no_grad():
+        for _ in range(5):
+            for layer, wanted in zip(ours, own):
+                torch.testing.assert_close(layer(data), wanted(data))
+    after = tconv_cl.torch.statistics()
+    assert (after.packed - before.packed, after.computed - before.computed) == (3, 15)
+
+
+@pytest.mark.parametrize("use", ["module", "function", "script"])
+def test_computed_weights_that_change(use):
+    """A hundred changes of one element each: no result is stale, and each is packed once."""
+    torch.manual_seed(3)
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.ConvTranspose1d(16, 8, 6, stride=2))
+    data, direction = torch.randn(1, 16, 9), layer.parametrizations.weight.original1
+    ours = tconv_cl.torch.convert(copy.deepcopy(layer), fallback="error")
+    ours.parametrizations.weight.original1 = direction
+
+    def compute():
+        if use == "module":
+            return ours(data)
+        if use == "function":
+            return tconv_cl.torch.conv_transpose1d(data, layer.weight, layer.bias, stride=2)
+        with tconv_cl.torch.dispatch(fallback="error"):
+            return layer(data)
+
+    before = tconv_cl.torch.statistics().packed
+    with torch.no_grad():
+        for index in np.random.default_rng(5).integers(0, direction.numel(), 100):
+            direction.view(-1)[index] += 1
+            for _ in range(2):
+                torch.testing.assert_close(compute(), layer(data), rtol=1e-4, atol=1e-5)
+    assert tconv_cl.torch.statistics().packed - before <= 100
+
+
+def test_a_computed_weight_that_changes_itself():
+    """Behind the call that found it by its elements."""
+    data, first = torch.randn(1, 3, 7), torch.randn(3, 2, 5)
+    with torch.no_grad():
+        for step in range(20):
+            weight = first * 1
+            for index in (None, step % 30, (7 * step) % 30):
+                if index is not None:
+                    weight.view(-1)[index] += 100
+                wanted = torch.nn.functional.conv_transpose1d(data, weight)
+                torch.testing.assert_close(tconv_cl.torch.conv_transpose1d(data, weight), wanted)
+
+
+def test_weights_of_freed_tensors_are_bounded(monkeypatch):
+    monkeypatch.setattr(inside, "FREED_BYTES", 10 * 30 * 4)
+    data = torch.randn(1, 2, 7)
+    with torch.no_grad():
+        for _ in range(100):
+            tconv_cl.torch.conv_transpose1d(data, torch.randn(2, 3, 5))
+    assert 5 < len(inside.state.freed) <= 10
+    monkeypatch.setattr(inside, "FREED_BYTES", 1 << 20)
+    with torch.no_grad():
+        for _ in range(100):
+            tconv_cl.torch.conv_transpose1d(data, torch.randn(2, 3, 5))
+    assert len(inside.state.freed) <= inside.FREED_ALIKE
+    tconv_cl.torch.refresh(torch.zeros(1))
+    assert not inside.state.freed
 
 
 def test_layers_of_arrays():

@@ -36,7 +36,8 @@ bool tconv_device_has_extension(cl_device_id device, const char *name)
     if (clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &needed) != CL_SUCCESS ||
         needed == 0)
         return false;
-    char *all = malloc(needed + 1);
+    char few[4096]; /* so that a device has its extensions where memory is short, too */
+    char *all = needed < sizeof few ? few : malloc(needed + 1);
     bool found = false;
     if (all != NULL &&
         clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, needed, all, NULL) == CL_SUCCESS) {
@@ -45,7 +46,7 @@ bool tconv_device_has_extension(cl_device_id device, const char *name)
         for (const char *at = strstr(all, name); at != NULL && !found; at = strstr(at + 1, name))
             found = (at == all || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
     }
-    free(all);
+    if (all != few) free(all);
     return found;
 }
 

@@ -7,7 +7,6 @@
 #include "device/device_internal.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
-#include "device/lane.h"
 #include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
@@ -128,7 +127,6 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1 || tconv_process_forked())
         return;
     tconv_device_trim_workspaces(device);
-    tconv_lanes_release(device);
     tconv_programs_release(device->programs);
     tconv_rejections_release(device->rejections);
     tconv_search_records_release(device->records);

@@ -32,19 +32,19 @@ static bool takes_new_arguments(cl_device_id device)
     struct version {
         cl_uint version;
         char name[64];
-    } * all;
+    } few[64], *all = few; /* as in tconv_device_has_extension */
     if (!tconv_device_has_extension(device, name) ||
         clGetDeviceInfo(device, CAPABILITIES, sizeof can, &can, NULL) != CL_SUCCESS ||
         (can & TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS) == 0 ||
         clGetDeviceInfo(device, WITH_VERSION, 0, NULL, &size) != CL_SUCCESS ||
-        (all = malloc(size)) == NULL)
+        (size > sizeof few && (all = malloc(size)) == NULL))
         return false;
     bool takes = false;
     if (clGetDeviceInfo(device, WITH_VERSION, size, all, NULL) == CL_SUCCESS)
         for (size_t i = 0; i < size / sizeof *all; i++)
             takes = takes || (strncmp(all[i].name, name, sizeof all[i].name) == 0 &&
                               all[i].version >= least);
-    free(all);
+    if (all != few) free(all);
     return takes;
 }
 

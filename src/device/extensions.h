@@ -6,6 +6,8 @@
 
 #include "tconv_cl/plan.h"
 
+struct _cl_command_buffer_khr; /* of CL/cl_ext.h */
+
 /* Values that headers of OpenCL 1.2 do not name. */
 enum {
     TCONV_CL_MEM_USES_SVM_POINTER = 0x1109,

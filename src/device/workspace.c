@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "device/device_internal.h"
 #include "device/events.h"
+#include "device/lane.h"
 #include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
@@ -188,4 +189,5 @@ void tconv_device_trim_workspaces(tconv_device *device)
     device->workspaces = NULL;
     pthread_mutex_unlock(&device->lock);
     discard(device, all);
+    tconv_lanes_release(device);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of workspaces of a device object: buffers in which executions keep what they compute in
- * between. The public header device_layer.h has its rules. */
+ * between. The public header device.h has its rules. */
 #ifndef TCONV_DEVICE_WORKSPACE_H
 #define TCONV_DEVICE_WORKSPACE_H
 
 #include "tconv_cl/device.h"
 
-/* The most that a pool keeps. device_layer.h says the number, too. */
+/* The most that a pool keeps. device.h says the number, too. */
 enum { TCONV_MOST_WORKSPACES = 4 };
 
 struct tconv_workspace {

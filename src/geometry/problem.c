@@ -149,15 +149,17 @@ static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
 }
 
 /* Writes the end of a sentence about channels that differ: other formats in which they are equal,
- * first one that changes the filter's alone. Writes nothing if there are none. */
+ * first one that changes the filter's alone. Writes nothing if there are none. Only the oneAPI form
+ * has formats. */
 static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint, size_t size)
 {
+    const char *form = p->operation == TCONV_ONEAPI_CONV_BACKPROP ? "" : "the oneAPI form, ";
     hint[0] = '\0';
     for (int change = 1; change <= 3; change++) {
         const bool other_xio = xio != ((change & 1) != 0), other_nxc = nxc != ((change & 2) != 0);
         const int last = p->data.rank - 1;
         if (p->data.dim[other_nxc ? last : 1] != p->filter.dim[other_xio ? last : 0]) continue;
-        snprintf(hint, size, "; they fit with data_format %s and filter_format %s",
+        snprintf(hint, size, "; they fit with %sdata_format %s and filter_format %s", form,
                  tconv_data_format_name(other_nxc ? TCONV_NXC : TCONV_NCX),
                  tconv_filter_format_name(other_xio ? TCONV_XIO : TCONV_OIX));
         return;
@@ -182,25 +184,30 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
         g->group_out_channels = w[2];
         memcpy(g->kernel, w + 3, (size_t)g->axes * sizeof *g->kernel);
         int64_t wanted;
-        if (!tconv_mul(w[0], w[1], &wanted) || wanted != channels)
+        const bool fits = tconv_mul(w[0], w[1], &wanted);
+        if (!fits || wanted != channels)
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "data has %" PRId64
                               " channels (axis 1), but the filter wants %" PRId64
-                              " groups (axis 0) of %" PRId64 " input channels (axis 1)",
-                              channels, w[0], w[1]);
+                              " groups (axis 0) of %" PRId64 " input channels (axis 1)%s",
+                              channels, w[0], w[1],
+                              fits && wanted == x[p->data.rank - 1]
+                                  ? "; data whose last axis has the channels take the oneAPI form, "
+                                    "data_format NXC with groups, and its filter"
+                                  : "");
         return TCONV_OK;
     }
     const bool xio = oneapi && p->filter_format != TCONV_OIX;
     const int in_axis = xio ? p->filter.rank - 1 : 0, out_axis = xio ? p->filter.rank - 2 : 1;
     if (w[in_axis] != channels) {
-        if (!oneapi) /* no formats to choose */
+        char hint[100];
+        hint_formats(p, g->data_format == TCONV_NXC, xio, hint, sizeof hint);
+        if (!oneapi)
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "data has %" PRId64
                               " channels (axis %d), but the filter wants %" PRId64
-                              " input channels (axis %d)",
-                              channels, channel_axis, w[in_axis], in_axis);
-        char hint[100];
-        hint_formats(p, g->data_format == TCONV_NXC, xio, hint, sizeof hint);
+                              " input channels (axis %d)%s",
+                              channels, channel_axis, w[in_axis], in_axis, hint);
         return tconv_fail(error, TCONV_ERROR_SHAPE,
                           "data has %" PRId64
                           " channels (axis %d of data_format %s), but the filter wants %" PRId64

@@ -109,9 +109,15 @@ static tconv_status enqueue(tconv_layer *layer, struct tconv_keep *keep,
     tensors.bias = vector[TCONV_EPILOGUE_BIAS];
     tensors.scale = vector[TCONV_EPILOGUE_SCALE];
     tensors.slope = vector[TCONV_EPILOGUE_SLOPE];
-    return tconv_plan_workspace_bytes(use->plan) == 0 || tconv_is_given(&tensors.workspace)
-               ? enqueue_behind(use->plan, &call->run, &tensors, &extra, call->run.done, error)
-               : enqueue_pooled(keep->device, use->plan, &call->run, &tensors, &extra, error);
+    status = tconv_plan_workspace_bytes(use->plan) == 0 || tconv_is_given(&tensors.workspace)
+                 ? enqueue_behind(use->plan, &call->run, &tensors, &extra, call->run.done, error)
+                 : enqueue_pooled(keep->device, use->plan, &call->run, &tensors, &extra, error);
+    if (status == TCONV_OK || packed == NULL) return status;
+    /* The packing may have failed since it was asked: that is then the reason. */
+    tconv_error reason;
+    return tconv_kept_filter_end(keep, use->filter, &packed, &reason) == TCONV_OK
+               ? status
+               : tconv_fail_with(error, &reason);
 }
 
 tconv_status tconv_run_enqueue(tconv_layer *layer, const struct tconv_call *call,

@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "device/extensions.h"
 #include "device/processor.h"
+#include "tconv_cl/recording.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -94,7 +94,8 @@ bool tconv_prepared_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
     for (int a = 0; a < l->axes; a++)
         tconv_text_add(&t, " k%lld s%lld d%lld", (long long)l->axis[a].kernel,
                        (long long)l->axis[a].stride, (long long)l->axis[a].dilation);
-    tconv_text_add(&t, l->spaced ? " spaced" : l->data_channel_step == 1 ? " channels_last" : "");
+    /* Not by steps: those of an image of one point are the same in both formats. */
+    if (plan->geometry.data_format == TCONV_NXC) tconv_text_add(&t, " channels_last");
     add_words(&t, plan);
     return tconv_text_fits(&t);
 }

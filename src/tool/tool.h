@@ -67,6 +67,15 @@ bool table_wanted(void);
 enum colour { COLOUR_NONE, COLOUR_SLOW, COLOUR_FAST };
 void paint(enum colour colour);
 
+/* ---- foreign.c ---- */
+
+/* Writes what to write in place of an option that only other systems have. `value` may be NULL.
+ * False if there is no such option. */
+bool foreign_option(const char *name, size_t length, const char *value, char *text, size_t size);
+
+/* What to write in place of another system's value of an option; NULL if there is no such value. */
+const char *foreign_value(const char *option, const char *value);
+
 /* ---- guess.c ---- */
 
 /* Finds the candidate closest to a misspelt word, if one is close enough. */
@@ -75,6 +84,7 @@ struct guess {
     size_t length;
     const char *best; /* NULL: none is close */
     int distance;
+    int begins; /* how many candidates begin with the word */
 };
 
 struct guess guess_begin(const char *word, size_t length);

@@ -100,6 +100,22 @@ TCONV_API cl_device_id tconv_device_id(const tconv_device *device);
  * with its own implementation may use that for smaller problems. NULL: 0. */
 TCONV_API uint64_t tconv_device_least_macs(const tconv_device *device);
 
+/* The pool of workspaces, from which layers that run on queues (layer.h) and need one take it. A
+ * workspace is used again when the last execution in it has ended, or by a later execution on the
+ * same in-order queue. Otherwise the device gets another one, up to 4. If all are in use, an
+ * execution waits, on the device, for the least recently used one. So it may wait for any execution
+ * that was enqueued before it on the same tconv_device. Do not let an earlier execution wait for a
+ * user event that you set only after a later one has ended: neither would end. If the earlier one
+ * fails, so may the one that waits.
+ *
+ * tconv_device_workspace_bytes is the pool's bytes of device memory. NULL: 0.
+ * tconv_device_trim_workspaces releases the workspaces, and the queues and buffers for arrays of
+ * the host that no call uses; later executions make new ones. Pending executions run to completion,
+ * and OpenCL keeps their workspaces until then. NULL is a no-op. PoCL never ends an execution that
+ * waits for an event which fails: this is how the pool forgets its workspace. Any thread. */
+TCONV_API uint64_t tconv_device_workspace_bytes(tconv_device *device);
+TCONV_API void tconv_device_trim_workspaces(tconv_device *device);
+
 #ifdef __cplusplus
 }
 #endif

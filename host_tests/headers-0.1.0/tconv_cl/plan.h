@@ -36,8 +36,6 @@
 extern "C" {
 #endif
 
-struct _cl_command_buffer_khr; /* of CL/cl_ext.h, where it is a provisional extension */
-
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_packed_filter
     tconv_packed_filter; /* packed weights, in the layout of one algorithm */
@@ -268,7 +266,7 @@ TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t 
  * one. Kernels did not build when this plan was made, and perhaps not because of their source: a
  * signal may have interrupted the compiler, or it was short of memory or disk. Later plans build
  * such kernels again, up to 8 times, after pauses that grow with the time that a build takes and
- * double each time. The answer is true when the next try is due. Session layers ask by themselves.
+ * double each time. The answer is true when the next try is due. Layers ask by themselves.
  * False if `plan` is NULL. Any thread. */
 TCONV_API bool tconv_plan_is_stale(const tconv_plan *plan);
 
@@ -327,64 +325,6 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                           const tconv_tensors *tensors, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);
-
-/* Appends one execution to a command buffer of cl_khr_command_buffer, which the application then
- * finalises and enqueues as often as it likes. Executions of several plans in one command buffer
- * make a chain of layers. `command_buffer` is a cl_command_buffer_khr that was made for
- * `queue` alone, a queue of the plan's device or of a part of it. The tensors of `tensors` are
- * checked as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers
- * stay the same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr)
- * of the same command buffer: the library cannot check them, and PoCL 3.1 crashes on others. If
- * `done` is not NULL, it receives the sync point of the execution. A plan with a batch of 0 records
- * nothing; `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
- *
- * The packing of the filter is enqueued before the recording, and ends before the first run. The
- * application keeps the plan, the filter and the tensors until the command buffer is released. Runs
- * that may overlap in time need command buffers and workspaces of their own. Two threads must not
- * record into one command buffer at the same time. If the device refuses a command
- * (TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY), the commands before it stay recorded: release
- * the command buffer.
- *
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _UNSUPPORTED, _DEVICE (the device has no
- * cl_khr_command_buffer), _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
-TCONV_API tconv_status tconv_plan_record(const tconv_plan *plan,
-                                         struct _cl_command_buffer_khr *command_buffer,
-                                         cl_command_queue queue, const tconv_tensors *tensors,
-                                         uint32_t wait_count, const uint32_t *wait, uint32_t *done,
-                                         tconv_error *error);
-
-/* A recorded execution whose tensors can be replaced. Opaque. */
-typedef struct tconv_recording tconv_recording;
-
-/* Appends one execution to a command buffer as tconv_plan_record does, so that
- * tconv_recording_update can replace its tensors. The device needs
- * cl_khr_command_buffer_mutable_dispatch 0.9.2 or later with
- * CL_MUTABLE_DISPATCH_ARGUMENTS_KHR (else TCONV_ERROR_DEVICE), and the command buffer the flag
- * CL_COMMAND_BUFFER_MUTABLE_KHR (else TCONV_ERROR_ARGUMENT). Tensors are buffers or pointers of
- * SVM; pointers of cl_intel_unified_shared_memory are refused with TCONV_ERROR_UNSUPPORTED. Returns
- * what tconv_plan_record returns. Ownership: the caller's, until tconv_recording_release; the
- * recording keeps `plan` alive. `*out` is written only on success. */
-TCONV_API tconv_status tconv_recording_create(tconv_plan *plan,
-                                              struct _cl_command_buffer_khr *command_buffer,
-                                              cl_command_queue queue, const tconv_tensors *tensors,
-                                              uint32_t wait_count, const uint32_t *wait,
-                                              uint32_t *done, tconv_recording **out,
-                                              tconv_error *error);
-
-/* Replaces all tensors of a recorded execution, the filter and the workspace too, in the runs of
- * the command buffer that are enqueued from now on. `tensors` is checked as tconv_plan_enqueue
- * does; it may name the same tensors as before. The command buffer must have been finalised, must
- * still exist, and no run of it may be pending. One thread at a time may update the recordings of a
- * command buffer. On an error the tensors are those of before.
- *
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _UNSUPPORTED, _DEVICE, _OPENCL, _DEVICE_MEMORY,
- * _HOST_MEMORY. */
-TCONV_API tconv_status tconv_recording_update(tconv_recording *recording,
-                                              const tconv_tensors *tensors, tconv_error *error);
-
-/* Releases the recording, before or after its command buffer, which it does not change. NULL is a
- * no-op. */
-TCONV_API void tconv_recording_release(tconv_recording *recording);
 
 /* Waits until the command of `event` has ended, like clWaitForEvents, but does not sleep for the
  * first 200 microseconds: it asks for the event's state and lets other threads run in between.

@@ -13,8 +13,8 @@ from torch._C import _len_torch_dispatch_stack
 from torch.autograd import _profiler_enabled, forward_ad
 
 from . import tensors
-from .operator import operator, output_shape, own
-from .tensors import Call, compute_or, fell_back
+from .operator import operator, own
+from .tensors import Call, compute_or, fell_back, output_shape
 
 Axes = Union[int, Sequence[int]]
 

@@ -73,6 +73,13 @@ def is_activation(module: nn.Module) -> bool:
     return all(abs(number) <= MOST for number in activation_of(module)[1:])
 
 
+def fused_with(layer: nn.Module, following: list[nn.Module]) -> list[nn.Module]:
+    """The modules behind a layer that it computes in inference."""
+    norms = [module for module in following[:1] if is_norm_of(layer, module, layer.weight)]
+    activations = [module for module in following[len(norms) : len(norms) + 1] if is_activation(module)]
+    return norms + activations if is_plain(layer) else []
+
+
 def activation_of(module: nn.Module) -> tuple:
     """The library's activation, and its numbers, for a module that is one."""
     return MODULES[type(module)](module)

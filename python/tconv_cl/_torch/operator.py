@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
-from .tensors import Call, compute_or, has_wide_padding, memory_format
+from .tensors import Call, compute_or, has_wide_padding, memory_format, output_shape
 from .vmap import batched
 
 # The library's name of each activation, and torch's computation with the library's numbers.
@@ -30,19 +31,6 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "hardswish": functional.hardswish,
     "mish": functional.mish,
 }
-
-
-def output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
-    return [
-        data.shape[0],
-        weight.shape[1] * call.groups,
-        *(
-            (x - 1) * s - 2 * p + d * (k - 1) + o + 1
-            for x, k, s, p, o, d in zip(
-                data.shape[2:], weight.shape[2:], call.stride, call.padding, call.output_padding, call.dilation
-            )
-        ),
-    ]
 
 
 def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
@@ -94,9 +82,11 @@ def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_)
     call = Call(tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation), groups)
     if has_wide_padding(call):
         raise RuntimeError("output padding must be smaller than either stride or dilation")  # torch's sentence
-    return torch.empty(
-        output_shape(data, weight, call), dtype=data.dtype, device=data.device, memory_format=memory_format(data)
-    )
+    shape = output_shape(data, weight, call)
+    nothing = (data.numel() == 0, weight.numel() == 0, *(extent <= 0 for extent in shape))
+    if any(map(statically_known_true, nothing)):
+        return own(data, weight, bias, call)  # which raises, mostly
+    return torch.empty(shape, dtype=data.dtype, device=data.device, memory_format=memory_format(data))
 
 
 def _setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -113,9 +103,6 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
         sums = operator(data, weight, bias, *ctx.attributes, **how)
         _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
         (gradient,) = pull(gradient)
-    if data.numel() == 0 and data.shape[0] != 0:  # torch's own refuses it: outputs are only the bias
-        sums = None if bias is None else gradient.sum([0, *range(2, gradient.dim())])
-        return torch.zeros_like(data), torch.zeros_like(weight), sums, *[None] * 10
     gradients = torch.ops.aten.convolution_backward(
         gradient,
         data,

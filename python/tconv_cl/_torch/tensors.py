@@ -22,12 +22,15 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .. import _library as c
 from .. import _request
+from .._callbacks import raise_kept, was_kept
 from .._device import Session, SessionLayer, Kept, Request, Resolved, session_of, number_of
 from .._host import compute
 from .._request import attributes_of, integer
-from .._trace import is_traced, tell_fallback
+from .._trace import listeners, tell_fallback
 
 WEIGHTS = 512  # packed weights kept
+FREED_BYTES = 256 << 20  # of weights that do not exist any more, whose packed elements are kept
+FREED_ALIKE = 16  # such weights of one shape
 REQUESTS = 64  # requests kept for each weight: its sets of attributes times shapes of data
 SENTENCES = 256  # sentences remembered, so that each is logged only once
 LARGE = 4 << 20  # least bytes of an output for which large pages pay
@@ -60,6 +63,7 @@ class State:
         self.packed = 0  # of weights that are not kept any more
         self.said: Kept[None] = Kept(SENTENCES)
         self.weights: dict[tuple[Any, ...], Weights] = {}
+        self.freed: dict[tuple[Any, ...], Weights] = {}  # by `Weights.content`; the latest are at the end
         self.parent: State | None = None
 
 
@@ -79,7 +83,8 @@ os.register_at_fork(after_in_child=_after_fork)
 def statistics() -> Statistics:
     """The counts of all threads."""
     with state.lock:
-        packed = state.packed + sum(weights.packed() for weights in state.weights.values())
+        kept = (*state.weights.values(), *state.freed.values())
+        packed = state.packed + sum(weights.packed() for weights in kept)
         return Statistics(state.computed, state.fallbacks, packed)
 
 
@@ -114,7 +119,11 @@ class Weights:
     def __init__(self, weight: Tensor) -> None:
         self.owner = StorageWeakRef(weight.untyped_storage())
         last = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride()))
-        self._bytes = (last + 1) * weight.itemsize
+        self.bytes = (last + 1) * weight.itemsize
+        self._spread = self.bytes > 2 * weight.nbytes  # it lies between other tensors' elements
+        self.form = weight.shape, weight.stride(), weight.dtype
+        # Only for finding this again, for a tensor with the same elements: the layers hash the elements at each run.
+        self.content = None if self._spread else (self._hash(weight), *self.form)
         self._dense: _Copy | None = None
         self.was_used = True  # since it was last considered for removal
         self.requests: dict[Hashable, _Asked] = {}
@@ -123,7 +132,7 @@ class Weights:
     def keep(self, key: Hashable, asked: _Asked) -> None:
         with state.lock:
             self.requests[key] = asked
-            while len(self.requests) > REQUESTS:
+            if len(self.requests) > REQUESTS:
                 del self.requests[next(iter(self.requests))]
 
     def layer(self, session: Session) -> SessionLayer:
@@ -133,7 +142,7 @@ class Weights:
         """The weight, or a contiguous copy, and the version of its elements; 0: not known."""
         if weight.is_contiguous():
             return weight, 0
-        if self._bytes > 2 * weight.nbytes:  # mostly other tensors' elements
+        if self._spread:
             return weight.contiguous(), 0
         hashed = self._hash(weight)
         kept = self._dense
@@ -147,7 +156,7 @@ class Weights:
     def _hash(self, weight: Tensor) -> tuple[int, ...]:
         """The hash of the memory between the first and the last element."""
         hashed = _TwoWords()
-        c.library.tconv_hash(weight.data_ptr(), self._bytes, ctypes.byref(hashed))
+        c.library.tconv_hash(weight.data_ptr(), self.bytes, ctypes.byref(hashed))
         return tuple(hashed)
 
     def packed(self) -> int:
@@ -169,33 +178,73 @@ def _known(weight: Tensor) -> Weights | None:
 
 
 def _new_weights(weight: Tensor) -> Weights:
-    """Adds an entry. Removes those of freed tensors and, beyond WEIGHTS, the oldest that were not used lately."""
-    place = _place_of_weight(weight)
-    released: list[Weights] = []
+    """The entry of a weight at a new address. A weight that is computed at each call (torch.nn.utils.weight_norm) gets
+    the entry of the freed tensor with the same elements; all else a new one."""
+    place, made = _place_of_weight(weight), Weights(weight)
     with state.lock:
-        for gone in [place for place, kept in state.weights.items() if kept.owner.expired()]:
-            released.append(state.weights.pop(gone))
-        kept = state.weights.setdefault(place, Weights(weight))  # another thread's, if that came first
-        while len(state.weights) > WEIGHTS:
-            oldest = next(iter(state.weights))
-            one = state.weights.pop(oldest)
-            if one is kept or one.was_used:
-                one.was_used = False
-                state.weights[oldest] = one  # passed over once: it is the newest now
-            else:
-                released.append(one)
+        released = _free_expired()
+        kept = state.weights.get(place)  # another thread's, if that came first
+        if kept is None:
+            kept = state.weights[place] = _freed_like(made) or made
+            kept.owner, kept.content = made.owner, made.content
+        released += _beyond_limits(kept)
         state.packed += sum(weights.packed() for weights in released)
     del released  # without the lock: releasing objects may take a while
     return kept
 
 
+def _free_expired() -> list[Weights]:
+    """Under the lock: moves the entries of tensors that do not exist any more. Returns those that are not kept."""
+    released = []
+    for place in [place for place, kept in state.weights.items() if kept.owner.expired()]:
+        gone = state.weights.pop(place)
+        replaced = gone if gone.content is None else state.freed.pop(gone.content, None)
+        if gone.content is not None:
+            state.freed[gone.content] = gone
+        if replaced is not None:
+            released.append(replaced)
+    return released
+
+
+def _freed_like(made: Weights) -> Weights | None:
+    """Under the lock: takes an entry with the same elements. If there are many others of the same shape, the oldest of
+    them, which has plans, but packs again."""
+    if made.content in state.freed:
+        return state.freed.pop(made.content)
+    alike = [content for content, freed in state.freed.items() if freed.form == made.form]
+    return state.freed.pop(alike[0]) if len(alike) >= FREED_ALIKE else None
+
+
+def _beyond_limits(newest: Weights) -> list[Weights]:
+    """Under the lock: takes out the oldest entries that were not used lately."""
+    released = []
+    while len(state.weights) > WEIGHTS:
+        oldest = next(iter(state.weights))
+        one = state.weights.pop(oldest)
+        if one is newest or one.was_used:
+            one.was_used = False
+            state.weights[oldest] = one  # passed over once: it is the newest now
+        else:
+            released.append(one)
+    size = sum(freed.bytes for freed in state.freed.values())
+    while size > FREED_BYTES:
+        released.append(state.freed.pop(next(iter(state.freed))))
+        size -= released[-1].bytes
+    return released
+
+
 def refresh(weight: Tensor) -> None:
-    """Releases the packed weights of this tensor."""
+    """Releases the packed weights of this tensor, and of tensors that do not exist any more."""
     with state.lock:
-        places = [place for place in state.weights if place[0] == weight.data_ptr()]
-        released = [state.weights.pop(place) for place in places]
+        released = [*_free_expired(), *_taken_out(weight), *state.freed.values()]
+        state.freed.clear()
         state.packed += sum(weights.packed() for weights in released)
     del released
+
+
+def _taken_out(weight: Tensor) -> list[Weights]:
+    """Under the lock: takes out the entries of a tensor."""
+    return [state.weights.pop(place) for place in list(state.weights) if place[0] == weight.data_ptr()]
 
 
 # ---- calls ----
@@ -239,7 +288,6 @@ def _asked(
     if place is None:
         place = _Place(_channels_last(data.shape) if last else tuple(data.shape))
     attributes = attributes_of(
-        "conv_transpose",
         strides=call.stride,
         pads_begin=call.padding,
         pads_end=call.padding,
@@ -284,8 +332,6 @@ def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
             return f"data has elements of type {dtype}, {name} of {tensor.dtype}"
     if data.dim() != weight.dim():
         return f"data has {data.dim()} axes, weight {weight.dim()}"
-    if weight.numel() == 0:
-        return "weight has no elements"
     if bias is not None and bias.dim() != 1:
         return f"bias has {bias.dim()} axes"
     return None
@@ -294,6 +340,24 @@ def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
 def has_wide_padding(call: Call) -> bool:
     """True for an output padding that torch does not take; the library does."""
     return any(o >= s and o >= d for o, s, d in zip(call.output_padding, call.stride, call.dilation))
+
+
+def has_nothing(data: Tensor, weight: Tensor, call: Call) -> bool:
+    """True if there is nothing to compute: torch returns an empty tensor or the bias, or raises."""
+    return data.numel() == 0 or weight.numel() == 0 or min(output_shape(data, weight, call)) <= 0
+
+
+def output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
+    return [
+        data.shape[0],
+        weight.shape[1] * call.groups,
+        *(
+            (x - 1) * s - 2 * p + d * (k - 1) + o + 1
+            for x, k, s, p, o, d in zip(
+                data.shape[2:], weight.shape[2:], call.stride, call.padding, call.output_padding, call.dilation
+            )
+        ),
+    ]
 
 
 def memory_format(data: Tensor) -> torch.memory_format:
@@ -413,7 +477,9 @@ def again(
     arrays = c.Arrays(c.ARRAYS_SIZE, *own, *addresses, None, None, version)
     threads = _threads(asked.resolved.macs)
     layer, *what = asked.references
-    if c.library.tconv_session_layer_run_beside(layer, *threads, *what, ctypes.byref(arrays), None):
+    failed = c.library.tconv_session_layer_run_beside(layer, *threads, *what, ctypes.byref(arrays), None)
+    raise_kept()
+    if failed:
         return None
     with state.lock:
         state.computed += 1
@@ -487,7 +553,7 @@ def _threads(macs: int) -> tuple[Any, Any]:
     A thread that waits awake shares a core with one of the device, which may then wait for half a millisecond.
     """
     count = torch.get_num_threads()
-    if count < 2 or macs < c.BESIDE_MACS * count * count or state.parent is not None or is_traced():
+    if count < 2 or macs < c.BESIDE_MACS * count * count or state.parent is not None or listeners():
         return None, None
     return _openmp()
 
@@ -508,13 +574,15 @@ def compute_or(
 ) -> Tensor:
     """The output, by the library or, if it refuses, by `own`, which is torch's operator. It is `out` if the library
     could write into that."""
-    if has_wide_padding(call):
-        return own()  # raises torch's error
+    if has_wide_padding(call) or has_nothing(data, weight, call):
+        return own()  # which raises, mostly
     reason = refusal(data, weight, bias)
     if reason is None:
         try:
             output = run(data, weight, bias, call, scale, out)
         except (ValueError, RuntimeError, MemoryError) as error:  # tconv_cl.Error is a RuntimeError
+            if was_kept(error):
+                raise
             reason = str(error)
     if reason is not None:
         fell_back(weight, reason, call.fallback)

@@ -186,13 +186,13 @@ static void describe_plan(const struct entry *entry, const tconv_plan *plan, str
     tell_choice(entry, plan, r);
 }
 
-static void measure(tconv_session *session, const struct entry *entry, const struct timing *timing,
-                    struct result *r)
+static void measure(const struct opened *opened, const struct entry *entry,
+                    const struct timing *timing, struct result *r)
 {
     *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
     const double begin = now();
-    const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
+    const bool ran = trial_prepare(&trial, opened, entry) && trial_run(&trial, options.algorithm);
     /* Before the plan is made again by the algorithm's name: what is told is of the one that is
      * timed. */
     if (trial.plan != NULL) describe_plan(entry, trial.plan, r);
@@ -381,17 +381,17 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at
  * once. */
-static struct summary time_layers(tconv_session *session, const struct suite *suite,
+static struct summary time_layers(const struct opened *opened, const struct suite *suite,
                                   const struct timing *timing, struct roofline *roofline,
                                   struct result *results)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    const tconv_device_info *d = tconv_device_properties(opened->device);
     struct summary s = {0};
     for (size_t i = 0; i < suite->count; i++) {
         const struct entry *entry = &suite->entries[i];
         struct result *r = &results[i];
         progress((int)i, (int)suite->count, entry->layer);
-        measure(session, entry, timing, r);
+        measure(opened, entry, timing, r);
         raise_roofline(roofline, r, entry->problem.data_type, d);
         if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofline);
         count(&s, suite, i, r);
@@ -461,8 +461,8 @@ static enum exit_code conclude(json_t *report, const json_t *old, enum exit_code
 static enum exit_code bench(const struct work *work, const struct timing *timing, const json_t *old)
 {
     const struct suite *suite = &work->suite;
-    tconv_session *session = work->session;
-    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    const struct opened *opened = &work->opened;
+    const tconv_device_info *d = tconv_device_properties(opened->device);
     struct result *results = calloc(suite->count, sizeof *results);
     struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
     enum exit_code code = results == NULL || roofline.layers == NULL
@@ -471,19 +471,19 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     watch_interrupts();
     if (code == EXIT_DONE && !options.no_ceilings) {
         progress(0, (int)suite->count, "measuring the device's ceilings");
-        code = roofline_measure(session, &roofline);
+        code = roofline_measure(opened, &roofline);
         progress(0, 0, "");
     }
-    if (code == EXIT_DONE) code = trace_begin(session);
+    if (code == EXIT_DONE) code = trace_begin(opened);
     if (code == EXIT_DONE) {
         const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
             print_device(work->number, d);
             print_head();
         }
-        const struct summary s = time_layers(session, suite, timing, &roofline, results);
+        const struct summary s = time_layers(opened, suite, timing, &roofline, results);
         if (!options.no_ceilings && !interrupted())
-            code = roofline_measure_again(session, &roofline);
+            code = roofline_measure_again(opened, &roofline);
         progress(0, 0, "");
         if (roofline_peak(&roofline) > 1.1 * first_peak)
             notice(
@@ -559,7 +559,7 @@ enum exit_code command_bench(int argc, const char **argv)
                                        argc, argv, &leave);
     if (leave) return code;
     if (options.list) return list_layers();
-    struct work work = {.session = NULL};
+    struct work work = {.number = 0};
     struct timing timing = {.repeat = 1};
     json_t *old = NULL;
     if (options.plot != NULL && options.no_ceilings)

@@ -143,17 +143,17 @@ enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(st
 enum exit_code work_open(struct work *work, enum exit_code (*otherwise)(struct suite *suite))
 {
     tconv_error error;
-    *work = (struct work){.session = NULL};
+    *work = (struct work){.number = 0};
     enum exit_code code = choose_layers(&work->suite, otherwise);
     if (code == EXIT_DONE) code = choose_device(&work->number);
-    if (code == EXIT_DONE && tconv_session_create(work->number, &work->session, &error) != TCONV_OK)
+    if (code == EXIT_DONE && device_open(work->number, &work->opened, &error) != TCONV_OK)
         code = failed_call(&error);
     return code;
 }
 
 void work_close(struct work *work)
 {
-    tconv_session_release(work->session);
+    device_close(&work->opened);
     suite_free(&work->suite);
 }
 

@@ -4,13 +4,14 @@
 #ifndef TCONV_TOOL_LAYERS_H
 #define TCONV_TOOL_LAYERS_H
 
+#include "tool/bench/opened.h"
 #include "tool/io/suite.h"
 
 /* The work of bench, check and tune: layers, and the device that runs them. */
 struct work {
     struct suite suite;
     int number; /* of the device */
-    tconv_session *session;
+    struct opened opened;
 };
 
 /* Chooses the layers, as the options say. Without any option about layers, `otherwise` gives them.

@@ -36,12 +36,12 @@ static struct spread spread_of(const tconv_device_info *d)
                            .items = (size_t)d->compute_units * 2048 / local * local};
 }
 
-static cl_program build(tconv_session *session, const tconv_device_info *d,
+static cl_program build(const struct opened *opened, const tconv_device_info *d,
                         const struct spread *spread, cl_int *code)
 {
     const char *text = tool_file("roofline.cl");
     cl_program program =
-        clCreateProgramWithSource(tconv_session_context(session), 1, &text, NULL, code);
+        clCreateProgramWithSource(tconv_device_context(opened->device), 1, &text, NULL, code);
     if (*code != CL_SUCCESS) return NULL;
     char flags[200];
     snprintf(flags, sizeof flags, "-cl-std=CL1.2 -DVW=%d -DCHAINS=%d -DCHUNK=%d -DUSE_FMA=%d",
@@ -83,13 +83,13 @@ static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, 
     return least;
 }
 
-static bool measure_peak(tconv_session *session, cl_program program, const struct spread *spread,
-                         double *gflops)
+static bool measure_peak(const struct opened *opened, cl_program program,
+                         const struct spread *spread, double *gflops)
 {
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "peak", &code);
     if (code != CL_SUCCESS) return false;
-    cl_mem out = clCreateBuffer(tconv_session_context(session), CL_MEM_READ_WRITE,
+    cl_mem out = clCreateBuffer(tconv_device_context(opened->device), CL_MEM_READ_WRITE,
                                 spread->items * sizeof(float), NULL, &code);
     bool measured = code == CL_SUCCESS;
     const float a = 0.999F, b = 1e-3F;
@@ -100,8 +100,7 @@ static bool measure_peak(tconv_session *session, cl_program program, const struc
                    clSetKernelArg(kernel, 1, sizeof a, &a) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 2, sizeof b, &b) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 3, sizeof steps, &steps) == CL_SUCCESS;
-        seconds = measured ? shortest(tconv_session_queue(session), kernel, spread->items,
-                                      spread->local, 1, 0.1)
+        seconds = measured ? shortest(opened->queue, kernel, spread->items, spread->local, 1, 0.1)
                            : -1;
         measured = seconds > 0;
         *gflops = 2e-9 * steps * spread->chains * spread->vw * (double)spread->items / seconds;
@@ -113,23 +112,24 @@ static bool measure_peak(tconv_session *session, cl_program program, const struc
 
 /* Measures the shortest launch. An average would mislead: on PoCL an empty kernel often takes
  * longer than one of 10 us, because its threads go to sleep while they are being woken. */
-static bool measure_launch(tconv_session *session, cl_program program, struct roofline *roofline)
+static bool measure_launch(const struct opened *opened, cl_program program,
+                           struct roofline *roofline)
 {
     enum { MANY = 50 };
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "empty", &code);
     if (code != CL_SUCCESS) return false;
-    const cl_command_queue queue = tconv_session_queue(session);
+    const cl_command_queue queue = opened->queue;
     roofline->launch_us = 1e6 * shortest(queue, kernel, 1, 1, 1, 0.02);
     roofline->queued_us = 1e6 * shortest(queue, kernel, 1, 1, MANY, 0.02);
     clReleaseKernel(kernel);
     return roofline->launch_us > 0 && roofline->queued_us > 0;
 }
 
-static bool measure_bandwidth(tconv_session *session, cl_program program,
+static bool measure_bandwidth(const struct opened *opened, cl_program program,
                               const struct spread *spread, struct roofline *roofline)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    const tconv_device_info *d = tconv_device_properties(opened->device);
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "triad", &code);
     if (code != CL_SUCCESS) return false;
@@ -144,17 +144,17 @@ static bool measure_bandwidth(tconv_session *session, cl_program program,
         cl_mem buffers[3] = {NULL, NULL, NULL};
         for (cl_uint i = 0; i < 3 && measured; i++) {
             const cl_float zero = 0;
-            buffers[i] = clCreateBuffer(tconv_session_context(session), CL_MEM_READ_WRITE, array,
-                                        NULL, &code);
+            buffers[i] = clCreateBuffer(tconv_device_context(opened->device), CL_MEM_READ_WRITE,
+                                        array, NULL, &code);
             measured = code == CL_SUCCESS &&
-                       clEnqueueFillBuffer(tconv_session_queue(session), buffers[i], &zero,
-                                           sizeof zero, 0, array, 0, NULL, NULL) == CL_SUCCESS &&
+                       clEnqueueFillBuffer(opened->queue, buffers[i], &zero, sizeof zero, 0, array,
+                                           0, NULL, NULL) == CL_SUCCESS &&
                        clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]) == CL_SUCCESS;
         }
         measured = measured && clSetKernelArg(kernel, 3, sizeof s, &s) == CL_SUCCESS &&
-                   clFinish(tconv_session_queue(session)) == CL_SUCCESS;
+                   clFinish(opened->queue) == CL_SUCCESS;
         const double seconds =
-            measured ? shortest(tconv_session_queue(session), kernel,
+            measured ? shortest(opened->queue, kernel,
                                 bytes / sizeof(float) / (size_t)(spread->vw * spread->chunk),
                                 spread->local, 1, 0.1)
                      : -1;
@@ -168,28 +168,28 @@ static bool measure_bandwidth(tconv_session *session, cl_program program,
     return measured && roofline->sizes > 0;
 }
 
-enum exit_code roofline_measure(tconv_session *session, struct roofline *roofline)
+enum exit_code roofline_measure(const struct opened *opened, struct roofline *roofline)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    const tconv_device_info *d = tconv_device_properties(opened->device);
     const struct spread spread = spread_of(d);
     cl_int code;
-    cl_program program = build(session, d, &spread, &code);
+    cl_program program = build(opened, d, &spread, &code);
     if (program == NULL)
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
-    const bool measured = measure_peak(session, program, &spread, &roofline->probed_gflops) &&
-                          measure_launch(session, program, roofline) &&
-                          measure_bandwidth(session, program, &spread, roofline);
+    const bool measured = measure_peak(opened, program, &spread, &roofline->probed_gflops) &&
+                          measure_launch(opened, program, roofline) &&
+                          measure_bandwidth(opened, program, &spread, roofline);
     clReleaseProgram(program);
     return measured
                ? EXIT_DONE
                : failed_work("the device's ceilings cannot be measured: an OpenCL call failed");
 }
 
-enum exit_code roofline_measure_again(tconv_session *session, struct roofline *roofline)
+enum exit_code roofline_measure_again(const struct opened *opened, struct roofline *roofline)
 {
     struct roofline later = {0};
-    const enum exit_code code = roofline_measure(session, &later);
+    const enum exit_code code = roofline_measure(opened, &later);
     if (code != EXIT_DONE) return code;
     roofline->probed_gflops = fmax(roofline->probed_gflops, later.probed_gflops);
     roofline->launch_us = fmin(roofline->launch_us, later.launch_us);

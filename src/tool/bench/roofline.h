@@ -3,7 +3,7 @@
 #ifndef TCONV_TOOL_ROOFLINE_H
 #define TCONV_TOOL_ROOFLINE_H
 
-#include "tool/tool.h"
+#include "tool/bench/opened.h"
 
 enum { MOST_SIZES = 12 };
 
@@ -25,11 +25,11 @@ struct roofline {
 };
 
 /* Takes about a second on the host's queue. */
-enum exit_code roofline_measure(tconv_session *session, struct roofline *roofline);
+enum exit_code roofline_measure(const struct opened *opened, struct roofline *roofline);
 
 /* Measures again and keeps the larger figures: a machine that was busy the first time must not make
  * layers look good. */
-enum exit_code roofline_measure_again(tconv_session *session, struct roofline *roofline);
+enum exit_code roofline_measure_again(const struct opened *opened, struct roofline *roofline);
 
 /* Raises the ceilings to what a layer reached: the peak is at least `gflops` (0: unknown), and
  * `bytes` can be moved at `gbs`. */

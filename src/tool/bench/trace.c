@@ -21,7 +21,7 @@ struct launch {
 };
 
 static struct trace {
-    tconv_session *session;
+    const struct opened *opened;
     cl_command_queue queue;
     uint64_t start_ns; /* 0 in the file */
     json_t *events;
@@ -134,24 +134,22 @@ static void hear(void *context, const tconv_trace_event *event)
     }
 }
 
-enum exit_code trace_begin(tconv_session *session)
+enum exit_code trace_begin(const struct opened *opened)
 {
     if (options.trace == NULL) return EXIT_DONE;
-    tconv_device *device = tconv_session_device(session);
-    const cl_context context = tconv_session_context(session);
+    tconv_device *device = opened->device;
     const char *name = tconv_device_properties(device)->name;
-    cl_device_id id;
     tconv_error error;
-    cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL);
-    if (code == CL_SUCCESS)
-        trace.queue = clCreateCommandQueue(context, id, CL_QUEUE_PROFILING_ENABLE, &code);
+    cl_int code;
+    trace.queue = clCreateCommandQueue(tconv_device_context(device), tconv_device_id(device),
+                                       CL_QUEUE_PROFILING_ENABLE, &code);
     if (code != CL_SUCCESS) {
         trace.queue = NULL;
         return failed_work("--trace needs a queue that measures times, which %s does not give "
                            "(OpenCL code %d)",
                            name, code);
     }
-    trace.session = session;
+    trace.opened = opened;
     trace.start_ns = (uint64_t)(1e9 * now());
     trace.events = json_array();
     name_process(HOST, "host");
@@ -163,12 +161,12 @@ enum exit_code trace_begin(tconv_session *session)
 
 void trace_device(tconv_device *device)
 {
-    if (trace.session != NULL) tconv_device_set_trace(device, TCONV_TRACE_ALL, hear, NULL, NULL);
+    if (trace.opened != NULL) tconv_device_set_trace(device, TCONV_TRACE_ALL, hear, NULL, NULL);
 }
 
-cl_command_queue trace_queue(const tconv_session *session)
+cl_command_queue trace_queue(const struct opened *opened)
 {
-    return trace.session != NULL ? trace.queue : tconv_session_queue(session);
+    return trace.opened != NULL ? trace.queue : opened->queue;
 }
 
 static bool device_time(cl_event event, cl_profiling_info which, double *ns)
@@ -232,7 +230,7 @@ static void settle(void)
 
 void trace_layer(const char *id, const char *layer, double begin)
 {
-    if (trace.session == NULL) return;
+    if (trace.opened == NULL) return;
     char name[400];
     snprintf(name, sizeof name, "%s %s", id, layer);
     add(span(HOST, "layer", name, 1e9 * begin, 1e9 * now(), json_object()));
@@ -241,7 +239,7 @@ void trace_layer(const char *id, const char *layer, double begin)
 
 enum exit_code trace_write(void)
 {
-    if (trace.session == NULL) return EXIT_DONE;
+    if (trace.opened == NULL) return EXIT_DONE;
     settle();
     if (trace.executions == 0)
         notice("the device tells no times of launches: --trace %s has spans of the host only",
@@ -261,10 +259,9 @@ enum exit_code trace_write(void)
 
 void trace_end(void)
 {
-    if (trace.session != NULL)
-        tconv_device_set_trace(tconv_session_device(trace.session), 0, NULL, NULL, NULL);
+    if (trace.opened != NULL) tconv_device_set_trace(trace.opened->device, 0, NULL, NULL, NULL);
     settle();
     json_decref(trace.events);
     if (trace.queue != NULL) clReleaseCommandQueue(trace.queue);
-    trace = (struct trace){.session = NULL};
+    trace = (struct trace){.opened = NULL};
 }

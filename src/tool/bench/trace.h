@@ -4,16 +4,16 @@
 #ifndef TCONV_TOOL_TRACE_H
 #define TCONV_TOOL_TRACE_H
 
-#include "tool/tool.h"
+#include "tool/bench/opened.h"
 
-/* Begins to follow the session's device object. Call trace_end in any case. */
-enum exit_code trace_begin(tconv_session *session);
+/* Begins to follow the device object. Call trace_end in any case. */
+enum exit_code trace_begin(const struct opened *opened);
 
-/* Follows another device object of the session's context, too. */
+/* Follows another device object of its context, too. */
 void trace_device(tconv_device *device);
 
-/* The queue for launches: with a trace one that profiles, else the session's own. */
-cl_command_queue trace_queue(const tconv_session *session);
+/* The queue for launches: with a trace one that profiles, else the device's. */
+cl_command_queue trace_queue(const struct opened *opened);
 
 /* Ends the span of a layer that began at `begin` seconds (times.h's now). Waits for its launches
  * and reads their times. */

@@ -74,8 +74,7 @@ bool tensors_fit(const tconv_device_info *d, const tconv_geometry *g, char *why,
 static bool check_fit(struct trial *t)
 {
     char why[200];
-    return tensors_fit(tconv_device_properties(tconv_session_device(t->session)), &t->geometry, why,
-                       sizeof why) ||
+    return tensors_fit(tconv_device_properties(t->opened->device), &t->geometry, why, sizeof why) ||
            give_up(t, TCONV_ERROR_DEVICE_MEMORY, "%s", why);
 }
 
@@ -116,12 +115,12 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
 {
     if (bytes == 0) return true;
     cl_int code;
-    *buffer = clCreateBuffer(tconv_session_context(t->session), CL_MEM_READ_WRITE, (size_t)bytes,
-                             NULL, &code);
+    *buffer = clCreateBuffer(tconv_device_context(t->opened->device), CL_MEM_READ_WRITE,
+                             (size_t)bytes, NULL, &code);
     /* Of an upload CL_OUT_OF_RESOURCES tells of a device that fails. */
     bool missing = code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE;
     if (code == CL_SUCCESS && source != NULL)
-        code = clEnqueueWriteBuffer(trace_queue(t->session), *buffer, CL_TRUE, 0, (size_t)bytes,
+        code = clEnqueueWriteBuffer(trace_queue(t->opened), *buffer, CL_TRUE, 0, (size_t)bytes,
                                     source, 0, NULL, NULL);
     missing = missing || code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     return code == CL_SUCCESS ||
@@ -187,10 +186,10 @@ void trial_epilogue(tconv_epilogue *epilogue)
     epilogue->residual = options.with_residual != 0;
 }
 
-bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *entry)
+bool trial_prepare(struct trial *t, const struct opened *opened, const struct entry *entry)
 {
     const tconv_problem *problem = &entry->problem;
-    *t = (struct trial){.session = session,
+    *t = (struct trial){.opened = opened,
                         .problem = problem,
                         .geometry = TCONV_GEOMETRY_INIT,
                         .args = TCONV_TENSORS_INIT};
@@ -211,7 +210,7 @@ bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *
 static void free_plan(struct trial *t)
 {
     /* Commands must finish before their buffers are released and the program ends. */
-    if (t->plan != NULL) clFinish(trace_queue(t->session));
+    if (t->plan != NULL) clFinish(trace_queue(t->opened));
     tconv_packed_filter_release(t->packed);
     tconv_plan_release(t->plan);
     if (t->args.workspace.memory != NULL) clReleaseMemObject(t->args.workspace.memory);
@@ -225,7 +224,7 @@ static void free_plan(struct trial *t)
 static bool clear_output(struct trial *t)
 {
     const cl_uint nan_bits = 0x7ff87ff8;
-    const cl_command_queue queue = trace_queue(t->session);
+    const cl_command_queue queue = trace_queue(t->opened);
     const size_t bytes = (size_t)t->geometry.output_bytes;
     const size_t pattern = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
     cl_int code = t->operands.before != NULL
@@ -256,7 +255,7 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
                      &t->args.workspace.memory))
         return false;
     if (tconv_packed_filter_create(t->plan, NULL, &t->packed, &error) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->session),
+        tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->opened),
                                          &(tconv_tensor){.memory = t->weights}, 0, NULL, NULL,
                                          &error) != TCONV_OK)
         return give_up_call(t, &error);
@@ -270,24 +269,18 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
 bool trial_run(struct trial *t, const char *algorithm)
 {
     t->error[0] = '\0';
-    return clear_output(t) &&
-           first_call(t, tconv_session_device(t->session), algorithm, &t->first_call_seconds);
+    return clear_output(t) && first_call(t, t->opened->device, algorithm, &t->first_call_seconds);
 }
 
 bool trial_run_anew(struct trial *t)
 {
     tconv_error error;
-    cl_device_id id;
     tconv_device *device = NULL;
-    const cl_context context = tconv_session_context(t->session);
     char algorithm[64 + TILE_TEXT], tile[TILE_TEXT];
     tconv_plan_tile(t->plan, tile, sizeof tile);
     snprintf(algorithm, sizeof algorithm, "%s %s", tconv_plan_algorithm(t->plan), tile);
-    const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL);
-    if (code != CL_SUCCESS)
-        return give_up(t, TCONV_ERROR_OPENCL,
-                       "the context does not tell its device (OpenCL code %d)", code);
-    if (tconv_device_create(context, id, &device, &error) != TCONV_OK)
+    if (tconv_device_create(tconv_device_context(t->opened->device),
+                            tconv_device_id(t->opened->device), &device, &error) != TCONV_OK)
         return give_up_call(t, &error);
     trace_device(device);
     const bool done = first_call(t, device, algorithm, &t->warm_call_seconds);
@@ -303,7 +296,7 @@ double trial_repeat(struct trial *t, int times)
     cl_event done = NULL;
     const double start = now();
     for (int i = 0; i < times && status == TCONV_OK; i++)
-        status = tconv_plan_enqueue(t->plan, trace_queue(t->session), &t->args, 0, NULL,
+        status = tconv_plan_enqueue(t->plan, trace_queue(t->opened), &t->args, 0, NULL,
                                     i + 1 < times ? NULL : &done, &error);
     if (status == TCONV_OK) status = tconv_wait(done, &error);
     const double seconds = now() - start;
@@ -342,7 +335,7 @@ bool trial_verify(struct trial *t, size_t most)
     if (t->output == NULL) t->output = malloc(bytes);
     if (t->output == NULL)
         return give_up(t, TCONV_ERROR_HOST_MEMORY, "no host memory to verify its output");
-    const cl_int code = clEnqueueReadBuffer(trace_queue(t->session), t->args.output.memory, CL_TRUE,
+    const cl_int code = clEnqueueReadBuffer(trace_queue(t->opened), t->args.output.memory, CL_TRUE,
                                             0, bytes, t->output, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         return give_up(t, TCONV_ERROR_OPENCL, "its output cannot be downloaded (OpenCL code %d)",

@@ -6,8 +6,8 @@
 #define TCONV_TOOL_TRIAL_H
 
 #include "oracle/oracle.h"
+#include "tool/bench/opened.h"
 #include "tool/io/suite.h"
-#include "tool/tool.h"
 
 enum { TILE_TEXT = 240 }; /* bytes that suffice for what tconv_plan_tile writes */
 
@@ -22,7 +22,7 @@ char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *,
 bool tensors_fit(const tconv_device_info *d, const tconv_geometry *g, char *why, size_t size);
 
 struct trial {
-    tconv_session *session;
+    const struct opened *opened;
     const tconv_problem *problem;
     tconv_geometry geometry;
     tconv_epilogue epilogue;
@@ -48,7 +48,7 @@ void trial_epilogue(tconv_epilogue *epilogue);
 /* Makes the tensors of a layer (its weights, or any if it has none; those of the epilogue as the
  * options say) and uploads them. False with trial->error if that fails, or if the layer could
  * not be read. */
-bool trial_prepare(struct trial *trial, tconv_session *session, const struct entry *entry);
+bool trial_prepare(struct trial *trial, const struct opened *opened, const struct entry *entry);
 
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
  * May be called again with another algorithm. */

@@ -32,8 +32,10 @@ static bool read_activation(tconv_epilogue *e)
     const size_t length = strcspn(options.activation, ":");
     snprintf(name, sizeof name, "%.*s", (int)length, options.activation);
     if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
-        wrong_request("--activation is \"%s\": it must be %s", options.activation,
-                      activation_names(false).text);
+        const char *write = foreign_value("activation", name);
+        wrong_request("--activation is \"%s\": it must be %s%s%s", options.activation,
+                      activation_names(false).text, write == NULL ? "" : "; write ",
+                      write == NULL ? "" : write);
         return false;
     }
     const int wanted = tconv_activation_parameter_count(e->activation);

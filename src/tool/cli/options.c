@@ -154,12 +154,39 @@ static void try_name(const char *name, void *guess)
     guess_try(guess, name);
 }
 
-static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
-                                 const char *command)
+/* True for an option of any command. */
+static bool is_option(const char *name, size_t length)
 {
-    const char *word = option + strspn(option, "-");
-    struct guess guess = guess_begin(word, strcspn(word, "="));
-    if (error == POPT_ERROR_BADOPT) visit_option_names(table, try_name, &guess);
+    for (int i = 0; i < ROWS; i++) {
+        const char *own = rows[i].option + 2;
+        if (strlen(own) == length && strncmp(own, name, length) == 0) return true;
+    }
+    return false;
+}
+
+/* The value that an option would have: what follows "=", or the next argument. */
+static const char *value_of(const char *option, int argc, const char **argv)
+{
+    const char *equals = strchr(option, '=');
+    if (equals != NULL) return equals + 1;
+    for (int i = 0; i + 1 < argc; i++)
+        if (strcmp(argv[i], option) == 0 && argv[i + 1][0] != '-') return argv[i + 1];
+    return NULL;
+}
+
+static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
+                                 int argc, const char **argv)
+{
+    const char *command = argv[0], *word = option + strspn(option, "-");
+    const size_t length = strcspn(word, "=");
+    char write[300];
+    if (error == POPT_ERROR_BADOPT &&
+        foreign_option(word, length, value_of(option, argc, argv), write, sizeof write))
+        return wrong_request("%s: %s; write %s. See %s --help", option, poptStrerror(error), write,
+                             command);
+    struct guess guess = guess_begin(word, length);
+    if (error == POPT_ERROR_BADOPT && !is_option(word, length))
+        visit_option_names(table, try_name, &guess);
     if (guess.best != NULL)
         return wrong_request("%s: %s; did you mean --%s? See %s --help", option,
                              poptStrerror(error), guess.best, command);
@@ -247,7 +274,8 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
     else if (result == VERSION)
         printf("tconv-cl %s\n", TCONV_VERSION_STRING);
     else if (result < -1)
-        code = bad_option(table, poptBadOption(context, POPT_BADOPTION_NOALIAS), result, argv[0]);
+        code =
+            bad_option(table, poptBadOption(context, POPT_BADOPTION_NOALIAS), result, argc, argv);
     else if (!take_arguments(context, most, argv[0]))
         code = EXIT_REQUEST_WRONG;
     else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)

@@ -35,7 +35,9 @@ static void add_name(struct names *names, const char *name)
 
 static bool unknown_name(const char *option, const char *text, const struct names *names)
 {
-    wrong_request("%s is \"%s\": it must be %s or %s", option, text, names->text, names->last);
+    const char *write = foreign_value(option + strspn(option, "-"), text);
+    wrong_request("%s is \"%s\": it must be %s or %s%s%s", option, text, names->text, names->last,
+                  write == NULL ? "" : "; write ", write == NULL ? "" : write);
     return false;
 }
 

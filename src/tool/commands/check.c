@@ -87,10 +87,10 @@ static bool none_takes(struct trial *trial)
     return false;
 }
 
-static void check_entry(tconv_session *session, const struct entry *entry, struct tally *tally)
+static void check_entry(const struct opened *opened, const struct entry *entry, struct tally *tally)
 {
     struct trial trial;
-    if (!trial_prepare(&trial, session, entry)) {
+    if (!trial_prepare(&trial, opened, entry)) {
         if (trial.empty) { /* nothing to compute, which is right */
             tally->passed++;
             report(tally, entry, "-", "passed", &trial);
@@ -136,7 +136,7 @@ static enum exit_code check(const struct work *work)
         const struct entry *entry = &suite->entries[i];
         const double begin = now();
         progress((int)i, (int)suite->count, entry->layer);
-        check_entry(work->session, entry, &tally);
+        check_entry(&work->opened, entry, &tally);
         trace_layer(entry->id, entry->layer, begin);
     }
     progress(0, 0, "");
@@ -171,7 +171,7 @@ enum exit_code command_check(int argc, const char **argv)
     if (leave) return code;
     struct work work;
     if ((code = work_open(&work, built_in_checks)) == EXIT_DONE &&
-        (code = trace_begin(work.session)) == EXIT_DONE)
+        (code = trace_begin(&work.opened)) == EXIT_DONE)
         code = check(&work);
     trace_end();
     work_close(&work);

@@ -39,17 +39,22 @@ static int edit_distance(const char *a, size_t length_a, const char *b, size_t l
 
 struct guess guess_begin(const char *word, size_t length)
 {
-    return (struct guess){word, length, NULL, 0};
+    return (struct guess){word, length, NULL, 0, 0};
 }
 
 void guess_try(struct guess *guess, const char *candidate)
 {
     const size_t length = strlen(candidate);
     if (guess->length < 2 || guess->length > LONGEST || length > LONGEST) return;
-    /* A prefix of the word is closer than any misspelling. */
-    const bool begins = guess->length >= 3 && strncmp(candidate, guess->word, guess->length) == 0;
-    const int edits = begins ? 0 : edit_distance(guess->word, guess->length, candidate, length);
-    const int most = guess->length < 6 ? 1 : guess->length < 9 ? 2 : 3;
+    /* A candidate that begins with the word is closer than any misspelling. Two mean different
+     * things, as --pads-begin and --pads-end: then none. */
+    if (guess->length >= 3 && strncmp(candidate, guess->word, guess->length) == 0) {
+        guess->best = guess->begins++ == 0 ? candidate : NULL;
+        return;
+    }
+    if (guess->begins > 0) return;
+    const int edits = edit_distance(guess->word, guess->length, candidate, length);
+    const int most = guess->length < 6 ? 1 : 2;
     /* Of two as close, the one that begins with the same letter. */
     const int distance = 2 * edits + !same(guess->word[0], candidate[0]);
     if (edits > most || (guess->best != NULL && distance >= guess->distance)) return;

@@ -125,7 +125,7 @@ static void tell_folder(tconv_device *device)
 static enum exit_code prepare(const struct work *work)
 {
     const struct suite *suite = &work->suite;
-    tconv_device *device = tconv_session_device(work->session);
+    tconv_device *device = work->opened.device;
     const tconv_device_info *d = tconv_device_properties(device);
     struct failures failures = {0};
     tconv_shape most;
@@ -174,7 +174,7 @@ enum exit_code command_prepare(int argc, const char **argv)
                                        "--data-shape ... --filter-shape ... [--up-to ...]",
                                        argc, argv, &leave);
     if (leave) return code;
-    struct work work = {.session = NULL};
+    struct work work = {.number = 0};
     if ((code = work_open(&work, built_in_suite)) == EXIT_DONE) code = prepare(&work);
     work_close(&work);
     return code;

@@ -122,14 +122,13 @@ enum exit_code list_records(void)
 {
     int number;
     tconv_error error;
-    tconv_session *session = NULL;
+    tconv_device *device = NULL;
     struct records records = {NULL, 0, true};
     enum exit_code code =
         refuse_layers("--records lists what is stored for all of them, and times nothing");
     if (code == EXIT_DONE) code = choose_device(&number);
     if (code != EXIT_DONE) return code;
-    if (tconv_session_create(number, &session, &error) != TCONV_OK) return failed_call(&error);
-    const tconv_device *device = tconv_session_device(session);
+    if (tconv_device_open(number, &device, &error) != TCONV_OK) return failed_call(&error);
     const tconv_device_info *info = tconv_device_properties(device);
     const char *folder = tconv_device_search_folder(device);
     if (tconv_device_stored_searches(device, keep, &records, &error) != TCONV_OK)
@@ -151,6 +150,6 @@ enum exit_code list_records(void)
             code = write_json(with_origin(report_json(number, info, folder, &records)));
     }
     free_records(&records);
-    tconv_session_release(session);
+    tconv_device_release(device);
     return code;
 }

@@ -202,7 +202,7 @@ static json_t *report_device(int number, int preferred, const struct suite *laye
 {
     tconv_error error;
     cl_device_id id = NULL;
-    tconv_session *session = NULL;
+    struct opened opened;
     tconv_device_info info = TCONV_DEVICE_INFO_INIT;
     char name[300] = "unknown";
     json_t *json = json_pack("{s:i, s:n}", "number", number, "error");
@@ -217,14 +217,15 @@ static json_t *report_device(int number, int preferred, const struct suite *laye
     json_object_update_missing_new(json, device_json(number, &info));
     describe_device(&info, tell);
     json_object_set_new(json, "extensions", report_extensions(id));
-    if (tconv_session_create(number, &session, &error) != TCONV_OK) {
+    if (device_open(number, &opened, &error) != TCONV_OK) {
+        device_close(&opened);
         json_object_set_new(json, "error", device_failed(number, &error, tally));
         return json;
     }
-    json_object_set_new(json, "cache", report_cache(tconv_session_device(session)));
+    json_object_set_new(json, "cache", report_cache(opened.device));
     report_line(5, "check:");
-    json_object_set_new(json, "check", report_check(number, session, layers, seconds, tally));
-    tconv_session_release(session);
+    json_object_set_new(json, "check", report_check(number, &opened, layers, seconds, tally));
+    device_close(&opened);
     return json;
 }
 

@@ -4,6 +4,7 @@
 #ifndef TCONV_TOOL_REPORT_H
 #define TCONV_TOOL_REPORT_H
 
+#include "tool/bench/opened.h"
 #include "tool/io/suite.h"
 
 /* Prints a line, wrapped at blanks; further lines are indented by two more. Does nothing if a table
@@ -25,7 +26,7 @@ void report_failure(struct report_tally *tally, const char *format, ...) TCONV_P
 
 /* Computes small layers in several types on a device, and compares them with the f64 oracle. Those
  * that have not begun after `seconds` are skipped. Returns the results as a JSON array. */
-json_t *report_check(int number, tconv_session *session, const struct suite *layers, double seconds,
-                     struct report_tally *tally);
+json_t *report_check(int number, const struct opened *opened, const struct suite *layers,
+                     double seconds, struct report_tally *tally);
 
 #endif

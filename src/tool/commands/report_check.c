@@ -43,11 +43,11 @@ struct verdict {
 
 /* Runs a layer. Small layers in these types are right on every device, or the device lacks the
  * type. */
-static struct verdict run(struct trial *t, tconv_session *session, const struct entry *layer,
+static struct verdict run(struct trial *t, const struct opened *opened, const struct entry *layer,
                           const char *algorithm)
 {
     struct verdict v = {"failed", ""};
-    if (trial_prepare(t, session, layer) && trial_run(t, algorithm) && trial_verify(t, SAMPLES)) {
+    if (trial_prepare(t, opened, layer) && trial_run(t, algorithm) && trial_verify(t, SAMPLES)) {
         v.name = "passed";
         snprintf(v.text, sizeof v.text, "%.2g of bound", t->max_error);
         return v;
@@ -105,10 +105,10 @@ static void print_row(int number, const struct entry *layer, const char *algorit
     }
 }
 
-static json_t *check_row(int number, tconv_session *session, const struct row *row,
+static json_t *check_row(int number, const struct opened *opened, const struct row *row,
                          const struct entry *layer, double until, struct report_tally *tally)
 {
-    struct trial trial = {.session = NULL};
+    struct trial trial = {.opened = NULL};
     struct entry own = *layer;
     struct verdict v = {"skipped", "no time left; run it again, then programs are compiled"};
     const char *wanted = algorithm_of(row->by);
@@ -116,7 +116,7 @@ static json_t *check_row(int number, tconv_session *session, const struct row *r
     own.problem.data_type = own.problem.filter_type = row->type;
     tconv_problem_text(&own.problem, problem, sizeof problem);
     const bool tried = tconv_os_seconds() < until && !interrupted();
-    if (tried) v = run(&trial, session, &own, wanted);
+    if (tried) v = run(&trial, opened, &own, wanted);
     const char *algorithm = wanted != NULL       ? wanted
                             : trial.plan != NULL ? tconv_plan_algorithm(trial.plan)
                                                  : "-";
@@ -154,10 +154,10 @@ static bool takes(const tconv_device_info *d, tconv_type type)
            d->matrix_unit == TCONV_MATRIX_X86_AVX512_BF16;
 }
 
-json_t *report_check(int number, tconv_session *session, const struct suite *layers, double seconds,
-                     struct report_tally *tally)
+json_t *report_check(int number, const struct opened *opened, const struct suite *layers,
+                     double seconds, struct report_tally *tally)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    const tconv_device_info *d = tconv_device_properties(opened->device);
     const int unit = unit_of(d);
     const double until = tconv_os_seconds() + seconds;
     json_t *results = json_array();
@@ -165,7 +165,7 @@ json_t *report_check(int number, tconv_session *session, const struct suite *lay
         if (rows[r].by != AUTO && (rows[r].by != unit || !takes(d, rows[r].type))) continue;
         for (size_t i = 0; i < layers->count; i++)
             if (strcmp(layers->entries[i].id, rows[r].id) == 0)
-                json_array_append_new(results, check_row(number, session, &rows[r],
+                json_array_append_new(results, check_row(number, opened, &rows[r],
                                                          &layers->entries[i], until, tally));
     }
     return results;

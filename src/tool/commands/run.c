@@ -260,7 +260,7 @@ struct used {
 /* A device of a run. One thread at a time computes with it, and makes its plans. */
 struct device {
     int number;
-    tconv_session *session;
+    tconv_device *device;
     struct used used[MOST_USED];
     int used_count;
 };
@@ -272,7 +272,7 @@ struct devices {
     int64_t limit; /* MiB of device memory for tensors; 0: the library's */
     int64_t slabs; /* 0: the tensors were computed whole, by the first device */
     struct npy *data;
-    struct npy_out *out;
+    struct npy_out *out; /* NULL: the output is in memory */
 };
 
 /* Keeps what the report tells of a plan that computes: another plan of the same problem may be of
@@ -301,9 +301,9 @@ static enum exit_code open_devices(struct devices *devices)
     for (int i = 0; i < devices->count && code == EXIT_DONE; i++) {
         struct device *device = &devices->device[i];
         device->number = numbers[i];
-        if (tconv_session_create(numbers[i], &device->session, &error) != TCONV_OK ||
-            tconv_device_set_trace(tconv_session_device(device->session), TCONV_TRACE_PLAN,
-                                   hear_plan, device, &error) != TCONV_OK)
+        if (tconv_device_open(numbers[i], &device->device, &error) != TCONV_OK ||
+            tconv_device_set_trace(device->device, TCONV_TRACE_PLAN, hear_plan, device, &error) !=
+                TCONV_OK)
             code = failed_call(&error);
     }
     return code;
@@ -326,7 +326,7 @@ static void close_devices(struct devices *devices)
 {
     for (int i = 0; i < devices->count; i++) {
         struct device *device = &devices->device[i];
-        tconv_session_release(device->session);
+        tconv_device_release(device->device);
         for (int u = 0; u < device->used_count; u++) {
             free(device->used[u].passed_over);
             free(device->used[u].not_stored);
@@ -352,7 +352,7 @@ static void tell_choices(const struct devices *devices)
 
 static const char *name_of(const struct device *device)
 {
-    return tconv_device_properties(tconv_session_device(device->session))->name;
+    return tconv_device_properties(device->device)->name;
 }
 
 /* Adds the plans of a device: "plans" in the JSON. */
@@ -428,101 +428,93 @@ static enum exit_code report(const struct devices *devices, const tconv_geometry
     return EXIT_DONE;
 }
 
-/* True if the tensors are computed in slabs. */
-static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
-{
-    enum { WHOLE = 512 << 20 }; /* bytes that are not worth dividing */
-    const uint64_t allocation =
-        tconv_device_properties(tconv_session_device(devices->device[0].session))->allocation_limit;
-    return devices->count > 1 || options.memory_limit != NULL ||
-           g->data_bytes + g->output_bytes > WHOLE || g->data_bytes > allocation ||
-           g->output_bytes > allocation;
-}
-
 static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
 {
     struct devices *devices = user;
     (void)slab;
+    if (slabs == 1) return true;
     devices->slabs = slabs;
     progress((int)(done * 1000 / slabs), 1000, "computing");
     npy_drop(&devices->data->mapping);
-    npy_drop(&devices->out->mapping);
+    if (devices->out != NULL) npy_drop(&devices->out->mapping);
     return true;
 }
 
-static void set_arrays(const struct job *job, void *output, tconv_arrays *arrays)
+/* Computes into `output`, in memory of the problem's steps. */
+static enum exit_code run_layer(const struct job *job, struct devices *devices, void *output)
 {
-    *arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
-    arrays->data = job->data_in_memory != NULL ? job->data_in_memory : job->data.values;
-    arrays->filter = job->weights;
-    arrays->bias = job->bias.values;
-    arrays->scale = job->scale.values;
-    arrays->slope = job->slope.values;
-    arrays->residual = job->residual_in_memory != NULL ? job->residual_in_memory
-                                                       : job->residual.values;
-    arrays->output = output;
+    tconv_device *opened[MOST_DEVICES];
+    tconv_layer *layer = NULL;
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    tconv_error error;
+    for (int i = 0; i < devices->count; i++) opened[i] = devices->device[i].device;
+    tensors.data.host = job->data_in_memory != NULL ? job->data_in_memory : job->data.values;
+    tensors.filter.host = job->weights;
+    tensors.bias.host = job->bias.values;
+    tensors.scale.host = job->scale.values;
+    tensors.slope.host = job->slope.values;
+    tensors.residual.host = job->residual_in_memory != NULL ? job->residual_in_memory
+                                                            : job->residual.values;
+    tensors.output.host = output;
+    run.memory_limit = (uint64_t)devices->limit << 20;
+    run.progress = slab_is_done;
+    run.user = devices;
+    tconv_status status =
+        tconv_layer_create(opened, devices->count, TCONV_FILTER_VARIES, &layer, &error);
+    if (status == TCONV_OK)
+        status = tconv_layer_run(layer, &job->problem, &job->plan, &tensors, &run, &error);
+    progress(0, 0, "");
+    tconv_layer_release(layer);
+    return status == TCONV_OK ? inputs_unchanged(job) : failed_call(&error);
 }
 
-static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
-                                       const tconv_geometry *geometry)
+/* Writes an output that has steps, without what lies between its elements. */
+static void gather(const struct job *job, const tconv_geometry *geometry, void *dense)
 {
-    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
+    tconv_view_gather(&view, tconv_type_size(geometry->output_type), job->output, dense);
+}
+
+/* Computes into the file, which may be larger than the memory. */
+static enum exit_code compute_into_file(struct job *job, struct devices *devices,
+                                        const tconv_geometry *geometry)
+{
     struct npy_out out;
     enum exit_code code =
         npy_write_begin(options.output, geometry->output_type, &geometry->output_shape, &out);
     if (code != EXIT_DONE) return code;
-    slabs.memory_limit = (uint64_t)devices->limit << 20;
-    slabs.done = slab_is_done;
-    slabs.user = devices;
-    devices->data = &job->data;
     devices->out = &out;
     const bool steps = has_steps(job, TCONV_SPACED_OUTPUT);
-    if (steps && (code = make_output(job, geometry)) != EXIT_DONE) {
-        npy_write_discard(&out);
-        return code;
-    }
-    if (!steps && job->initial.values != NULL)
+    if (steps)
+        code = make_output(job, geometry);
+    else if (job->initial.values != NULL)
         memcpy(out.values, job->initial.values, (size_t)geometry->output_bytes);
-    tconv_arrays arrays;
-    set_arrays(job, steps ? job->output : out.values, &arrays);
-    tconv_error error;
-    tconv_session *sessions[MOST_DEVICES];
-    for (int i = 0; i < devices->count; i++) sessions[i] = devices->device[i].session;
-    const tconv_status status = tconv_slabs_run(sessions, devices->count, &job->problem, &job->plan,
-                                                &slabs, &arrays, &error);
-    progress(0, 0, "");
-    if (status == TCONV_OK && steps) {
-        const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
-        tconv_view_gather(&view, tconv_type_size(geometry->output_type), job->output, out.values);
-    }
-    code = status == TCONV_OK ? inputs_unchanged(job) : failed_call(&error);
+    if (code == EXIT_DONE) code = run_layer(job, devices, steps ? job->output : out.values);
+    if (code == EXIT_DONE && steps) gather(job, geometry, out.values);
     if (code == EXIT_DONE) return npy_write_end(&out);
     npy_write_discard(&out);
     return code;
 }
 
-static enum exit_code compute_whole(struct job *job, struct devices *devices,
-                                    const tconv_geometry *geometry)
+/* Computes into memory, and writes it. */
+static enum exit_code compute_and_write(struct job *job, struct devices *devices,
+                                        const tconv_geometry *geometry)
 {
     enum exit_code code = make_output(job, geometry);
+    if (code == EXIT_DONE) code = run_layer(job, devices, job->output);
     if (code != EXIT_DONE) return code;
-    tconv_arrays arrays;
-    set_arrays(job, job->output, &arrays);
-    tconv_error error;
-    if (tconv_session_run(devices->device[0].session, &job->problem, &job->plan, &arrays, &error) !=
-        TCONV_OK)
-        return failed_call(&error);
     if (has_steps(job, TCONV_SPACED_OUTPUT)) {
-        const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
-        const size_t element = tconv_type_size(geometry->output_type);
-        const size_t bytes = (size_t)tconv_view_elements(&view) * element;
-        void *dense = malloc(bytes == 0 ? 1 : bytes);
-        if (dense == NULL) return failed_work("the output needs %zu bytes of host memory", bytes);
-        tconv_view_gather(&view, element, job->output, dense);
+        uint64_t bytes = tconv_type_size(geometry->output_type);
+        for (int i = 0; i < geometry->output_shape.rank; i++)
+            bytes *= (uint64_t)geometry->output_shape.dim[i];
+        void *dense = tconv_allocate(bytes);
+        if (dense == NULL)
+            return failed_work("the output needs %" PRIu64 " bytes of host memory", bytes);
+        gather(job, geometry, dense);
         free(job->output);
         job->output = dense;
     }
-    if ((code = inputs_unchanged(job)) != EXIT_DONE) return code;
     return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
 }
 
@@ -541,14 +533,9 @@ static enum exit_code compute(struct job *job)
         const enum system_kind kind = system_kind(options.output);
         const bool regular = strcmp(options.output, "-") != 0 &&
                              (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
-        if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
-            code = regular ? compute_in_slabs(job, &devices, &geometry)
-                           : wrong_request("--output %s is not a regular file: several devices, "
-                                           "--memory-limit and large "
-                                           "tensors need one",
-                                           options.output);
-        else
-            code = compute_whole(job, &devices, &geometry);
+        devices.data = &job->data;
+        code = regular && geometry.output_bytes != 0 ? compute_into_file(job, &devices, &geometry)
+                                                     : compute_and_write(job, &devices, &geometry);
         if (code == EXIT_DONE) code = report(&devices, &geometry);
     }
     close_devices(&devices);

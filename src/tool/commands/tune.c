@@ -216,7 +216,7 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
 static enum exit_code tune(const struct work *work, uint32_t budget)
 {
     const struct suite *suite = &work->suite;
-    tconv_device *device = tconv_session_device(work->session);
+    tconv_device *device = work->opened.device;
     const tconv_device_info *d = tconv_device_properties(device);
     struct tuned *results = calloc(suite->count, sizeof *results);
     if (results == NULL) return failed_work("the results need memory that is not there");
@@ -286,7 +286,7 @@ enum exit_code command_tune(int argc, const char **argv)
                              "give one of them");
     if (options.records) return list_records();
     if (options.machine || options.fields != NULL) return tune_machine();
-    struct work work = {.session = NULL};
+    struct work work = {.number = 0};
     uint32_t budget;
     if ((code = read_budget(&budget)) == EXIT_DONE &&
         (code = work_open(&work, built_in_suite)) == EXIT_DONE)

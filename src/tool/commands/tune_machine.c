@@ -67,14 +67,12 @@ static void add_gpu(struct measurement *m, const struct roofline *r)
 
 /* The fields without those that are stored: the values of OpenCL and of the library. From malloc;
  * NULL if a call fails. */
-static char *usual_lines(tconv_session *session)
+static char *usual_lines(const struct opened *opened)
 {
-    cl_device_id id;
     tconv_device *device = NULL;
     char *text = NULL;
-    const cl_context context = tconv_session_context(session);
-    if (clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL) != CL_SUCCESS ||
-        tconv_device_create(context, id, &device, NULL) != TCONV_OK)
+    if (tconv_device_create(tconv_device_context(opened->device), tconv_device_id(opened->device),
+                            &device, NULL) != TCONV_OK)
         return NULL;
     if (tconv_device_set_cache(device, NULL, 0, NULL) == TCONV_OK) {
         const int length = tconv_device_machine(device, NULL, 0);
@@ -130,18 +128,18 @@ static enum exit_code store(tconv_device *device, const char *fields)
 }
 
 /* Measures, stores and prints the fields. */
-static enum exit_code measure(int number, tconv_session *session, struct measurement *m)
+static enum exit_code measure(int number, const struct opened *opened, struct measurement *m)
 {
-    tconv_device *device = tconv_session_device(session);
+    tconv_device *device = opened->device;
     const tconv_device_info *info = tconv_device_properties(device);
     const char *folder = tconv_device_search_folder(device);
     struct roofline roofline = {0};
     char fields[500];
     progress(0, 1, "measuring the device");
-    enum exit_code code = roofline_measure(session, &roofline);
+    enum exit_code code = roofline_measure(opened, &roofline);
     progress(0, 0, "");
     if (code != EXIT_DONE) return code;
-    m->lines = usual_lines(session);
+    m->lines = usual_lines(opened);
     if (m->lines == NULL) return failed_work("the fields need memory that is not there");
     if (info->kind == TCONV_DEVICE_GPU)
         add_gpu(m, &roofline);
@@ -165,7 +163,7 @@ enum exit_code tune_machine(void)
 {
     int number;
     tconv_error error;
-    tconv_session *session = NULL;
+    struct opened opened;
     struct measurement m = {.count = 0};
     enum exit_code code =
         refuse_layers("--machine and --fields are about the device, and time no layer");
@@ -175,14 +173,17 @@ enum exit_code tune_machine(void)
         code = wrong_request("--json is given, but --fields has no results");
     if (code == EXIT_DONE) code = choose_device(&number);
     if (code != EXIT_DONE) return code;
-    if (tconv_session_create(number, &session, &error) != TCONV_OK) return failed_call(&error);
-    if (tconv_device_search_folder(tconv_session_device(session)) == NULL)
+    if (device_open(number, &opened, &error) != TCONV_OK) {
+        device_close(&opened);
+        return failed_call(&error);
+    }
+    if (tconv_device_search_folder(opened.device) == NULL)
         notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
     if (options.fields == NULL)
-        code = measure(number, session, &m);
+        code = measure(number, &opened, &m);
     else
-        code = store(tconv_session_device(session), options.fields);
+        code = store(opened.device, options.fields);
     free(m.lines);
-    tconv_session_release(session);
+    device_close(&opened);
     return code;
 }

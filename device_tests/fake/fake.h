@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An implementation of OpenCL for tests of what the host does: buffers are memory, queues are lists
+ * of commands, and a kernel is a function of the test program. Nothing is compiled. It is stricter
+ * than implementations are:
+ *
+ *   - A command runs as late as it may: when a wait, or a question for an event's state, needs it.
+ *     A queue without an order runs what was enqueued last first. So an order that nobody asked for
+ *     is not kept.
+ *   - A command runs only after its queue was flushed. A wait for one that nobody flushes ends the
+ *     process.
+ *   - Buffers begin with junk. On devices without the host's memory, a buffer over an array is a
+ *     copy of the array, which only maps bring up to date.
+ *   - The use of an object that was released ends the process. At exit nothing may be alive.
+ *
+ * It is a shared object of its own, so that what test programs put between themselves and malloc is
+ * not seen here. It knows nothing of tconv-cl. */
+#ifndef TCONV_DEVICE_TESTS_FAKE_H
+#define TCONV_DEVICE_TESTS_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+/* The name of all its platforms begins with these words. */
+#define FAKE_PLATFORM "Fake OpenCL"
+
+/* The devices, by number. */
+enum {
+    FAKE_CPU,        /* OpenCL 3.0: the host's memory, SVM, recordings that take arguments, parts */
+    FAKE_GPU,        /* memory of its own, unified shared memory of Intel, local memory */
+    FAKE_PLAIN,      /* an accelerator with nothing beyond OpenCL 1.2, not even f64 */
+    FAKE_INTEGRATED, /* a GPU on the host's memory, coarse-grained SVM */
+    FAKE_DEVICES
+};
+
+/* A kernel's argument as it was set. */
+struct fake_argument {
+    enum { FAKE_UNSET, FAKE_VALUE, FAKE_BUFFER, FAKE_POINTER, FAKE_LOCAL } kind;
+    size_t size;             /* of the value, of the local memory, or of the buffer */
+    unsigned char value[16]; /* FAKE_VALUE; NULL for a buffer is a value of zeros */
+    unsigned char *memory;   /* where the kernel sees the buffer, or the pointer */
+    cl_mem buffer;
+};
+
+/* A launch of a kernel. */
+struct fake_launch {
+    const char *kernel, *options; /* options: those of its program */
+    const struct fake_argument *arguments;
+    unsigned count; /* one more than the highest argument that was set */
+    size_t offset[3], global[3], local[3];
+    void *found; /* what fake_check made of it, for fake_run */
+};
+
+/* What the test program defines: whether a launch can run, else why not (a code of
+ * clEnqueueNDRangeKernel), and the launch itself. For one thread at a time. */
+struct fake_kernels {
+    cl_int (*check)(struct fake_launch *launch);
+    void (*run)(const struct fake_launch *launch);
+};
+void fake_set_kernels(const struct fake_kernels *kernels);
+
+/* Memory that malloc does not know. It is never freed. */
+void *fake_memory(size_t bytes);
+
+/* Prints why an impossible thing happened, and aborts. */
+void fake_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#endif

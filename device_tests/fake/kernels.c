@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's kernels on the fake implementation (fake.h): what they compute, the oracle
+ * computes.
+ *
+ * The linker puts a function between the library and tconv_kernel_plan_write, which remembers each
+ * kernel plan with its layer. A launch names its kernel plan by the table among its arguments. The
+ * launches of a kernel plan behave like those of the real one towards the host:
+ *
+ *   pack       puts the weights into the packed filter, in the order [group][in][out][taps].
+ *   run        A launch that writes no output fills the workspace with a mark of the data; one
+ *              behind it that writes outputs needs the mark, else its outputs are junk. Launches
+ *              that write outputs share them, and so do pieces of one.
+ *
+ * Each argument must be of the kind that the kernel plan says, and hold the bytes that the real
+ * kernel may touch. */
+#include "fake.h"
+
+#include "algorithm/registry.h"
+#include "base/view.h"
+#include "oracle/oracle.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BUCKETS = 1024, AXES = TCONV_MAX_AXES };
+
+/* A kernel plan that the library wrote. */
+struct known {
+    struct known *next;
+    uint64_t hash;
+    int64_t *table;
+    size_t table_bytes;
+    char types[TCONV_MAX_OPTIONS];
+    struct tconv_loops loops;
+    tconv_epilogue epilogue;
+    int pack_count, run_count;
+    struct tconv_launch pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
+    uint64_t filter_bytes, workspace_bytes;
+    size_t unit[TCONV_ARG_LOCAL + 1];
+    /* The layer as a problem, whose filter is the packed one. */
+    tconv_problem problem;
+    tconv_geometry geometry;
+    struct tconv_view output;
+};
+
+static struct known *buckets[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i += sizeof hash) {
+        uint64_t word = 0;
+        memcpy(&word, (const unsigned char *)bytes + i,
+               size - i < sizeof word ? size - i : sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static uint64_t hash_of(const void *bytes, size_t size)
+{
+    return hash_more(size + 1, bytes, size);
+}
+
+/* ---- the layer as a problem ---- */
+
+/* The residual's step along an axis, from the relation of both indices. */
+static int64_t residual_step(const struct tconv_loops *loops, int64_t output_step)
+{
+    int64_t step = 0, rest = output_step;
+    if (loops->residual_axes == 0) return output_step;
+    for (int i = 0; i < loops->residual_axes; i++) {
+        step += rest / loops->residual_step[i][0] * loops->residual_step[i][1];
+        rest %= loops->residual_step[i][0];
+    }
+    return step;
+}
+
+static void make_problem(struct known *k)
+{
+    const struct tconv_loops *l = &k->loops;
+    tconv_problem *p = &k->problem;
+    tconv_geometry *g = &k->geometry;
+    *p = (tconv_problem)TCONV_PROBLEM_INIT;
+    *g = (tconv_geometry)TCONV_GEOMETRY_INIT;
+    p->operation = TCONV_GROUP_CONV_BACKPROP;
+    p->data_type = l->data_type;
+    p->filter_type = l->filter_type;
+    p->output_type = g->output_type = l->output_type;
+    p->data_steps.count = p->output_steps.count = p->residual_steps.count = l->axes + 2;
+    p->data_steps.value[0] = l->data_batch_step;
+    p->data_steps.value[1] = l->data_channel_step;
+    p->output_steps.value[0] = l->output_batch_step;
+    p->output_steps.value[1] = l->output_channel_step;
+    g->data_format = TCONV_NCX;
+    g->axes = l->axes;
+    g->batch = l->batch;
+    g->groups = l->groups;
+    g->group_in_channels = l->in_channels;
+    g->group_out_channels = l->out_channels;
+    for (int a = 0; a < l->axes; a++) {
+        const struct tconv_axis *axis = &l->axis[a];
+        g->input[a] = axis->input;
+        g->kernel[a] = axis->kernel;
+        g->stride[a] = axis->stride;
+        g->dilation[a] = axis->dilation;
+        g->pad_begin[a] = axis->pad;
+        g->output[a] = axis->output;
+        p->data_steps.value[a + 2] = axis->data_step;
+        p->output_steps.value[a + 2] = axis->output_step;
+    }
+    for (int a = 0; a < l->axes + 2; a++)
+        p->residual_steps.value[a] = residual_step(l, p->output_steps.value[a]);
+    tconv_count_bytes(p, g);
+    k->output = tconv_view_of(p, g, TCONV_SPACED_OUTPUT);
+}
+
+static uint64_t weights(const struct tconv_loops *l)
+{
+    uint64_t count = (uint64_t)(l->groups * l->in_channels * l->out_channels);
+    for (int a = 0; a < l->axes; a++) count *= (uint64_t)l->axis[a].kernel;
+    return count;
+}
+
+/* ---- kernel plans ---- */
+
+tconv_status __real_tconv_kernel_plan_write(const struct tconv_request *request,
+                                            const struct tconv_candidate *candidate,
+                                            struct tconv_kernel_plan *kernel_plan,
+                                            tconv_error *error);
+tconv_status __wrap_tconv_kernel_plan_write(const struct tconv_request *request,
+                                            const struct tconv_candidate *candidate,
+                                            struct tconv_kernel_plan *kernel_plan,
+                                            tconv_error *error);
+
+static void remember(const struct tconv_request *request, const struct tconv_candidate *candidate,
+                     const struct tconv_kernel_plan *p)
+{
+    const enum tconv_packing packing = candidate->algorithm->packing;
+    const size_t bytes = p->table_count * sizeof *p->table;
+    char types[TCONV_MAX_OPTIONS];
+    tconv_type_options(request, packing, types, sizeof types);
+    const uint64_t hash = hash_of(p->table, bytes);
+    struct known **place = &buckets[hash % BUCKETS], *k = *place;
+    while (k != NULL && (k->hash != hash || k->table_bytes != bytes ||
+                         memcmp(k->run, p->run, sizeof p->run) != 0 ||
+                         strcmp(k->types, types) != 0 || memcmp(k->table, p->table, bytes) != 0))
+        k = k->next;
+    if (k != NULL) return;
+    k = fake_memory(sizeof *k);
+    k->hash = hash;
+    k->table_bytes = bytes;
+    k->table = fake_memory(bytes);
+    memcpy(k->table, p->table, bytes);
+    memcpy(k->types, types, sizeof types);
+    k->loops = *request->loops;
+    k->epilogue = *request->epilogue;
+    k->pack_count = p->pack_count;
+    k->run_count = p->run_count;
+    memcpy(k->pack, p->pack, sizeof p->pack);
+    memcpy(k->run, p->run, sizeof p->run);
+    k->filter_bytes = p->filter_bytes;
+    k->workspace_bytes = p->workspace_bytes;
+    for (int arg = 0; arg <= TCONV_ARG_LOCAL; arg++)
+        k->unit[arg] = tconv_arg_unit(request, packing, (enum tconv_arg)arg);
+    make_problem(k);
+    k->next = *place;
+    *place = k;
+}
+
+tconv_status __wrap_tconv_kernel_plan_write(const struct tconv_request *request,
+                                            const struct tconv_candidate *candidate,
+                                            struct tconv_kernel_plan *kernel_plan,
+                                            tconv_error *error)
+{
+    const tconv_status status =
+        __real_tconv_kernel_plan_write(request, candidate, kernel_plan, error);
+    if (status != TCONV_OK) return status;
+    pthread_mutex_lock(&lock);
+    remember(request, candidate, kernel_plan);
+    pthread_mutex_unlock(&lock);
+    return TCONV_OK;
+}
+
+/* ---- launches ---- */
+
+/* A launch with its arguments by their roles. */
+struct bound {
+    const struct known *known;
+    const struct tconv_launch *launch;
+    bool packs;
+    unsigned char *place[TCONV_ARG_LOCAL + 1]; /* NULL: it has no such argument */
+    uint64_t begin[TCONV_ARG_LOCAL + 1], size[TCONV_ARG_LOCAL + 1]; /* in its memory, and of it */
+};
+
+static uint64_t bytes_needed(const struct bound *b, enum tconv_arg arg)
+{
+    const struct known *k = b->known;
+    const uint64_t channels = (uint64_t)(k->loops.groups * k->loops.out_channels);
+    switch (arg) {
+    case TCONV_ARG_DATA: return k->geometry.data_bytes;
+    case TCONV_ARG_WEIGHTS: return weights(&k->loops) * tconv_type_size(k->loops.filter_type);
+    case TCONV_ARG_FILTER:
+    case TCONV_ARG_FLAGS: return k->filter_bytes;
+    case TCONV_ARG_OUTPUT: return k->geometry.output_bytes;
+    case TCONV_ARG_RESIDUAL: return k->geometry.residual_bytes;
+    case TCONV_ARG_WORKSPACE: return k->workspace_bytes;
+    default: return channels * k->unit[arg];
+    }
+}
+
+/* Empty data have no buffer. A kernel that packs has the parameters of the one that computes, and
+ * leaves alone those of the epilogue. */
+static bool may_be_missing(const struct bound *b, enum tconv_arg arg)
+{
+    return bytes_needed(b, arg) == 0 ||
+           (b->packs && arg >= TCONV_ARG_BIAS && arg <= TCONV_ARG_RESIDUAL);
+}
+
+/* Binds the arguments of a launch. False if its kernel plan says otherwise. */
+static bool bind(const struct fake_launch *launch, struct bound *b)
+{
+    const struct fake_argument *a = launch->arguments, *end = a + launch->count;
+    for (int i = 0; i < b->launch->arg_count; i++) {
+        const enum tconv_arg arg = b->launch->args[i];
+        if (!tconv_arg_used(&b->known->epilogue, arg)) continue;
+        if (a == end) return false;
+        const struct fake_argument *memory = a++;
+        if (arg == TCONV_ARG_LOCAL) {
+            if (memory->kind != FAKE_LOCAL || memory->size != b->launch->local_bytes) return false;
+            continue;
+        }
+        const bool is_memory = memory->kind == FAKE_BUFFER || memory->kind == FAKE_POINTER;
+        if (arg == TCONV_ARG_TABLE) {
+            if (!is_memory) return false;
+            continue;
+        }
+        if (a == end || a->kind != FAKE_VALUE || a->size != sizeof(cl_ulong)) return false;
+        cl_ulong offset;
+        memcpy(&offset, a++->value, sizeof offset);
+        if (arg == TCONV_ARG_NOTHING) {
+            if (is_memory) return false;
+            continue;
+        }
+        if (!is_memory && !may_be_missing(b, arg)) return false;
+        if (!is_memory) continue;
+        b->begin[arg] = offset * b->known->unit[arg];
+        b->size[arg] = memory->size;
+        b->place[arg] = memory->memory + b->begin[arg];
+    }
+    return a == end;
+}
+
+/* The table of a launch: the last buffer among its arguments. */
+static const struct fake_argument *table_of(const struct fake_launch *launch)
+{
+    unsigned i = launch->count;
+    while (i > 0 && launch->arguments[i - 1].kind == FAKE_LOCAL) i--;
+    return i > 0 && launch->arguments[i - 1].kind == FAKE_BUFFER ? &launch->arguments[i - 1] : NULL;
+}
+
+/* The program's options end with those of the launch. */
+static bool has_options(const struct fake_launch *launch, const struct bound *b)
+{
+    const size_t all = strlen(launch->options), own = strlen(b->launch->options);
+    return all >= own && strcmp(launch->options + all - own, b->launch->options) == 0;
+}
+
+static bool has_extents(const struct fake_launch *launch, const struct bound *b)
+{
+    bool same = launch->offset[0] + launch->global[0] <= b->launch->global[0];
+    for (int i = 0; i < 3; i++)
+        same = same && launch->local[i] == b->launch->local[i] &&
+               (i == 0 || launch->global[i] == b->launch->global[i]);
+    return same;
+}
+
+static bool find(const struct fake_launch *launch, struct bound *b)
+{
+    const struct fake_argument *table = table_of(launch);
+    if (table == NULL) return false;
+    const uint64_t hash = hash_of(table->memory, table->size);
+    for (const struct known *k = buckets[hash % BUCKETS]; k != NULL; k = k->next) {
+        if (k->hash != hash || k->table_bytes != table->size ||
+            memcmp(k->table, table->memory, table->size) != 0 ||
+            strstr(launch->options, k->types) == NULL)
+            continue;
+        for (int i = 0; i < k->pack_count + k->run_count; i++) {
+            *b = (struct bound){.known = k, .packs = i < k->pack_count};
+            b->launch = b->packs ? &k->pack[i] : &k->run[i - k->pack_count];
+            if (strcmp(b->launch->kernel, launch->kernel) == 0 && has_options(launch, b) &&
+                has_extents(launch, b) && bind(launch, b))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A kernel of the tests: it tells at which address a kernel sees a buffer. */
+static bool is_where(const struct fake_launch *launch)
+{
+    return strcmp(launch->kernel, "where") == 0 && launch->count == 2;
+}
+
+static cl_int check(struct fake_launch *launch)
+{
+    struct bound b;
+    if (is_where(launch)) return CL_SUCCESS;
+    if (!find(launch, &b))
+        fake_die("no kernel plan has this launch of %s with \"%s\"", launch->kernel,
+                 launch->options);
+    for (int arg = 0; arg <= TCONV_ARG_LOCAL; arg++) {
+        if (b.place[arg] == NULL) continue;
+        const uint64_t bytes = bytes_needed(&b, (enum tconv_arg)arg);
+        if (b.begin[arg] > b.size[arg] || b.size[arg] - b.begin[arg] < bytes)
+            fake_die("%s needs %llu bytes from byte %llu on of an argument of %llu bytes, role %d",
+                     launch->kernel, (unsigned long long)bytes, (unsigned long long)b.begin[arg],
+                     (unsigned long long)b.size[arg], arg);
+    }
+    return CL_SUCCESS;
+}
+
+/* ---- what launches do ---- */
+
+static void pack(const struct bound *b)
+{
+    const struct known *k = b->known;
+    const struct tconv_loops *l = &k->loops;
+    const size_t size = tconv_type_size(l->filter_type);
+    const uint64_t count = weights(l);
+    unsigned char *to = b->place[TCONV_ARG_FILTER];
+    if (b->place[TCONV_ARG_WEIGHTS] == NULL) return; /* it prepares */
+    if (count * size > k->filter_bytes)
+        fake_die("%s has fewer bytes than weights", b->launch->kernel);
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t rest = (int64_t)i, at = 0;
+        for (int a = l->axes - 1; a >= 0; a--) {
+            at += rest % l->axis[a].kernel * l->axis[a].filter_step;
+            rest /= l->axis[a].kernel;
+        }
+        at += rest % l->out_channels * l->filter_out_step;
+        rest /= l->out_channels;
+        at += rest % l->in_channels * l->filter_in_step +
+              rest / l->in_channels * l->filter_group_step;
+        memcpy(to + i * size, b->place[TCONV_ARG_WEIGHTS] + (size_t)at * size, size);
+    }
+}
+
+static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
+{
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i] == arg) return true;
+    return false;
+}
+
+/* Whether a launch writes outputs. One that fills outputs which no tap reaches leaves them to the
+ * others. */
+static bool computes(const struct tconv_launch *launch)
+{
+    return has(launch, TCONV_ARG_OUTPUT) && has(launch, TCONV_ARG_FILTER);
+}
+
+/* Data by their marks: launches behind the first may read the workspace alone. */
+enum { KEPT_DATA = 64 };
+static struct {
+    uint64_t mark;
+    size_t size, room;
+    unsigned char *bytes;
+} kept[KEPT_DATA];
+
+static void keep_data(uint64_t mark, const unsigned char *data, size_t size)
+{
+    static unsigned next;
+    for (int i = 0; i < KEPT_DATA; i++)
+        if (kept[i].mark == mark && kept[i].size == size) return;
+    const unsigned place = next++ % KEPT_DATA;
+    if (kept[place].room < size) kept[place].bytes = fake_memory(kept[place].room = size);
+    kept[place].mark = mark;
+    kept[place].size = size;
+    memcpy(kept[place].bytes, data, size);
+}
+
+/* The data of a launch: its argument, or what has the mark in its workspace. NULL if nothing has.
+ */
+static const unsigned char *data_of(const struct bound *b)
+{
+    const size_t size = (size_t)b->known->geometry.data_bytes;
+    uint64_t mark;
+    if (b->place[TCONV_ARG_DATA] != NULL || b->place[TCONV_ARG_WORKSPACE] == NULL)
+        return b->place[TCONV_ARG_DATA];
+    memcpy(&mark, b->place[TCONV_ARG_WORKSPACE], sizeof mark);
+    for (int i = 0; i < KEPT_DATA; i++)
+        if (kept[i].mark == mark && kept[i].size == size) return kept[i].bytes;
+    return NULL;
+}
+
+/* Fills the workspace with the mark of the data, a hash. */
+static void mark_workspace(const struct bound *b)
+{
+    const size_t size = (size_t)b->known->geometry.data_bytes;
+    const unsigned char *data = data_of(b);
+    if (data == NULL) return;
+    const uint64_t mark = hash_of(data, size);
+    keep_data(mark, data, size);
+    for (uint64_t i = 0; i + sizeof mark <= b->known->workspace_bytes; i += sizeof mark)
+        memcpy(b->place[TCONV_ARG_WORKSPACE] + i, &mark, sizeof mark);
+}
+
+/* Whether the workspace has the mark, if an earlier launch should have left one. */
+static bool has_mark(const struct bound *b)
+{
+    const struct known *k = b->known;
+    const unsigned char *data = data_of(b);
+    bool marked = false;
+    for (const struct tconv_launch *l = k->run; l < b->launch; l++)
+        marked = marked || (has(l, TCONV_ARG_WORKSPACE) && !computes(l));
+    if (!marked || b->place[TCONV_ARG_WORKSPACE] == NULL) return true;
+    if (data == NULL) return false;
+    const uint64_t mark = hash_of(data, (size_t)k->geometry.data_bytes);
+    for (uint64_t i = 0; i + sizeof mark <= k->workspace_bytes; i += sizeof mark)
+        if (memcmp(b->place[TCONV_ARG_WORKSPACE] + i, &mark, sizeof mark) != 0) return false;
+    return true;
+}
+
+/* Outputs that were computed before, by a hash of all that they depend on: tests run the same layer
+ * again and again. */
+enum { KEPT_OUTPUTS = 256 };
+static struct {
+    uint64_t key;
+    size_t room;
+    unsigned char *bytes;
+} outputs[KEPT_OUTPUTS];
+
+static uint64_t key_of(const struct bound *b, const struct tconv_operands *o, int64_t begin,
+                       int64_t end)
+{
+    static const enum tconv_arg args[] = {TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE,
+                                          TCONV_ARG_RESIDUAL};
+    const struct known *k = b->known;
+    const int64_t numbers[] = {(int64_t)(uintptr_t)k, begin, end};
+    uint64_t key = hash_of(numbers, sizeof numbers);
+    key = hash_more(key, o->data, o->data == NULL ? 0 : (size_t)k->geometry.data_bytes);
+    key = hash_more(key, o->filter,
+                    (size_t)(weights(&k->loops) * tconv_type_size(k->loops.filter_type)));
+    for (size_t i = 0; i < sizeof args / sizeof *args; i++)
+        if (b->place[args[i]] != NULL)
+            key = hash_more(key, b->place[args[i]], (size_t)bytes_needed(b, args[i]));
+    if (k->epilogue.beta != 0) key = hash_more(key, o->before, (size_t)k->geometry.output_bytes);
+    return key;
+}
+
+/* The elements of a part of the outputs, one after another. */
+static const unsigned char *outputs_of(const struct bound *b, const struct tconv_operands *o,
+                                       int64_t begin, int64_t end)
+{
+    static unsigned next;
+    const tconv_type type = b->known->loops.output_type;
+    const size_t size = tconv_type_size(type), bytes = (size_t)(end - begin) * size;
+    const uint64_t key = key_of(b, o, begin, end);
+    for (int i = 0; i < KEPT_OUTPUTS; i++)
+        if (outputs[i].key == key && outputs[i].room >= bytes) return outputs[i].bytes;
+    const unsigned slot = next++ % KEPT_OUTPUTS;
+    if (outputs[slot].room < bytes) outputs[slot].bytes = fake_memory(outputs[slot].room = bytes);
+    outputs[slot].key = key;
+    for (int64_t i = 0; i < end - begin; i++) {
+        const struct tconv_expected e = tconv_oracle_element(o, begin + i);
+        if (e.exact)
+            memcpy(outputs[slot].bytes + (size_t)i * size, &e.bits, size);
+        else
+            tconv_oracle_write(
+                type, outputs[slot].bytes, i,
+                b->known->epilogue.requantize ? fmin(fmax(rint(e.value), e.low), e.high) : e.value);
+    }
+    return outputs[slot].bytes;
+}
+
+/* Computes a part of the outputs: the number of this launch among those that compute, and the piece
+ * of it. */
+static void compute(const struct fake_launch *launch, const struct bound *b)
+{
+    const struct known *k = b->known;
+    const struct tconv_operands operands = {
+        .problem = &k->problem,
+        .geometry = &k->geometry,
+        .epilogue = &k->epilogue,
+        .error_factor = 1,
+        .data = data_of(b),
+        .filter = b->place[TCONV_ARG_FILTER],
+        .bias = b->place[TCONV_ARG_BIAS],
+        .scale = b->place[TCONV_ARG_SCALE],
+        .slope = b->place[TCONV_ARG_SLOPE],
+        .residual = b->place[TCONV_ARG_RESIDUAL],
+        .before = b->place[TCONV_ARG_OUTPUT],
+    };
+    const size_t size = tconv_type_size(k->loops.output_type);
+    int launches = 0, number = 0;
+    for (int i = 0; i < k->run_count; i++) {
+        if (&k->run[i] == b->launch) number = launches;
+        launches += computes(&k->run[i]);
+    }
+    const double part = (double)tconv_view_elements(&k->output) / launches,
+                 first = (double)launch->offset[0] / (double)b->launch->global[0],
+                 count = (double)launch->global[0] / (double)b->launch->global[0];
+    const int64_t begin = (int64_t)(part * (number + first) + 0.5),
+                  end = (int64_t)(part * (number + first + count) + 0.5);
+    const unsigned char *results = has_mark(b) ? outputs_of(b, &operands, begin, end) : NULL;
+    for (int64_t i = begin; i < end; i++) {
+        unsigned char *to = b->place[TCONV_ARG_OUTPUT] +
+                            (size_t)tconv_view_place(&k->output, i) * size;
+        if (results == NULL)
+            memset(to, 0x7e, size); /* junk */
+        else
+            memcpy(to, results + (size_t)(i - begin) * size, size);
+    }
+}
+
+static void run(const struct fake_launch *launch)
+{
+    struct bound b;
+    if (is_where(launch)) {
+        const cl_ulong address = (uintptr_t)launch->arguments[0].memory;
+        memcpy(launch->arguments[1].memory, &address, sizeof address);
+    } else if (!find(launch, &b))
+        fake_die("the table of %s has changed", launch->kernel);
+    else if (b.packs)
+        pack(&b);
+    else if (computes(b.launch))
+        compute(launch, &b);
+    else if (has(b.launch, TCONV_ARG_WORKSPACE))
+        mark_workspace(&b);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    if (dlopen("libOpenCL.so.1", RTLD_LAZY | RTLD_NOLOAD) != NULL)
+        fake_die("the OpenCL loader is there, too: the library makes a call that is not faked");
+    fake_set_kernels(&(struct fake_kernels){check, run});
+}

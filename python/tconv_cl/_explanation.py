@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `explain` of the modules for other runtimes returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Layer(NamedTuple):
+    """A transposed convolution of a model."""
+
+    name: str
+    kind: str  # its class or operator
+    converted: bool  # tconv-cl computes it
+    note: str  # what it computes besides, or why it is not converted
+
+
+class Explanation(tuple[Layer, ...]):
+    """The transposed convolutions of a model, in its order. Its text has a line for each."""
+
+    __slots__ = ()
+
+    @property
+    def converted(self) -> list[str]:
+        """The names of those that tconv-cl computes."""
+        return [layer.name for layer in self if layer.converted]
+
+    @property
+    def left(self) -> dict[str, str]:
+        """The names of the others, with the reasons."""
+        return {layer.name: layer.note for layer in self if not layer.converted}
+
+    def __str__(self) -> str:
+        lines = [f"tconv-cl computes {len(self.converted)} of {len(self)} transposed convolutions"]
+        for layer in self:
+            words = (layer.name or "(the model)", layer.kind, "tconv-cl" if layer.converted else "left")
+            lines.append(f"  {', '.join(words)}{': ' if layer.note else ''}{layer.note}")
+        return "\n".join(lines)
+
+    __repr__ = __str__

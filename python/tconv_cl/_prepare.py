@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`prepare` and `prepare_model`: compile what later calls need, for all extents of a range."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_int, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+import numpy as np
+
+from . import _library as c
+from ._callbacks import Listening, callback
+from ._convolution import Options, devices_of
+from ._device import Session, session_of
+from ._library import RequestError, call
+from ._names import suggesting
+from ._request import DEFAULTS, NXC, ONEAPI_CONV_BACKPROP, Tensor, attributes_of, integer
+from ._trace import TraceEvent, trace
+from ._types import type_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it since 3.11
+
+Extent = Union[int, tuple[int, int]]
+Progress = Callable[[int, int], Any]
+
+
+def _prepare(
+    session: Session, problem: c.Problem, most: c.Shape | None, options: c.PlanOptions, progress: Progress | None
+) -> int:
+    """Calls tconv_device_prepare."""
+
+    def told(_: Any, __: Any, index: int, count: int, ___: float) -> bool:
+        if progress is not None:
+            progress(index, count)
+        return True
+
+    tell = callback(c.SearchProgress, told)  # also without `progress`: an interrupt ends the call
+    options.search_progress = cast(tell, ctypes.c_void_p)
+    programs = c_int()
+    with Listening():
+        call(
+            "tconv_device_prepare",
+            session.handle,
+            byref(problem),
+            None if most is None else byref(most),
+            byref(options),
+            byref(programs),
+        )
+    return programs.value
+
+
+def _range(data: Sequence[Extent]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The least and the largest extents."""
+    least, most = [], []
+    for axis, extent in enumerate(data):
+        pair = extent if isinstance(extent, (tuple, list)) else (extent, extent)
+        if len(pair) != 2:
+            raise RequestError(
+                f"data[{axis}] is {extent!r}: it must be an extent, or a pair of the least and the largest"
+            )
+        least.append(integer(f"data[{axis}]", pair[0], 0))
+        most.append(integer(f"data[{axis}]", pair[1], 0))
+    return tuple(least), tuple(most)
+
+
+@suggesting(DEFAULTS)
+def prepare(
+    data: Sequence[Extent],
+    filter: Sequence[int],
+    *,
+    dtype: Any = np.float32,
+    filter_dtype: Any = None,
+    bias: bool = False,
+    scale: bool = False,
+    residual: bool = False,
+    device: int | str | Sequence[int | str] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> int:
+    """Compiles what conv_transpose needs for all shapes of a range, so that no later call compiles.
+
+    Few programs serve a range, and later calls prefer them. Their list is stored in the folder of tuning results, and
+    they themselves in the cache: later processes find both. docs/serving.md says how a server uses this.
+
+    Args:
+        data: the data's shape; batch and spatial extents may be pairs of the least and the largest.
+        filter: the filter's shape.
+        dtype, filter_dtype: the types of data and filter.
+        bias, scale, residual: whether calls have them.
+        device: as for conv_transpose.
+        progress: is called with the number of programs that are made and the number of all, before each program.
+        options: as for conv_transpose.
+
+    Returns:
+        How many programs the range takes, on all devices together.
+
+    Raises:
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why.
+        Error: no device, no memory, or the programs cannot be stored.
+
+    Examples:
+        >>> prepare((1, 5, (3, 9)), (5, 7, 4), strides=2) >= 1
+        True
+    """
+    attributes = attributes_of(**options)
+    types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
+    least, most = _range(data)
+    tensors = (Tensor(least, type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
+    programs = 0
+    for number in devices_of(device):
+        problem = attributes.problem(*tensors)
+        last = c.Shape(len(most), most) if most != least and len(most) <= c.MAX_RANK else None
+        plan_options = attributes.options(bias=bias, scale=scale, residual=residual)
+        programs += _prepare(session_of(number), problem, last, plan_options, progress)
+    return programs
+
+
+class _Layer(NamedTuple):
+    """A layer that a model ran: what it is apart from its extents, and the extents of its data."""
+
+    problem: c.Problem
+    options: c.PlanOptions
+    algorithm: str | None  # the one that the caller named
+    extents: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[bytes, bytes, str | None]:
+        """Everything but batch and spatial extents, and the steps, which depend on them."""
+        without = c.Problem.from_buffer_copy(self.problem)
+        channels = _channels_at(without)
+        for axis in range(without.data.rank):
+            if axis != channels:
+                without.data.dim[axis] = 0
+        without.data_steps = without.output_steps = without.residual_steps = c.Steps()
+        return bytes(without), bytes(self.options), self.algorithm
+
+
+def _channels_at(problem: c.Problem) -> int:
+    last = problem.data_format == NXC or (problem.data_format == 0 and problem.operation == ONEAPI_CONV_BACKPROP)
+    return int(problem.data.rank) - 1 if last else 1
+
+
+def _observe(run: Callable[[], Any]) -> list[_Layer]:
+    """The layers that run while `run` is called, and are not windows of larger ones."""
+    layers: list[_Layer] = []
+
+    def hear(event: TraceEvent) -> None:
+        if event.kind not in ("plan", "launch") or event.given is None:
+            return
+        problem = c.Problem.from_buffer_copy(event.given[0])
+        options = c.PlanOptions.from_buffer_copy(event.given[1])
+        algorithm = None
+        if options.algorithm is not None:
+            algorithm, options.algorithm = event.algorithm, None  # its text is no longer valid
+        if options.output_begin == options.output_end == 0:
+            layers.append(_Layer(problem, options, algorithm, tuple(problem.data.dim[: problem.data.rank])))
+
+    with trace(hear):
+        run()
+    return layers
+
+
+def prepare_model(
+    least: Callable[[], Any],
+    most: Callable[[], Any],
+    *,
+    device: int | str | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Prepares all layers that tconv_cl computes in a model, for all inputs between two.
+
+    `least` runs the model on its smallest inputs, `most` on its largest ones: by PyTorch, ONNX Runtime, OpenVINO or
+    NumPy, on `device`. A layer that only `most` runs with tconv_cl, because smaller ones are left to the runtime, is
+    prepared from an extent of 1 on.
+
+    Args:
+        least, most: functions without arguments.
+        device: the device that the model uses, as for conv_transpose.
+        progress: as for prepare, for each layer.
+
+    Returns:
+        How many programs the layers take.
+
+    Raises:
+        RequestError: a ValueError: tconv_cl computed no layer.
+        Error: no device, no memory, or the programs cannot be stored.
+
+    Examples:
+        >>> layer = ConvTranspose(np.ones((5, 7, 4), np.float32), strides=2)
+        >>> run = lambda extent: layer(np.ones((1, 5, extent), np.float32))
+        >>> prepare_model(lambda: run(3), lambda: run(9)) >= 1
+        True
+    """
+    small, large = _observe(least), _observe(most)
+    if not small and not large:
+        raise RequestError(
+            "tconv_cl computed no layer of the model: the runtime's own operators did, or none was called"
+        )
+    ranges: dict[tuple[bytes, bytes, str | None], list[_Layer]] = {}
+    for layer in small + large:
+        ranges.setdefault(layer.key, []).append(layer)
+    session, keys = session_of(devices_of(device)[0]), {layer.key for layer in small}
+    programs = 0
+    for key, layers in ranges.items():
+        problem, options, algorithm, _ = layers[0]
+        seen = list(zip(*(layer.extents for layer in layers)))
+        high = [max(extents) for extents in seen]
+        low = [min(extents) for extents in seen]
+        if key not in keys:
+            low = [extent if axis == _channels_at(problem) else 1 for axis, extent in enumerate(low)]
+        problem.data = c.Shape(len(low), tuple(low))
+        if low != high:  # element steps fit one shape
+            problem.data_steps = problem.output_steps = problem.residual_steps = c.Steps()
+        options.algorithm = None if algorithm is None else algorithm.encode()
+        programs += _prepare(session, problem, c.Shape(len(high), tuple(high)), options, progress)
+    return programs

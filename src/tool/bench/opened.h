@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device that a command has opened, with an in-order queue. */
+#ifndef TCONV_TOOL_OPENED_H
+#define TCONV_TOOL_OPENED_H
+
+#include "tool/tool.h"
+
+struct opened {
+    tconv_device *device;
+    cl_command_queue queue;
+};
+
+/* Opens a device. Call device_close in any case. */
+tconv_status device_open(int number, struct opened *opened, tconv_error *error);
+void device_close(struct opened *opened);
+
+#endif

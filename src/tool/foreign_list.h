@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What PyTorch, Keras, TensorFlow, JAX, ONNX, oneDNN, OpenCV, Caffe, MXNet and TVM call what the
+ * tool's options say. python/tconv_cl/_names.py has the names of arguments; a test of the package
+ * compares the two lists.
+ *
+ *   F("names", "what to write")   names with blanks between them. In what to write, % is the value,
+ *                                 %< and %> are the halves of a list: begins, then ends
+ *   V("options", "values", "what to write")   values of options, in any letter case */
+#ifndef TCONV_TOOL_FOREIGN_LIST_H
+#define TCONV_TOOL_FOREIGN_LIST_H
+
+/* clang-format off */
+
+#define FOREIGN_OPTIONS(F)                                                                         \
+    F("stride", "--strides %")                                                                     \
+    F("dilation dilation-rate rhs-dilation dilate", "--dilations %")                               \
+    F("padding pad", "--pads-begin % --pads-end %")                                                \
+    F("pads", "--pads-begin %< --pads-end %>")                                                     \
+    F("padding-l pad-begin", "--pads-begin %")                                                     \
+    F("padding-r pad-end", "--pads-end %")                                                         \
+    F("adj", "--output-padding %")                                                                 \
+    F("group num-group num-groups feature-group-count", "--groups %")                              \
+    F("layout data-layout", "--data-format % (NXC: channels last, NCX: first)")                    \
+    F("kernel-layout filter-layout weight-layout",                                                 \
+      "--filter-format % (XIO: kernel, output channels, input channels; OIX: input channels, "     \
+      "output channels, kernel)")                                                                  \
+    F("kernel-size kernel-shape", "the kernel in --filter-shape")                                  \
+    F("in-channels out-channels num-output num-filter channels",                                   \
+      "the channels in --filter-shape: input channels, output channels of a group, kernel")        \
+    F("batch-size", "the batch in --data-shape")                                                   \
+    F("output-size outsize", "--output-padding with what the extents without it lack")             \
+    F("target-shape", "--output-shape %")                                                          \
+    F("negative-slope", "--activation leaky_relu:%")                                               \
+    F("input inputs image lhs", "--data %")                                                        \
+    F("weight weights kernel rhs filters", "--filter %")                                           \
+    F("out dst", "--output %")                                                                     \
+    F("dtype", "--type %")                                                                         \
+    F("out-dtype output-dtype", "--output-type %")                                                 \
+    F("algo", "--algorithm %")                                                                     \
+    F("device-id device-name", "--device %")                                                       \
+    F("memory max-memory", "--memory-limit %")
+
+/* What only the tool has. */
+#define FOREIGN_TOOL_OPTIONS(F)                                                                    \
+    F("data-type precision", "--type %")                                                           \
+    F("iterations iters repetitions loops", "--runs %")                                            \
+    F("platform", "--device with the number that `tconv-cl devices` prints")
+
+#define FOREIGN_VALUES(V)                                                                          \
+    V("data-format", "NHWC NDHWC NWC NLC channels_last last", "NXC")                               \
+    V("data-format", "NCHW NCDHW NCW NCL channels_first first", "NCX")                             \
+    V("filter-format", "HWOI DHWOI WOI",                                                           \
+      "XIO, which is kernel, output channels of a group, input channels")                          \
+    V("filter-format", "IOHW IODHW IOW",                                                           \
+      "OIX, which is input channels, output channels of a group, kernel")                          \
+    V("auto-pad", "same", "same_upper; with --rules onnx the output has stride times the extent")  \
+    V("auto-pad", "none", "explicit")                                                              \
+    V("rules", "pytorch torch keras tensorflow tf jax", "spec, with the pads as numbers")          \
+    V("rules", "onnxruntime ort", "onnx")                                                          \
+    V("activation", "swish", "silu")                                                               \
+    V("activation", "hard_swish hswish h_swish", "hardswish")                                      \
+    V("activation", "leaky leakyrelu lrelu", "leaky_relu:0.1")                                     \
+    V("activation", "hardtanh hard_tanh clip", "clamp:-1,1")                                       \
+    V("activation", "linear identity", "none")                                                     \
+    V("activation", "logistic", "sigmoid")                                                         \
+    V("activation", "gelu_new gelu_fast", "gelu_tanh")                                             \
+    V("type", "float32 float fp32 single", "f32")                                                  \
+    V("type", "float16 half fp16", "f16")                                                          \
+    V("type", "bfloat16", "bf16")                                                                  \
+    V("type", "float64 double fp64", "f64")                                                        \
+    V("device", "cuda xpu mps rocm hip", "gpu")
+
+/* clang-format on */
+
+#endif
