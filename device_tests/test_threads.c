@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan.h and session.h promise to threads: eight of them run shared plans of every algorithm,
+/* What plan.h and layer.h promise to threads: eight of them run shared plans of every algorithm,
  * each with its own queue and buffers, while others make and release plans, filters and device
  * objects in the same context. */
 #include "setup.h"

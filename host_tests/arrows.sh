@@ -16,9 +16,7 @@ allowed() {
     cache) echo base cache ;;
     device) echo base cache device ;;
     plan) echo base geometry algorithm algorithm/cost device plan common ;;
-    device_layer) echo base device plan device_layer ;;
     layer) echo base geometry device plan layer ;;
-    session) echo base geometry device layer session ;;
     oracle) echo base oracle common ;;
     tool | tool/io | tool/system) echo base oracle tool tool/io tool/system common ;;
     tool/bench) echo base oracle tool tool/io tool/system tool/bench ;;
@@ -38,7 +36,7 @@ for file in $(find src -name "*.[ch]"); do
     # Only these rooms know OpenCL.
     case $room in
     base | geometry | algorithm* | cache | oracle)
-        grep -nE 'CL/cl|tconv_cl/(device|plan|session|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
+        grep -nE 'CL/cl|tconv_cl/(device|plan|layer|recording|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
         ;;
     esac
     # The library never prints or aborts, and reads the environment through base/os.h.

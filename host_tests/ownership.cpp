@@ -26,4 +26,5 @@ static_assert(begins_empty<tconv::layer_recording>(), "layer_recording");
 
 static_assert(std::is_constructible<tconv::device, int>::value, "a device's number");
 static_assert(!std::is_convertible<int, tconv::device>::value, "only if it is asked for");
-static_assert(std::is_constructible<tconv::layer, tconv::device>::value, "a layer keeps its device");
+static_assert(std::is_constructible<tconv::layer, tconv::device>::value,
+              "a layer keeps its device");

@@ -83,7 +83,7 @@ sanitized() { # FOLDER SANITIZERS
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in algorithms vectors types special slabs api session_layer cache search threads determinism resources phones probe programs words launches fork faults passed_over; do
+    for name in algorithms vectors types special slabs api layer layer_queue cache search threads determinism resources phones probe programs words launches fork faults passed_over; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     for name in algorithms types special api; do
@@ -100,7 +100,7 @@ lane_pocl() {
     step build_address_sanitizer sanitized address address,undefined,float-cast-overflow
     step address_sanitizer percent 15 sh scripts/on_platform.sh pocl sh scripts/address_sanitizer.sh build/nightly/address
     step build_thread_sanitizer sanitized thread thread
-    for name in threads session_layer slabs resources; do
+    for name in threads layer slabs resources; do
         step "thread_sanitizer_$name" percent 100 env TSAN_OPTIONS=ignore_noninstrumented_modules=1 sh scripts/on_platform.sh pocl \
             "build/nightly/thread/device_tests/test_$name"
     done
@@ -108,14 +108,14 @@ lane_pocl() {
 
 # ---- the other implementations, compilers for GPUs, fuzz targets ----
 lane_others() {
-    for name in algorithms vectors types special words activations slabs api pointers record device_layer session_layer cache search trace threads \
+    for name in algorithms vectors types special words activations slabs api pointers record layer_queue layer cache search trace threads \
         cancel determinism resources phones launches probe workspaces fork faults passed_over; do
         step "intel_$name" percent 30 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 15 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"
     done
     step oclgrind_accesses oclgrind_test accesses 100
     step oclgrind_slabs oclgrind_test slabs
-    step oclgrind_session_layer oclgrind_test session_layer
+    step oclgrind_layer oclgrind_test layer
     step oclgrind_counts sh scripts/oclgrind_counts.sh
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt

@@ -10,7 +10,7 @@
 
 enum { MOST = 256 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static tconv_session *hosts[MOST];                        /* by number */
+static tconv_device *opened[MOST];                        /* by number */
 static uint32_t traced = LOGGED_EVENTS;
 static tconv_trace_callback trace_callback = log_event;
 static void *trace_context;
@@ -18,19 +18,18 @@ static void *trace_context;
 /* Under the mutex. A new device has no callback for which tconv_device_set_trace would wait. */
 static tconv_status open_number(int number, tconv_error *error)
 {
-    tconv_session *host;
-    tconv_status status = tconv_session_create(number, &host, error);
+    tconv_device *device;
+    tconv_status status = tconv_device_open(number, &device, error);
     if (status != TCONV_OK) return status;
-    status = tconv_device_set_trace(tconv_session_device(host), traced, trace_callback,
-                                    trace_context, error);
+    status = tconv_device_set_trace(device, traced, trace_callback, trace_context, error);
     if (status == TCONV_OK)
-        hosts[number] = host;
+        opened[number] = device;
     else
-        tconv_session_release(host);
+        tconv_device_release(device);
     return status;
 }
 
-tconv_status device_open(const char *name, tconv_session **out, tconv_error *error)
+tconv_status device_open(const char *name, tconv_device **out, tconv_error *error)
 {
     int number;
     /* In a forked child this fails. It comes before the mutex, which a thread of the parent may
@@ -39,8 +38,8 @@ tconv_status device_open(const char *name, tconv_session **out, tconv_error *err
     if (number >= MOST)
         return fail(error, TCONV_ERROR_NO_DEVICE, "device %d is beyond the first %d", number, MOST);
     pthread_mutex_lock(&mutex);
-    const tconv_status status = hosts[number] != NULL ? TCONV_OK : open_number(number, error);
-    if (status == TCONV_OK) *out = hosts[number];
+    const tconv_status status = opened[number] != NULL ? TCONV_OK : open_number(number, error);
+    if (status == TCONV_OK) *out = opened[number];
     pthread_mutex_unlock(&mutex);
     return status;
 }
@@ -50,19 +49,18 @@ tconv_status device_trace(uint32_t kinds, tconv_trace_callback callback, void *c
 {
     if (tconv_process_forked())
         return fail(error, TCONV_ERROR_FORKED, "a forked child cannot trace its parent's devices");
-    tconv_session *open[MOST];
+    tconv_device *open[MOST];
     if (callback == NULL) kinds = LOGGED_EVENTS;
     if (callback == NULL) callback = log_event;
     pthread_mutex_lock(&mutex);
     traced = kinds;
     trace_callback = callback;
     trace_context = context;
-    memcpy(open, hosts, sizeof open);
+    memcpy(open, opened, sizeof open);
     pthread_mutex_unlock(&mutex); /* earlier callbacks, which are waited for, may open devices */
     tconv_status status = TCONV_OK;
     for (int i = 0; i < MOST && status == TCONV_OK; i++)
         if (open[i] != NULL)
-            status = tconv_device_set_trace(tconv_session_device(open[i]), kinds, callback, context,
-                                            error);
+            status = tconv_device_set_trace(open[i], kinds, callback, context, error);
     return status;
 }

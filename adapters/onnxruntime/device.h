@@ -7,7 +7,7 @@
 
 /* Opens the device with this name (see tconv_device_find; "": the default one), or returns the open
  * one. It is never closed: when a process ends, OpenCL runtimes may be gone before this library. */
-tconv_status device_open(const char *name, tconv_session **out, tconv_error *error);
+tconv_status device_open(const char *name, tconv_device **out, tconv_error *error);
 
 /* tconv_device_set_trace for all devices, open ones and those that are opened later. NULL for
  * `callback`: events go to ONNX Runtime's log, as at first. One thread at a time, and not from a

@@ -142,9 +142,9 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     if (concat[0] != '\0' && strcmp(concat, "0") != 0 && strcmp(concat, "1") != 0)
         return fail(error, TCONV_ERROR_ARGUMENT, "fuse_concat is \"%s\": it must be \"0\" or \"1\"",
                     concat);
-    const tconv_status status = device_open(provider->device, &provider->host, error);
+    const tconv_status status = device_open(provider->device, &provider->opened, error);
     if (macs[0] == '\0' && !provider->strict)
-        provider->least_macs = tconv_session_least_macs(provider->host);
+        provider->least_macs = tconv_device_least_macs(provider->opened);
     if (status == TCONV_OK || provider->strict || provider->device[0] != '\0' ||
         tconv_status_is_request(status))
         return status;
@@ -256,8 +256,8 @@ EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory)
  * callers who want its error before they make a session. */
 EXPORT tconv_status tconv_cl_onnxruntime_open(const char *device, tconv_error *error)
 {
-    tconv_session *host;
-    return device_open(device, &host, error);
+    tconv_device *opened;
+    return device_open(device, &opened, error);
 }
 
 /* tconv_device_set_trace for all devices that sessions have opened and will open. Meanwhile

@@ -141,7 +141,7 @@ static tconv_status spread(const struct channel_numbers *numbers, const tconv_ge
 struct run {
     tconv_problem problem;
     tconv_geometry geometry;
-    tconv_arrays arrays;
+    tconv_tensors tensors;
     struct whole whole;
 };
 
@@ -153,18 +153,19 @@ static tconv_status read_fused(const struct kernel *kernel, const OrtKernelConte
     const tconv_geometry *geometry = &run->geometry;
     tconv_status status = check_claims(kernel, &run->problem, geometry, error);
     if (status == TCONV_OK)
-        status = read_channels(kernel, context, TENSOR_BIAS, geometry, &run->arrays.bias, error);
+        status =
+            read_channels(kernel, context, TENSOR_BIAS, geometry, &run->tensors.bias.host, error);
     if (status == TCONV_OK)
-        status = read_channels(kernel, context, TENSOR_SLOPE, geometry, &run->arrays.slope, error);
+        status =
+            read_channels(kernel, context, TENSOR_SLOPE, geometry, &run->tensors.slope.host, error);
     if (status == TCONV_OK)
-        status = read_residual(kernel, context, geometry, &run->arrays.residual, error);
+        status = read_residual(kernel, context, geometry, &run->tensors.residual.host, error);
     return status;
 }
 
 static tconv_status compute_fused(struct kernel *kernel, OrtKernelContext *context, struct run *run,
                                   tconv_error *error)
 {
-    tconv_arrays *arrays = &run->arrays;
     const struct whole *whole = &run->whole;
     OrtValue *value;
     void *output;
@@ -173,15 +174,14 @@ static tconv_status compute_fused(struct kernel *kernel, OrtKernelContext *conte
                    error) ||
         !succeeded(ort.GetTensorMutableData(value, &output), error))
         return error->status;
-    arrays->output = (unsigned char *)output + whole->own_begin;
+    run->tensors.output.host = (unsigned char *)output + whole->own_begin;
     run->problem.output_steps = whole->steps;
-    tconv_error in_slabs = {TCONV_OK, 0, ""};
-    const tconv_status status = layer_run(kernel->layer, context, &run->problem, run->geometry.macs,
-                                          arrays, &in_slabs, error);
-    if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
-        !atomic_flag_test_and_set(&kernel->told_slabs))
-        log_warning(log_of(context), "tconv_cl: %s is computed in slabs: %s", kernel->name,
-                    in_slabs.message);
+    int64_t slabs;
+    const tconv_status status =
+        layer_run(kernel->layer, context, &run->problem, &run->tensors, &slabs, error);
+    if (status == TCONV_OK && slabs > 1 && !atomic_flag_test_and_set(&kernel->told_slabs))
+        log_warning(log_of(context), "tconv_cl: %s is computed in slabs, %lld of them: it is large",
+                    kernel->name, (long long)slabs);
     return status == TCONV_OK ? copy_parts(whole, context, output, error) : status;
 }
 
@@ -202,11 +202,13 @@ static tconv_status compute_apart(struct kernel *kernel, int rank, OrtKernelCont
 
 static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tconv_error *error)
 {
-    struct run run = {.geometry = TCONV_GEOMETRY_INIT, .arrays = TCONV_ARRAYS_INIT};
+    struct run run = {.geometry = TCONV_GEOMETRY_INIT, .tensors = TCONV_TENSORS_INIT};
     tconv_shape data, filter;
-    tconv_status status = read_input(kernel, context, TENSOR_DATA, &data, &run.arrays.data, error);
+    tconv_status status =
+        read_input(kernel, context, TENSOR_DATA, &data, &run.tensors.data.host, error);
     if (status == TCONV_OK)
-        status = read_input(kernel, context, TENSOR_FILTER, &filter, &run.arrays.filter, error);
+        status =
+            read_input(kernel, context, TENSOR_FILTER, &filter, &run.tensors.filter.host, error);
     if (status == TCONV_OK)
         status =
             layer_resolve(&kernel->request, &data, &filter, &run.problem, &run.geometry, error);
@@ -221,9 +223,10 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
     const size_t size = tconv_type_size(tconv_scale_type(run.problem.data_type));
     unsigned char *scale = NULL, *bias = NULL;
     if (status == TCONV_OK)
-        status = spread(&kernel->scale, &run.geometry, size, &scale, &run.arrays.scale, error);
+        status =
+            spread(&kernel->scale, &run.geometry, size, &scale, &run.tensors.scale.host, error);
     if (status == TCONV_OK && kernel->bias.value != NULL)
-        status = spread(&kernel->bias, &run.geometry, size, &bias, &run.arrays.bias, error);
+        status = spread(&kernel->bias, &run.geometry, size, &bias, &run.tensors.bias.host, error);
     if (status == TCONV_OK) status = compute_fused(kernel, context, &run, error);
     free(scale);
     free(bias);
@@ -370,7 +373,7 @@ tconv_status kernel_create(const struct provider *provider, const struct node_la
     if (status == TCONV_OK && layer->count > 1)
         status = apart_create(provider, layer, graph, fused, &kernel->apart, error);
     if (status == TCONV_OK)
-        status = layer_create(provider->host, &layer->request, &kernel->layer, error);
+        status = layer_create(provider->opened, &layer->request, &kernel->layer, error);
     if (status == TCONV_OK)
         *out = &kernel->base;
     else

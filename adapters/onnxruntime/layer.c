@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 struct layer {
-    tconv_session *host;
+    tconv_device *device;
     struct layer_request request;
-    tconv_session_layer *inside;
-    pthread_mutex_t mutex;              /* guards `counted` */
-    tconv_session_layer_counts counted; /* the part already added to `counts` */
+    tconv_layer *inside;
+    pthread_mutex_t mutex;      /* guards `counted` */
+    tconv_layer_counts counted; /* the part already added to `counts` */
 };
 
 static atomic_uint_least64_t counts[LAYER_COUNTS];
@@ -41,22 +41,23 @@ tconv_status layer_resolve(const struct layer_request *request, const tconv_shap
 void layer_release(struct layer *layer)
 {
     if (layer == NULL) return;
-    tconv_session_layer_release(layer->inside);
+    tconv_layer_release(layer->inside);
     pthread_mutex_destroy(&layer->mutex);
     free(layer);
 }
 
-tconv_status layer_create(tconv_session *host, const struct layer_request *request,
+tconv_status layer_create(tconv_device *device, const struct layer_request *request,
                           struct layer **out, tconv_error *error)
 {
     struct layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a layer");
-    layer->host = host;
+    layer->device = device;
     layer->request = *request;
-    layer->counted = (tconv_session_layer_counts)TCONV_SESSION_LAYER_COUNTS_INIT;
+    layer->counted = (tconv_layer_counts)TCONV_LAYER_COUNTS_INIT;
     pthread_mutex_init(&layer->mutex, NULL);
-    const tconv_status status =
-        tconv_session_layer_create(host, request->constant_filter, &layer->inside, error);
+    const tconv_status status = tconv_layer_create(
+        &device, 1, request->constant_filter ? TCONV_FILTER_CONSTANT : TCONV_FILTER_VARIES,
+        &layer->inside, error);
     if (status != TCONV_OK)
         layer_release(layer);
     else
@@ -64,14 +65,16 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
     return status;
 }
 
-/* Adds the plans and filters that the layer made since the last call. */
+/* Adds what the layer did since the last call. */
 static void count_made(struct layer *layer)
 {
-    tconv_session_layer_counts now = TCONV_SESSION_LAYER_COUNTS_INIT;
+    tconv_layer_counts now = TCONV_LAYER_COUNTS_INIT;
     pthread_mutex_lock(&layer->mutex);
-    if (tconv_session_layer_count(layer->inside, &now, NULL) == TCONV_OK) {
+    if (tconv_layer_count(layer->inside, &now, NULL) == TCONV_OK) {
         atomic_fetch_add(&counts[PLANS], now.plans_made - layer->counted.plans_made);
         atomic_fetch_add(&counts[PACKS], now.filters_packed - layer->counted.filters_packed);
+        atomic_fetch_add(&counts[COMPUTED], now.runs - layer->counted.runs);
+        atomic_fetch_add(&counts[COMPUTED_IN_SLABS], now.in_slabs - layer->counted.in_slabs);
         layer->counted = now;
     }
     pthread_mutex_unlock(&layer->mutex);
@@ -103,26 +106,33 @@ static void on_threads(void *user, void (*task)(void *argument), void *argument)
     log_begin(pool->context, NULL); /* this thread may have been one of them */
 }
 
+static bool hear_slabs(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
+{
+    (void)slab;
+    (void)done;
+    *(int64_t *)user = slabs;
+    return true;
+}
+
 tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
-                       const tconv_problem *problem, uint64_t macs, const tconv_arrays *arrays,
-                       tconv_error *in_slabs, tconv_error *error)
+                       const tconv_problem *problem, const tconv_tensors *tensors, int64_t *slabs,
+                       tconv_error *error)
 {
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = layer->request.epilogue;
     options.search = layer->request.search;
-    const tconv_device_info *device = tconv_device_properties(tconv_session_device(layer->host));
-    struct pool pool = {.context = context, .threads = device->compute_units};
-    const bool sleeps = macs >= (uint64_t)TCONV_BESIDE_MACS * pool.threads * pool.threads;
+    struct pool pool = {.context = context,
+                        .threads = tconv_device_properties(layer->device)->compute_units};
+    tconv_run run = TCONV_RUN_INIT;
+    run.on_threads = on_threads;
+    run.pool = &pool;
+    run.progress = hear_slabs;
+    run.user = slabs;
+    *slabs = 1;
     log_begin(context, NULL);
-    tconv_status status = tconv_session_layer_run_beside(layer->inside, sleeps ? on_threads : NULL,
-                                                         &pool, problem, &options, arrays, error);
-    if (status != TCONV_ERROR_FORKED) count_made(layer);
-    if (status != TCONV_OK && status != TCONV_ERROR_FORKED && !tconv_status_is_request(status)) {
-        *in_slabs = *error;
-        status = tconv_slabs_run(&layer->host, 1, problem, &options, NULL, arrays, error);
-        if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED_IN_SLABS], 1);
-    }
+    const tconv_status status =
+        tconv_layer_run(layer->inside, problem, &options, tensors, &run, error);
     log_end();
-    if (status == TCONV_OK) atomic_fetch_add(&counts[COMPUTED], 1);
+    if (status != TCONV_ERROR_FORKED) count_made(layer);
     return status;
 }

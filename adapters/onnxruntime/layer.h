@@ -20,17 +20,16 @@ tconv_status layer_resolve(const struct layer_request *request, const tconv_shap
                            tconv_geometry *geometry, tconv_error *error);
 
 struct layer;
-tconv_status layer_create(tconv_session *host, const struct layer_request *request,
+tconv_status layer_create(tconv_device *device, const struct layer_request *request,
                           struct layer **out, tconv_error *error);
 void layer_release(struct layer *layer);
 
-/* Computes `problem`, which is from layer_resolve and has `macs` multiply-adds. Any number of
- * threads may run a layer at once. What the device does is written to the log of `context`. If
- * `in_slabs` is set afterwards, the device could not compute the layer in one piece, for the reason
- * in it. */
+/* Computes `problem`, which is from layer_resolve. Any number of threads may run a layer at once.
+ * What the device does is written to the log of `context`. `*slabs` then is the number of slabs
+ * that the library made of it; 1: none. */
 tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
-                       const tconv_problem *problem, uint64_t macs, const tconv_arrays *arrays,
-                       tconv_error *in_slabs, tconv_error *error);
+                       const tconv_problem *problem, const tconv_tensors *tensors, int64_t *slabs,
+                       tconv_error *error);
 
 /* The counts of this process so far. */
 enum layer_count { COMPUTED, COMPUTED_IN_SLABS, PLANS, PACKS, LAYER_COUNTS };

@@ -31,13 +31,13 @@ static const char *name_of(const OrtNode *node)
 static tconv_status try_layer(const struct provider *provider, const struct node_layer *layer,
                               tconv_error *error)
 {
-    return try_plan(provider->host, provider->search, provider->logger, layer, error);
+    return try_plan(provider->opened, provider->search, provider->logger, layer, error);
 }
 
 static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
 {
     const struct provider *provider = (const struct provider *)(void *)ep;
-    if (provider->host == NULL && !provider->strict)
+    if (provider->opened == NULL && !provider->strict)
         return NULL; /* the log said so when the session began */
     const OrtNode **nodes;
     size_t count;
@@ -59,7 +59,7 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
                         name_of(nodes[i]), MOST_LAYERS);
             break;
         }
-        const bool known = provider->host != NULL &&
+        const bool known = provider->opened != NULL &&
                            node_read(nodes[i], &layer, &error) == TCONV_OK;
         if (known && is_small(&layer, provider->least_macs)) {
             node_release(&layer);
@@ -87,8 +87,8 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
                 "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": "
                 "%s",
                 name_of(nodes[i]), error.message);
-            tconv_device_trace_fallback(tconv_session_device(provider->host), "ONNX Runtime",
-                                        name_of(nodes[i]), error.message);
+            tconv_device_trace_fallback(provider->opened, "ONNX Runtime", name_of(nodes[i]),
+                                        error.message);
         }
         node_release(&layer);
     }
@@ -161,7 +161,7 @@ static OrtStatus *compile(OrtEp *ep, const OrtGraph **graphs, const OrtNode **fu
 {
     (void)ep_context_nodes;
     const struct provider *provider = (const struct provider *)(void *)ep;
-    if (provider->host == NULL)
+    if (provider->opened == NULL)
         return status_of("the session is not made", &provider->refusal, true);
     for (size_t i = 0; i < count; i++) {
         tconv_error error;

@@ -9,7 +9,7 @@ struct provider {
     OrtEp base;
     const char *name;        /* under which the library was registered; the factory has it */
     const OrtLogger *logger; /* the session's */
-    tconv_session *host;     /* NULL: there is no device */
+    tconv_device *opened;    /* NULL: there is no device */
     tconv_error refusal;     /* with `strict`, why there is no device: compile returns it */
     bool strict; /* a failure is an error of the session; no other provider computes instead */
     tconv_search search; /* how algorithms are chosen */

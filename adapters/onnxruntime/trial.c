@@ -74,7 +74,7 @@ bool is_small(const struct node_layer *layer, uint64_t least_macs)
            geometry.macs < least_macs;
 }
 
-tconv_status try_plan(tconv_session *host, tconv_search search, const OrtLogger *logger,
+tconv_status try_plan(tconv_device *device, tconv_search search, const OrtLogger *logger,
                       const struct node_layer *layer, tconv_error *error)
 {
     enum { EXTENT = 64, KERNEL = 3 };
@@ -99,7 +99,7 @@ tconv_status try_plan(tconv_session *host, tconv_search search, const OrtLogger 
     options.search = search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL : TCONV_SEARCH_RECORDS;
     tconv_plan *plan;
     log_begin(NULL, logger);
-    status = tconv_plan_create(tconv_session_device(host), &problem, &options, &plan, error);
+    status = tconv_plan_create(device, &problem, &options, &plan, error);
     log_end();
     if (status == TCONV_OK) tconv_plan_release(plan);
     return status;

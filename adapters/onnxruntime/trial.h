@@ -10,7 +10,7 @@ bool is_small(const struct node_layer *layer, uint64_t least_macs);
 
 /* Checks that the device can compute the layer, by making a plan, which compiles kernels. Unknown
  * extents are invented; therefore algorithms are not timed. */
-tconv_status try_plan(tconv_session *host, tconv_search search, const OrtLogger *logger,
+tconv_status try_plan(tconv_device *device, tconv_search search, const OrtLogger *logger,
                       const struct node_layer *layer, tconv_error *error);
 
 #endif

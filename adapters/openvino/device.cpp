@@ -16,7 +16,7 @@ void check(tconv_status status, const tconv_error &error)
 // What all threads share.
 struct Devices {
     std::mutex mutex;
-    std::map<int, tconv_session *> open;
+    std::map<int, tconv_device *> open;
     uint32_t traced = 0;
     tconv_trace_callback callback = nullptr;
     void *context = nullptr;
@@ -24,27 +24,27 @@ struct Devices {
 
 static Devices &devices()
 {
-    static auto *all = new Devices; // never released, as the sessions in it
+    static auto *all = new Devices; // never released, as the devices in it
     return *all;
 }
 
 // A new device has no callback for which tconv_device_set_trace would wait.
-static tconv_status open_number(const Devices &all, int number, tconv_session **out,
+static tconv_status open_number(const Devices &all, int number, tconv_device **out,
                                 tconv_error *error)
 {
-    tconv_session *made;
-    const tconv_status opened = tconv_session_create(number, &made, error);
+    tconv_device *made;
+    const tconv_status opened = tconv_device_open(number, &made, error);
     if (opened != TCONV_OK) return opened;
-    const tconv_status traced = tconv_device_set_trace(tconv_session_device(made), all.traced,
-                                                       all.callback, all.context, error);
+    const tconv_status traced =
+        tconv_device_set_trace(made, all.traced, all.callback, all.context, error);
     if (traced == TCONV_OK)
         *out = made;
     else
-        tconv_session_release(made);
+        tconv_device_release(made);
     return traced;
 }
 
-tconv_status open_device(const char *name, tconv_session **out, tconv_error *error)
+tconv_status open_device(const char *name, tconv_device **out, tconv_error *error)
 {
     int number;
     // In a forked child this fails. It comes before the mutex, which a thread of the parent may
@@ -53,9 +53,10 @@ tconv_status open_device(const char *name, tconv_session **out, tconv_error *err
     if (status != TCONV_OK) return status;
     Devices &all = devices();
     const std::lock_guard<std::mutex> lock(all.mutex);
-    tconv_session *&host = all.open[number];
-    const tconv_status opened = host != nullptr ? TCONV_OK : open_number(all, number, &host, error);
-    if (opened == TCONV_OK) *out = host;
+    tconv_device *&device = all.open[number];
+    const tconv_status opened = device != nullptr ? TCONV_OK
+                                                  : open_number(all, number, &device, error);
+    if (opened == TCONV_OK) *out = device;
     return opened;
 }
 
@@ -66,7 +67,7 @@ tconv_status trace_devices(uint32_t kinds, tconv_trace_callback callback, void *
     const tconv_status status = tconv_device_count(&count, error); // fails in a forked child
     if (status != TCONV_OK) return status;
     Devices &all = devices();
-    std::map<int, tconv_session *> open;
+    std::map<int, tconv_device *> open;
     { // without the mutex below: earlier callbacks, which are waited for, may open devices
         const std::lock_guard<std::mutex> lock(all.mutex);
         all.traced = kinds;
@@ -74,21 +75,20 @@ tconv_status trace_devices(uint32_t kinds, tconv_trace_callback callback, void *
         all.context = context;
         open = all.open;
     }
-    for (const auto &[number, host] : open) {
-        if (host == nullptr) continue;
-        const tconv_status set =
-            tconv_device_set_trace(tconv_session_device(host), kinds, callback, context, error);
+    for (const auto &[number, device] : open) {
+        if (device == nullptr) continue;
+        const tconv_status set = tconv_device_set_trace(device, kinds, callback, context, error);
         if (set != TCONV_OK) return set;
     }
     return TCONV_OK;
 }
 
-tconv_session *open_device(const std::string &name)
+tconv_device *open_device(const std::string &name)
 {
-    tconv_session *host = nullptr;
+    tconv_device *device = nullptr;
     tconv_error error;
-    check(open_device(name.c_str(), &host, &error), error);
-    return host;
+    check(open_device(name.c_str(), &device, &error), error);
+    return device;
 }
 
 } // namespace tconv_openvino

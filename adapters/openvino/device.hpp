@@ -40,8 +40,8 @@ void check(tconv_status status, const tconv_error &error);
 // Opens the device with this name (see tconv_device_find; empty: the default one), or returns the
 // open one. It is never closed: when a process ends, OpenCL runtimes may be gone before this
 // library. Throws Failure.
-tconv_session *open_device(const std::string &name);
-tconv_status open_device(const char *name, tconv_session **out, tconv_error *error);
+tconv_device *open_device(const std::string &name);
+tconv_status open_device(const char *name, tconv_device **out, tconv_error *error);
 
 // tconv_device_set_trace for all devices, open ones and those that are opened later. One thread at
 // a time, and not from a callback.

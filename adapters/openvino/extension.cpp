@@ -50,8 +50,8 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
 extern "C" __attribute__((visibility("default"))) tconv_status
 tconv_cl_openvino_open(const char *device, tconv_error *error)
 {
-    tconv_session *host;
-    return tconv_openvino::open_device(device, &host, error);
+    tconv_device *opened;
+    return tconv_openvino::open_device(device, &opened, error);
 }
 
 // tconv_device_set_trace for all devices that operators have opened and will open: OpenVINO has no

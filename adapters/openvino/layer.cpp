@@ -150,7 +150,7 @@ tconv_search search_of(const std::string &name)
     return search;
 }
 
-tconv_session_layer *Layer::layer(const Request &r)
+tconv_layer *Layer::layer(const Request &r)
 {
     if (tconv_process_forked()) { // it comes before the mutex, which a thread of the parent may
                                   // have held
@@ -160,10 +160,12 @@ tconv_session_layer *Layer::layer(const Request &r)
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     if (layer_ == nullptr) {
-        tconv_session_layer *made;
+        tconv_layer *made;
         tconv_error error;
-        check(tconv_session_layer_create(open_device(r.attributes.device), r.constant_filter, &made,
-                                         &error),
+        tconv_device *const device = open_device(r.attributes.device);
+        check(tconv_layer_create(&device, 1,
+                                 r.constant_filter ? TCONV_FILTER_CONSTANT : TCONV_FILTER_VARIES,
+                                 &made, &error),
               error);
         layer_.reset(made);
     }
@@ -173,9 +175,9 @@ tconv_session_layer *Layer::layer(const Request &r)
 // Adds the plans and filters that the layer made since the last call.
 void Layer::count_made()
 {
-    tconv_session_layer_counts now = TCONV_SESSION_LAYER_COUNTS_INIT;
+    tconv_layer_counts now = TCONV_LAYER_COUNTS_INIT;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (tconv_session_layer_count(layer_.get(), &now, nullptr) != TCONV_OK) return;
+    if (tconv_layer_count(layer_.get(), &now, nullptr) != TCONV_OK) return;
     if (now.plans_made != counted_.plans_made)
         count(&Statistics::plans, now.plans_made - counted_.plans_made);
     if (now.filters_packed != counted_.filters_packed)
@@ -218,7 +220,7 @@ static const void *numbers_of(const char *what, const ov::Tensor *tensor, bool o
 
 void Layer::run(const Request &r)
 {
-    tconv_session_layer *layer = this->layer(r);
+    tconv_layer *layer = this->layer(r);
     tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
                                        r.filter.get_element_type(), r.data.get_shape(),
                                        r.filter.get_shape(), r.output_shape);
@@ -235,18 +237,19 @@ void Layer::run(const Request &r)
                       "the tensor that is added does not have the shape of the output");
     const auto channels = static_cast<size_t>(geometry.groups * geometry.group_out_channels);
     std::vector<std::byte> scale, bias, slope;
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.scale = numbers_of("the scale", r.scale, false, channels, scale);
-    arrays.bias = numbers_of("the bias", r.bias, true, channels, bias);
-    arrays.slope = numbers_of("the slope", r.slope, false, channels, slope);
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tensors.scale.host = numbers_of("the scale", r.scale, false, channels, scale);
+    tensors.bias.host = numbers_of("the bias", r.bias, true, channels, bias);
+    tensors.slope.host = numbers_of("the slope", r.slope, false, channels, slope);
     const Concatenation concatenation(r, output);
     r.output.set_shape(concatenation.shape());
     problem.output_steps = concatenation.steps();
-    arrays.data = r.data.data();
-    arrays.filter = r.filter.data();
-    arrays.output = concatenation.output();
-    arrays.residual = r.residual == nullptr ? nullptr : r.residual->data();
-    const tconv_status status = tconv_session_layer_run(layer, &problem, &options, &arrays, &error);
+    tensors.data.host = r.data.data();
+    tensors.filter.host = r.filter.data();
+    tensors.output.host = concatenation.output();
+    tensors.residual.host = r.residual == nullptr ? nullptr : r.residual->data();
+    const tconv_status status =
+        tconv_layer_run(layer, &problem, &options, &tensors, nullptr, &error);
     if (status != TCONV_ERROR_FORKED) count_made();
     check(status, error);
     concatenation.copy_neighbours();

@@ -80,14 +80,14 @@ class Layer
     void run(const Request &request);
 
   private:
-    tconv_session_layer *layer(const Request &request);
+    tconv_layer *layer(const Request &request);
     void count_made();
 
     std::mutex mutex_; // guards all members below
-    std::unique_ptr<tconv_session_layer, decltype(&tconv_session_layer_release)> layer_{
-        nullptr, tconv_session_layer_release};
-    tconv_session_layer_counts counted_ =
-        TCONV_SESSION_LAYER_COUNTS_INIT; // the part already added to the statistics
+    std::unique_ptr<tconv_layer, decltype(&tconv_layer_release)> layer_{nullptr,
+                                                                        tconv_layer_release};
+    tconv_layer_counts counted_ =
+        TCONV_LAYER_COUNTS_INIT; // the part already added to the statistics
 };
 
 } // namespace tconv_openvino

@@ -16,10 +16,10 @@ namespace tconv_openvino
 
 // Says on stderr, and to those who trace the device if there is one, that OpenVINO computes an
 // operator itself.
-static void tell(const std::string &name, const char *why, const tconv_session *session)
+static void tell(const std::string &name, const char *why, tconv_device *device)
 {
     std::fprintf(stderr, "tconv_cl: OpenVINO's own operator computes %s: %s\n", name.c_str(), why);
-    tconv_device_trace_fallback(tconv_session_device(session), "OpenVINO", name.c_str(), why);
+    tconv_device_trace_fallback(device, "OpenVINO", name.c_str(), why);
 }
 
 TransposedConvolution::TransposedConvolution(const ov::OutputVector &inputs,
@@ -277,10 +277,10 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
             throw Failure(failure.status(),
                           "tconv_cl: " + get_friendly_name() + ": " + failure.what());
         if (!state_.told.exchange(true)) {
-            tconv_session *session = nullptr;
+            tconv_device *device = nullptr;
             tconv_error error;
-            open_device(attributes_.device.c_str(), &session, &error);
-            tell(get_friendly_name(), failure.what(), session);
+            open_device(attributes_.device.c_str(), &device, &error);
+            tell(get_friendly_name(), failure.what(), device);
         }
         state_.fallback.run(request);
     }
@@ -305,7 +305,7 @@ static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &sto
 
 // Opens the device. If there is none, and none is named, returns null and writes a line. Throws
 // Failure if a named device does not exist, or if an environment variable has a wrong value.
-static const tconv_session *find_device(const std::string &device, const ov::Node &stock)
+static tconv_device *find_device(const std::string &device, const ov::Node &stock)
 {
     try {
         return open_device(device);
@@ -318,8 +318,8 @@ static const tconv_session *find_device(const std::string &device, const ov::Nod
 
 // True if the operator has enough to do. Throws Failure for errors that are known before there are
 // tensors.
-static bool accept(const tconv_session *session, const Attributes &attributes,
-                   const ov::Node &stock, int64_t least_macs)
+static bool accept(const tconv_device *device, const Attributes &attributes, const ov::Node &stock,
+                   int64_t least_macs)
 {
     const auto geometry = geometry_of(attributes, stock, 2);
     if (!geometry) { // check what does not depend on extents, with any extents
@@ -335,7 +335,7 @@ static bool accept(const tconv_session *session, const Attributes &attributes,
     }
     // OpenVINO's own operator computes another shape if data have no elements.
     const bool no_terms = geometry->data_bytes == 0 && geometry->batch != 0;
-    return no_terms || geometry->macs >= (least_macs < 0 ? tconv_session_least_macs(session)
+    return no_terms || geometry->macs >= (least_macs < 0 ? tconv_device_least_macs(device)
                                                          : static_cast<uint64_t>(least_macs));
 }
 
@@ -346,12 +346,12 @@ replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
 {
     Attributes attributes = attributes_of(*stock, device, search);
     search_of(search);
-    const tconv_session *session = find_device(device, *stock);
+    tconv_device *opened = find_device(device, *stock);
     bool accepted = false;
     try {
-        accepted = session != nullptr && accept(session, attributes, *stock, least_macs);
+        accepted = opened != nullptr && accept(opened, attributes, *stock, least_macs);
     } catch (const Failure &failure) {
-        tell(stock->get_type_name(), failure.what(), session);
+        tell(stock->get_type_name(), failure.what(), opened);
     }
     if (!accepted) return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
     ov::OutputVector inputs = stock->input_values();

@@ -59,7 +59,7 @@ class TransposedConvolution : public ov::op::Op
 // Replaces OpenVINO's own operator by ours, with the bias, of one axis, if there is one. If the
 // library refuses the operator, or there is no device, OpenVINO's own stays, and a line says why.
 // It also stays, without a line, if shapes are known and the operator has fewer multiply-adds than
-// `least_macs` (negative: tconv_session_least_macs). Throws Failure for a named device that does
+// `least_macs` (negative: tconv_device_least_macs). Throws Failure for a named device that does
 // not exist, an unknown search, or a wrong value in the environment.
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,

@@ -10,19 +10,7 @@ import numpy as np
 
 from . import _host, _opencl
 from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
-from ._device import (
-    Device,
-    Filter,
-    Session,
-    SessionLayer,
-    Kept,
-    Plan,
-    Request,
-    Resolved,
-    check_device,
-    session_of,
-    number_of,
-)
+from ._device import Layers, Request, Resolved, check_device, number_of, opened
 from ._library import RequestError
 from ._request import NXC, XIO, Attributes, Tensor, Window, integer
 from ._names import suggesting
@@ -164,7 +152,7 @@ def conv_transpose(
             cannot be stored, its "plan" event of `trace` has a message that says why. None: what the environment
             variable TCONV_CL_SEARCH says, else "records".
         workspace_limit: bytes; kernels that need more are not used. 0: no limit.
-        memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
+        memory_limit: NumPy only: bytes of device memory for tensors; larger ones are computed in slabs. None: 512 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
         output_rows: (begin, end): only these rows of the output's outermost spatial axis; `out` and `residual` hold
             these, and `data` holds the input rows that `window_input` tells.
@@ -238,8 +226,7 @@ class ConvTranspose:
             for number in devices_of(device):
                 check_device(number)
         self._check()
-        self._layers: Kept[SessionLayer] = Kept(8)  # of devices, for NumPy arrays
-        self._filters: Kept[Filter] = Kept(8)  # for pyopencl arrays
+        self._layers = Layers()
 
     @suggesting(maker="ConvTranspose")
     def __call__(
@@ -258,7 +245,7 @@ class ConvTranspose:
         if bias is not None:
             arrays = arrays._replace(bias=bias)
         window = window_of(output_rows, data_rows)
-        output: Array = _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self)
+        output: Array = _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self._layers)
         return output
 
     def __repr__(self) -> str:
@@ -295,14 +282,6 @@ class ConvTranspose:
                 refusal = refusal or error
         if refusal is not None:
             raise refusal
-
-    def _layer(self, session: Session) -> SessionLayer:
-        return self._layers.get(session, lambda: SessionLayer(session, constant_filter=True))
-
-    def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
-        """The packed filter for a plan: a kept one in the layout that the plan reads, or a new one."""
-        kept = self._filters.find(lambda filter: filter.fits(plan))
-        return kept or self._filters.get((device, plan), lambda: _opencl.pack(plan, queue, self._arrays.filter))
 
 
 def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspose:
@@ -431,8 +410,8 @@ def explain(
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
     request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
-    session = session_of(devices_of(device)[0])
-    return session.layer.explain(session.resolved(request))
+    on = opened(devices_of(device)[0])
+    return on.layer.explain(on.resolved(request))
 
 
 def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int]) -> Any:
@@ -448,7 +427,7 @@ def _run(
     memory_limit: int | None,
     window: Window | None,
     progress: Callable[[int, int], Any] | None,
-    layer: ConvTranspose | None = None,
+    layers: Layers | None = None,
 ) -> Any:
     """Computes by _opencl or _host, by the kind of `data`."""
     opencl = _opencl.is_array(arrays.data)
@@ -473,14 +452,10 @@ def _run(
             raise RequestError(
                 "device, memory_limit and progress are for NumPy arrays: a pyopencl array stays where its queue is"
             )
-        if layer is None:
-            return _opencl.run(arrays, request)
-        packed = layer._packed
-        queue = arrays.data.queue
-        return _opencl.run(arrays, request, lambda device, plan: packed(device, plan, queue))
-    sessions = [session_of(number) for number in devices_of(device)]
+        return _opencl.run(arrays, request, layers)
+    devices = [opened(number) for number in devices_of(device)]
     limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
-    output = _host.run(arrays, request, sessions, limit, None if layer is None else layer._layer, progress)
+    output = _host.run(arrays, request, devices, limit, layers, progress)
     if given is None:
         return output
     whole = numpy_array("out", given)

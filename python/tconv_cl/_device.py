@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices with their plans. Objects of the C library are released when nothing refers to them any more."""
+"""Devices and layers. Objects of the C library are released when nothing refers to them any more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from ctypes import byref, c_int, c_void_p, cast, create_string_buffer
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -20,9 +20,9 @@ from ._names import instead_of_value
 from ._trace import callback_of, follow
 from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, steps_of, window_input, with_rows
 
-PLANS = 128  # kept for each device
-CONTEXTS = 8  # of pyopencl, kept with their plans
-WHOLE = 512 << 20  # bytes of data and output that are not worth dividing into slabs
+REQUESTS = 128  # resolved ones, kept for each device, as many as a layer has plans
+CONTEXTS = 8  # of pyopencl, kept with their requests
+LONG = 16 << 20  # bytes of data and output that take long enough for an interrupt to matter
 MEASURED = (3, 4)  # TCONV_SEARCH_MEASURE and _RENEW
 
 # For searches: gives Python the opportunity to handle signals, and ends the search if their handler raised.
@@ -72,11 +72,17 @@ class DeviceInfo(NamedTuple):
 def make(owner: object, release: str, name: str, *arguments: Any) -> int:
     """`create`, whose object is released when `owner` is freed, also if an exception (KeyboardInterrupt) comes between
     the two. Not when the interpreter ends: then the process frees everything."""
-    handle = c_void_p()
-    weakref.finalize(owner, _give_back, release, handle).atexit = False
+    handle = owned(owner, release)
     call(name, *arguments, byref(handle))
     assert handle.value is not None
     return handle.value
+
+
+def owned(owner: object, release: str) -> c_void_p:
+    """Where a function writes a handle that is released when `owner` is freed."""
+    handle = c_void_p()
+    weakref.finalize(owner, _give_back, release, handle).atexit = False
+    return handle
 
 
 def _give_back(release: str, handle: c_void_p) -> None:
@@ -124,26 +130,6 @@ class Kept(Generic[Value]):
         """Takes out what was not used lately."""
         return [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
 
-    def renew(self, key: Hashable, old: Value, make: Callable[[], Value]) -> Value:
-        """A new object in place of `old`; `old` if none can be made."""
-        try:
-            made = make()
-        except (Error, RequestError):
-            return old
-        with self._lock:
-            if self._entries.get(key) is old:
-                self._entries[key] = made
-        return made
-
-    def find(self, wanted: Callable[[Value], bool]) -> Value | None:
-        """The first kept object that is wanted, which counts as used; `wanted` is called without the lock."""
-        with self._lock:
-            entries = list(self._entries.items())
-        for key, kept in entries:
-            if wanted(kept):
-                return self.get(key, lambda: kept)
-        return None
-
     def values(self) -> list[Value]:
         with self._lock:
             return list(self._entries.values())
@@ -183,7 +169,6 @@ class Resolved:
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
         self.data_bytes, self.output_bytes = geometry.data_bytes, geometry.output_bytes
-        self.macs: int = geometry.macs
         self.key: Hashable = request  # requests of one key have the same plan
         if window is not None:
             self._narrow(geometry, request, window)
@@ -193,6 +178,7 @@ class Resolved:
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
         self.slopes = library.tconv_activation_has_slope(attributes.activation)
         self.empty = geometry.output_bytes == 0
+        self.is_long = self.data_bytes + self.output_bytes >= LONG
         self._searches = self.options.search in MEASURED or (
             self.options.search == 0 and "TCONV_CL_SEARCH" in os.environ
         )
@@ -226,118 +212,64 @@ class Resolved:
         self.key = request._replace(window=None), pad, rows
 
 
-class Plan(Resolved):
-    """A resolved request on one device, with its tconv_plan."""
-
-    def __init__(self, device: Device, request: Request) -> None:
-        super().__init__(request)
-        options = (byref(self.problem), byref(self.options))
-        with self.listening():
-            self.handle = make(self, "tconv_plan_release", "tconv_plan_create", device.handle, *options)
-        self.workspace_bytes = library.tconv_plan_workspace_bytes(self.handle)
-        self.renewed = False  # a call has set out to replace it
-
-
-class Filter:
-    """A tconv_packed_filter: weights packed on the device, for one plan and those of the same layout."""
-
-    def __init__(self, plan: Plan, queue: int, weights: c.Tensor, waits: list[int]) -> None:
-        self.handle = make(self, "tconv_packed_filter_release", "tconv_packed_filter_create", plan.handle, None)
-        packing = (self.handle, queue, byref(weights), *wait_list(waits))
-        # Executions on other queues wait for it.
-        self.event = make(self, "clReleaseEvent", "tconv_packed_filter_enqueue_pack", *packing)
-        library.clFlush(queue)
-
-    def fits(self, plan: Plan) -> bool:
-        return bool(library.tconv_packed_filter_fits(self.handle, plan.handle))
-
-
-class Execution:
-    """An enqueued execution of a plan, with its event."""
-
-    def __init__(self, plan: Plan, queue: int, args: c.Args, waits: list[int]) -> None:
-        enqueued = (plan.handle, queue, byref(args), *wait_list(waits))
-        self.event = make(self, "clReleaseEvent", "tconv_plan_enqueue", *enqueued)
-
-
 class Device:
-    """A tconv_device with its plans."""
+    """A tconv_device. It keeps resolved requests, and a layer for filters that vary."""
 
     callback = callback_of(lambda device: library.tconv_device_properties(device).contents.name)
 
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
-        self.plans: Kept[Any] = Kept(PLANS)
+    def __init__(self, name: str, *arguments: Any) -> None:
+        self.handle = make(self, "tconv_device_release", name, *arguments)
+        self.requests: Kept[Resolved] = Kept(REQUESTS)
+        self.layer = Layer([self], c.FILTER_VARIES)
         follow(self)
 
     def set_trace(self, kinds: int, callback: Any, context: None) -> None:
         """Sets what hears of this device, for `trace`."""
         call("tconv_device_set_trace", self.handle, kinds, callback, context)
 
-    def plan(self, request: Request) -> Plan:
-        """The plan for a request, kept or new. Of a stale one, one call makes a new one."""
-        key = Plan, request if request.window is None else Resolved(request).key
-        plan: Plan = self.plans.get(key, lambda: Plan(self, request))
-        if library.tconv_plan_is_stale(plan.handle) and not plan.renewed:
-            plan.renewed = True
-            plan = self.plans.renew(key, plan, lambda: Plan(self, request))
-        return plan
-
-
-class ContextDevice(Device):
-    """A device of a context of pyopencl's."""
-
-    def __init__(self, context: int, device: int) -> None:
-        super().__init__(make(self, "tconv_device_release", "tconv_device_create", context, device))
-
-
-class Session(Device):
-    """A tconv_session: a device with a context and a queue of its own, for host arrays. It keeps resolved requests."""
-
-    def __init__(self, number: int) -> None:
-        self.session = make(self, "tconv_session_release", "tconv_session_create", number)
-        super().__init__(library.tconv_session_device(self.session))
-        self.allocation_limit = library.tconv_device_properties(self.handle).contents.allocation_limit
-        self.layer = SessionLayer(self, constant_filter=False)
-
     def resolved(self, request: Request) -> Resolved:
         """The resolved request, kept or new."""
         key = request if request.window is None else Resolved(request).key
-        resolved: Resolved = self.plans.get((Resolved, key), lambda: Resolved(request))
-        return resolved
-
-    def needs_slabs(self, resolved: Resolved) -> bool:
-        """True if the tensors are too large for one buffer, or worth dividing."""
-        largest = max(resolved.data_bytes, resolved.output_bytes)
-        return bool(largest > self.allocation_limit) or resolved.data_bytes + resolved.output_bytes > WHOLE
+        return self.requests.get(key, lambda: Resolved(request))
 
 
-class SessionLayer:
-    """A tconv_session_layer: plans and packed filters for host arrays. For any thread."""
+class Layer:
+    """A tconv_layer, which keeps plans and packed filters. For any thread."""
 
-    def __init__(self, session: Session, *, constant_filter: bool) -> None:
-        owner: object = session  # the session's own layer; the newest of its objects is freed first
-        if constant_filter:
-            self._session = session  # which must be freed after it
-            owner = self
-        made = (session.session, constant_filter)
-        self.handle = make(owner, "tconv_session_layer_release", "tconv_session_layer_create", *made)
-        library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
+    def __init__(self, devices: Sequence[Device], filter_use: int) -> None:
+        if filter_use != c.FILTER_VARIES:
+            self._devices = devices  # whose requests and traces stay as long as the layer; else the device has it
+        handles = (c_void_p * len(devices))(*(device.handle for device in devices))
+        self.handle = make(self, "tconv_layer_release", "tconv_layer_create", handles, len(devices), filter_use)
 
     def explain(self, resolved: Resolved) -> str:
         """Why runs of the request compute with their plan's algorithm: a line for each algorithm."""
         owner = threading.Event()  # any object that can be referred to weakly
         request = (self.handle, byref(resolved.problem), byref(resolved.options))
         with resolved.listening():
-            plan = make(owner, "tconv_plan_release", "tconv_session_layer_plan", *request)
+            plan = make(owner, "tconv_plan_release", "tconv_layer_plan", *request)
         text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
         library.tconv_plan_explain(plan, text, len(text))
         return text.value.decode()
 
-    def counts(self) -> c.SessionLayerCounts:
-        counts = c.SessionLayerCounts()
-        call("tconv_session_layer_count", self.handle, byref(counts))
+    def counts(self) -> c.LayerCounts:
+        counts = c.LayerCounts()
+        call("tconv_layer_count", self.handle, byref(counts))
         return counts
+
+
+class Layers:
+    """A layer whose filter mostly stays the same, for each device or group of devices that runs it."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[Layer] = Kept(8)
+
+    def on(self, devices: Sequence[Device]) -> Layer:
+        return self._kept.get(tuple(devices), lambda: Layer(devices, c.FILTER_WATCHED))
+
+    def packed(self) -> int:
+        """How often filters were packed."""
+        return sum(layer.counts().filters_packed for layer in self._kept.values())
 
 
 def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
@@ -345,15 +277,15 @@ def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
     return len(events), cast((c_void_p * len(events))(*events), c_void_p) if events else None
 
 
-# ---- sessions, by the number of their device ----
+# ---- devices by their numbers ----
 
-_sessions: Kept[Session] = Kept(64)  # more than a machine has devices: a session stays until clear_cache
+_opened: Kept[Device] = Kept(64)  # more than a machine has devices: one stays until clear_cache
 
 
-def session_of(number: int) -> Session:
-    """The session on the device with this number, opened at its first use."""
+def opened(number: int) -> Device:
+    """The device with this number, opened in a context of its own at its first use."""
     refuse_child()
-    return _sessions.get(number, lambda: Session(number))
+    return _opened.get(number, lambda: Device("tconv_device_open", number))
 
 
 @cache
@@ -400,22 +332,22 @@ def context_device(context: int, device: int) -> Device:
     """The device of a context, found by pointers. The library retains the context, so that its address stays unique."""
 
     refuse_child()
-    return _contexts.get((context, device), lambda: ContextDevice(context, device))
+    return _contexts.get((context, device), lambda: Device("tconv_device_create", context, device))
 
 
 def cache_info() -> CacheInfo:
     """Counts of requests so far, on the devices that are kept."""
-    kept = [device.plans for device in _sessions.values() + _contexts.values()]
+    kept = [device.requests for device in _opened.values() + _contexts.values()]
     return CacheInfo(
-        sum(plans.hits for plans in kept),
-        sum(plans.misses for plans in kept),
-        sum(len(plans.values()) for plans in kept),
+        sum(requests.hits for requests in kept),
+        sum(requests.misses for requests in kept),
+        sum(len(requests.values()) for requests in kept),
         len(kept),
     )
 
 
 def clear_cache() -> None:
-    """Releases all devices and plans, except those that calls and ConvTranspose objects still use."""
+    """Releases all devices with their plans, except those that calls and ConvTranspose objects still use."""
     number_of.cache_clear()
-    _sessions.clear()
+    _opened.clear()
     _contexts.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes NumPy arrays on a device of the library's own: in place if both share memory, large arrays in slabs."""
+"""Computes NumPy arrays on devices of the library's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from . import _library as c
 from ._arrays import Arrays, check, check_places, element_steps, numpy_array, of_type
 from ._callbacks import Listening, callback, is_kept
-from ._device import Session, SessionLayer, Request, Resolved
+from ._device import Device, Layer, Layers, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
 
 LINE = 64  # bytes that processors store at once
@@ -85,24 +85,24 @@ def _share(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
 def run(
     arrays: Arrays,
     request: Request,
-    sessions: list[Session],
+    devices: list[Device],
     memory_limit: int | None,
-    layer: Callable[[Session], SessionLayer] | None = None,
+    layers: Layers | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Any:
-    """Computes arrays; `layer` gives the layer with the packed filter. `memory_limit` None: slabs if needed."""
-    session = sessions[0]
-    resolved = session.resolved(request)
+    """Computes arrays; `layers` have the packed filter. `memory_limit` None: the library's."""
+    first = devices[0]
+    resolved = first.resolved(request)
     dtype = check(resolved, arrays)
     if arrays.out is None:
         arrays = arrays._replace(out=_empty(resolved.output.shape, dtype))
     if resolved.empty:
         return arrays.out
-    pointers = _pointers(arrays)
-    if len(sessions) > 1 or memory_limit is not None:
-        _run_in_slabs(resolved, pointers, sessions, memory_limit or 0, progress)
+    if layers is not None:
+        layer = layers.on(devices)
     else:
-        compute(session, session.layer if layer is None else layer(session), resolved, pointers, progress)
+        layer = first.layer if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
+    compute(layer, resolved, _tensors(arrays), memory_limit, progress)
     return arrays.out
 
 
@@ -115,48 +115,39 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
 
 
 def compute(
-    session: Session,
-    layer: SessionLayer,
+    layer: Layer,
     resolved: Resolved,
-    arrays: c.Arrays,
+    tensors: bytes,
+    memory_limit: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
-    threads: tuple[Any, Any] = (None, None),
+    run: c.Run | None = None,
 ) -> None:
-    """Computes checked arrays by their addresses: in one piece, or in slabs if needed. `threads`: a tconv_on_threads of
-    session.h, and its pool."""
-    if session.needs_slabs(resolved):
-        _run_in_slabs(resolved, arrays, [session], 0, progress)
-        return
-    with resolved.listening():
-        call(
-            "tconv_session_layer_run_beside",
-            layer.handle,
-            *threads,
-            byref(resolved.problem),
-            byref(resolved.options),
-            byref(arrays),
-        )
-    if progress is not None:
-        progress(1, 1)
+    """Computes checked arrays of c.host_tensors. `run`: how, if neither limit nor progress are given."""
+    if memory_limit is None and progress is None and not resolved.is_long:
+        with resolved.listening():
+            call("tconv_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), tensors, run)
+    else:
+        _run_slowly(layer, resolved, tensors, memory_limit or 0, progress, run)
 
 
-def _pointers(arrays: Arrays) -> c.Arrays:
-    pointers = [None if array is None else array.__array_interface__["data"][0] for array in arrays]
+def _tensors(arrays: Arrays) -> bytes:
+    pointers = [0 if array is None else array.__array_interface__["data"][0] for array in arrays]
     data, filter_, bias, scale, slope, residual, out = pointers
-    return c.Arrays(c.ARRAYS_SIZE, data, filter_, out, bias, scale, slope, residual)
+    return c.host_tensors(data, filter_, out, bias, scale, slope, residual)
 
 
-def _run_in_slabs(
+def _run_slowly(
+    layer: Layer,
     resolved: Resolved,
-    arrays: c.Arrays,
-    sessions: list[Session],
+    tensors: bytes,
     memory_limit: int,
     progress: Callable[[int, int], Any] | None,
+    given: c.Run | None,
 ) -> None:
-    handles = (c_void_p * len(sessions))(*(session.session for session in sessions))
+    """Computes what may be divided into slabs, between which Python handles signals and tells of the progress."""
     raised: list[BaseException] = []
 
-    def done(user: int, slab: int, count: int, total: int) -> bool:
+    def told(user: int, slab: int, count: int, total: int) -> bool:
         """Between slabs, Python handles signals: in the main thread, in which it begins."""
         if is_kept():
             return False
@@ -164,24 +155,18 @@ def _run_in_slabs(
             return True
         try:
             answer = progress(count, total)
-            return not isinstance(answer, (bool, np.bool_)) or bool(answer)
+            return total == 1 or not isinstance(answer, (bool, np.bool_)) or bool(answer)
         except BaseException as error:
             raised.append(error)  # perhaps in another thread than the caller's
             return False
 
-    done_in_c = callback(c.Done, done)
-    options = c.SlabsOptions(memory_limit=memory_limit, done=cast(done_in_c, c_void_p))
+    told_in_c = callback(c.Progress, told)
+    run = c.Run(memory_limit=memory_limit, progress=cast(told_in_c, c_void_p))
+    if given is not None:
+        run.on_threads, run.pool, run.threads = given.on_threads, given.pool, given.threads
     try:
         with Listening():
-            call(
-                "tconv_slabs_run",
-                handles,
-                len(sessions),
-                byref(resolved.problem),
-                byref(resolved.options),
-                byref(options),
-                byref(arrays),
-            )
+            call("tconv_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), tensors, byref(run))
     except Error:
         if not raised:
             raise

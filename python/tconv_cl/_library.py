@@ -7,6 +7,7 @@ tests/test_structures.py compares every structure with what a C compiler makes o
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 from ctypes import POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int32, c_int64
 from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
@@ -17,7 +18,6 @@ from typing import Any
 from ._callbacks import raise_kept
 
 NO_DEVICE = 42  # of tconv_status
-BESIDE_MACS = 62500
 MAX_AXES = 6
 MAX_RANK = MAX_AXES + 3
 # The enumerations whose values have names. A member of tconv_problem that is called as its enumeration is one of them.
@@ -202,45 +202,65 @@ class Tensors(Sized):
     ]
 
 
-class Arrays(Structure):
-    """Whoever makes one passes ARRAYS_SIZE first. Sized sets it by a function in Python, too slow for every call."""
+_PLACE = f"{3 * ctypes.sizeof(c_void_p)}x"  # of a tconv_tensor whose host array follows
+_HOST_TENSORS = struct.Struct(f"@N{_PLACE}P{_PLACE}PP{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}PQ")
+assert _HOST_TENSORS.size == ctypes.sizeof(Tensors)
 
+
+def host_tensors(
+    data: int,
+    filter: int,
+    output: int,
+    bias: int = 0,
+    scale: int = 0,
+    slope: int = 0,
+    residual: int = 0,
+    filter_version: int = 0,
+) -> bytes:
+    """A tconv_tensors of arrays of the host, by their addresses. Structures of ctypes take too long for every call."""
+    return _HOST_TENSORS.pack(
+        _HOST_TENSORS.size, data, filter, 0, output, bias, scale, slope, residual, 0, filter_version
+    )
+
+
+# tconv_progress: user, slab, number of finished slabs, of all slabs; false stops.
+Progress = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int64, c_int64)
+
+
+class Run(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
-        ("data", c_void_p),
-        ("filter", c_void_p),
-        ("output", c_void_p),
-        ("bias", c_void_p),
-        ("scale", c_void_p),
-        ("slope", c_void_p),
-        ("residual", c_void_p),
-        ("filter_version", c_uint64),
+        ("queue", c_void_p),
+        ("wait_count", c_uint32),
+        ("wait", c_void_p),
+        ("done", c_void_p),
+        ("memory_limit", c_uint64),
+        ("progress", c_void_p),
+        ("user", c_void_p),
+        ("on_threads", c_void_p),
+        ("pool", c_void_p),
+        ("threads", c_uint64),
     ]
 
 
-ARRAYS_SIZE = ctypes.sizeof(Arrays)
-
-
-class SessionLayerCounts(Sized):
+class LayerCounts(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
         ("runs", c_uint64),
         ("plans_made", c_uint64),
         ("plans_kept", c_uint64),
         ("filters_packed", c_uint64),
+        ("in_slabs", c_uint64),
+        ("weight_bytes", c_uint64),
     ]
 
 
-# tconv_slabs_options.done: user, slab, number of finished slabs, of all slabs; false stops.
-Done = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int64, c_int64)
+# tconv_filter_use.
+FILTER_VARIES, FILTER_WATCHED = 0, 2
 
 
 # tconv_search_progress: context, algorithm, index, count, best_ms; false stops.
 SearchProgress = ctypes.CFUNCTYPE(c_bool, c_void_p, c_char_p, c_int, c_int, c_double)
-
-
-class SlabsOptions(Sized):
-    _fields_ = [("struct_size", c_size_t), ("memory_limit", c_uint64), ("done", c_void_p), ("user", c_void_p)]
 
 
 class TraceEvent(Structure):
@@ -318,16 +338,14 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_plan_options": PlanOptions,
     "tconv_tensor": Tensor,
     "tconv_tensors": Tensors,
-    "tconv_arrays": Arrays,
-    "tconv_session_layer_counts": SessionLayerCounts,
-    "tconv_slabs_options": SlabsOptions,
+    "tconv_run": Run,
+    "tconv_layer_counts": LayerCounts,
     "tconv_trace_event": TraceEvent,
     "tconv_device_info": DeviceInfo,
 }
 
 _error = POINTER(CError)
 _handle = POINTER(c_void_p)
-_wait = (c_uint32, c_void_p, c_void_p)  # count and events to wait for, event to return
 
 # Functions that return a tconv_status and take a tconv_error as their last argument, which `call` adds.
 _CALLS: dict[str, tuple[Any, ...]] = {
@@ -339,31 +357,13 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_describe": (c_void_p, POINTER(DeviceInfo)),
     "tconv_device_create": (c_void_p, c_void_p, _handle),
     "tconv_device_set_trace": (c_void_p, c_uint32, Trace, c_void_p),
-    "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
     "tconv_device_prepare": (c_void_p, POINTER(Problem), POINTER(Shape), POINTER(PlanOptions), POINTER(c_int)),
-    "tconv_packed_filter_create": (c_void_p, POINTER(Tensor), _handle),
-    "tconv_packed_filter_enqueue_pack": (c_void_p, c_void_p, POINTER(Tensor), *_wait),
-    "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Tensors), *_wait),
-    "tconv_session_create": (c_int, _handle),
-    "tconv_session_layer_create": (c_void_p, c_bool, _handle),
-    "tconv_session_layer_plan": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
-    "tconv_session_layer_run_beside": (
-        c_void_p,
-        c_void_p,
-        c_void_p,
-        POINTER(Problem),
-        POINTER(PlanOptions),
-        POINTER(Arrays),
-    ),
-    "tconv_session_layer_count": (c_void_p, POINTER(SessionLayerCounts)),
-    "tconv_slabs_run": (
-        c_void_p,
-        c_int,
-        POINTER(Problem),
-        POINTER(PlanOptions),
-        POINTER(SlabsOptions),
-        POINTER(Arrays),
-    ),
+    "tconv_device_open": (c_int, _handle),
+    "tconv_layer_create": (_handle, c_int, c_int, _handle),
+    "tconv_layer_plan": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
+    # The tensors are a Tensors, by reference, or the bytes of host_tensors.
+    "tconv_layer_run": (c_void_p, POINTER(Problem), POINTER(PlanOptions), c_void_p, POINTER(Run)),
+    "tconv_layer_count": (c_void_p, POINTER(LayerCounts)),
 }
 
 # All other functions: result and arguments.
@@ -373,17 +373,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_device_release": (None, c_void_p),
     "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
     "tconv_plan_release": (None, c_void_p),
-    "tconv_plan_workspace_bytes": (c_uint64, c_void_p),
     "tconv_plan_explain": (c_int, c_void_p, c_char_p, c_size_t),
-    "tconv_plan_is_stale": (c_bool, c_void_p),
-    "tconv_packed_filter_fits": (c_bool, c_void_p, c_void_p),
-    "tconv_packed_filter_release": (None, c_void_p),
-    "tconv_session_release": (None, c_void_p),
-    "tconv_session_layer_release": (None, c_void_p),
+    "tconv_layer_release": (None, c_void_p),
     "tconv_hash": (None, c_void_p, c_size_t, POINTER(c_uint64 * 2)),
     "tconv_on_openmp": (None, c_void_p, c_void_p, c_void_p),
-    "tconv_session_layer_watch": (None, c_void_p, c_bool),
-    "tconv_session_device": (c_void_p, c_void_p),
     "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),
     "tconv_scale_type": (c_int, c_int),
     "tconv_activation_parameter_count": (c_int, c_int),
@@ -396,7 +389,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 # the loader of this name, so that both use the same one.
 _OPENCL: dict[str, tuple[Any, ...]] = {
     "clReleaseEvent": (c_int, c_void_p),
-    "clFlush": (c_int, c_void_p),
 }
 _SYSTEM = {
     "win32": ("libtconv_cl.dll", "OpenCL.dll"),

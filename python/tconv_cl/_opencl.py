@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from ctypes import addressof, byref, c_void_p
 from typing import Any
 
 from . import _library as c
 from ._arrays import Arrays, check, element_steps
-from ._device import Device, Execution, Filter, Plan, Request, context_device
-from ._library import RequestError
+from ._device import Layers, Request, context_device, owned
+from ._library import RequestError, call
 
 
 def is_array(array: Any) -> bool:
@@ -47,42 +47,46 @@ def check_arrays(arrays: Arrays) -> None:
             raise RequestError(f"out shares memory with {name}: give it memory of its own")
 
 
-def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filter] | None = None) -> Any:
-    """Enqueues the call; the output carries its event. `packed` gives a filter that is not packed at each call."""
+FILTER_VERSION = 1  # of a layer's own filter, which stays as it is
+
+
+class _Done:
+    """Owns the event of an execution until pyopencl has it."""
+
+    def __init__(self) -> None:
+        self.event = owned(self, "clReleaseEvent")
+
+
+def run(arrays: Arrays, request: Request, layers: Layers | None = None) -> Any:
+    """Enqueues the call; the output carries its event. `layers` have the filter, which is not packed at each call."""
     import pyopencl
     import pyopencl.array
 
     data, queue = arrays.data, arrays.data.queue
     device = context_device(queue.context.int_ptr, queue.device.int_ptr)
-    plan = device.plan(request)
-    dtype = check(plan, arrays)
+    resolved = device.resolved(request)
+    dtype = check(resolved, arrays)
     if arrays.out is None:
-        out = pyopencl.array.empty(queue, plan.output.shape, dtype, allocator=data.allocator)
+        out = pyopencl.array.empty(queue, resolved.output.shape, dtype, allocator=data.allocator)
         arrays = arrays._replace(out=out)
-    if plan.empty:
+    if resolved.empty:
         return arrays.out
-    args = c.Tensors()
-    if plan.workspace_bytes != 0:  # OpenCL keeps the buffer until its commands are done
-        workspace = pyopencl.Buffer(queue.context, pyopencl.mem_flags.READ_WRITE, plan.workspace_bytes)
-        args.workspace = c.Tensor(workspace.int_ptr, 0)
-    weights = (packed or (lambda device, plan: pack(plan, queue, arrays.filter)))(device, plan)
-    args.packed = weights.handle
-    for name in ("data", "bias", "scale", "slope", "residual"):
-        array = getattr(arrays, name)
+    tensors = c.Tensors(filter_version=0 if layers is None else FILTER_VERSION)
+    for name, array in arrays._asdict().items():
         if array is not None:
-            setattr(args, name, _place(array))
-    args.output = _place(arrays.out)
-    events = [event for name, array in arrays._asdict().items() if array is not None for event in array.events]
-    waits = [weights.event, *(event.int_ptr for event in events)]
-    execution = Execution(plan, queue.int_ptr, args, waits)
-    arrays.out.add_event(pyopencl.Event.from_int_ptr(execution.event, retain=True))
+            setattr(tensors, "output" if name == "out" else name, _place(array))
+    layer = device.layer if layers is None else layers.on([device])
+    events = [event for array in arrays if array is not None for event in array.events]
+    done = _Done()
+    waits = (c_void_p * len(events))(*(event.int_ptr for event in events))
+    how = c.Run(queue=queue.int_ptr, wait_count=len(events), done=addressof(done.event))
+    if events:
+        how.wait = addressof(waits)
+    with resolved.listening():
+        call("tconv_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(tensors), how)
+    assert done.event.value is not None
+    arrays.out.add_event(pyopencl.Event.from_int_ptr(done.event.value, retain=True))
     return arrays.out
-
-
-def pack(plan: Plan, queue: Any, weights: Any) -> Filter:
-    """Enqueues the packing of a pyopencl array of weights."""
-    events = list(weights.events)
-    return Filter(plan, queue.int_ptr, _place(weights), [event.int_ptr for event in events])
 
 
 def _overlap(name: str, array: Any, out: Any) -> bool:

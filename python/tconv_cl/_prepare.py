@@ -13,7 +13,7 @@ import numpy as np
 from . import _library as c
 from ._callbacks import Listening, callback
 from ._convolution import Options, devices_of
-from ._device import Session, session_of
+from ._device import Device, opened
 from ._library import RequestError, call
 from ._names import suggesting
 from ._request import DEFAULTS, NXC, ONEAPI_CONV_BACKPROP, Tensor, attributes_of, integer
@@ -28,7 +28,7 @@ Progress = Callable[[int, int], Any]
 
 
 def _prepare(
-    session: Session, problem: c.Problem, most: c.Shape | None, options: c.PlanOptions, progress: Progress | None
+    device: Device, problem: c.Problem, most: c.Shape | None, options: c.PlanOptions, progress: Progress | None
 ) -> int:
     """Calls tconv_device_prepare."""
 
@@ -43,7 +43,7 @@ def _prepare(
     with Listening():
         call(
             "tconv_device_prepare",
-            session.handle,
+            device.handle,
             byref(problem),
             None if most is None else byref(most),
             byref(options),
@@ -114,7 +114,7 @@ def prepare(
         problem = attributes.problem(*tensors)
         last = c.Shape(len(most), most) if most != least and len(most) <= c.MAX_RANK else None
         plan_options = attributes.options(bias=bias, scale=scale, residual=residual)
-        programs += _prepare(session_of(number), problem, last, plan_options, progress)
+        programs += _prepare(opened(number), problem, last, plan_options, progress)
     return programs
 
 
@@ -202,7 +202,7 @@ def prepare_model(
     ranges: dict[tuple[bytes, bytes, str | None], list[_Layer]] = {}
     for layer in small + large:
         ranges.setdefault(layer.key, []).append(layer)
-    session, keys = session_of(devices_of(device)[0]), {layer.key for layer in small}
+    on, keys = opened(devices_of(device)[0]), {layer.key for layer in small}
     programs = 0
     for key, layers in ranges.items():
         problem, options, algorithm, _ = layers[0]
@@ -215,5 +215,5 @@ def prepare_model(
         if low != high:  # element steps fit one shape
             problem.data_steps = problem.output_steps = problem.residual_steps = c.Steps()
         options.algorithm = None if algorithm is None else algorithm.encode()
-        programs += _prepare(session, problem, c.Shape(len(high), tuple(high)), options, progress)
+        programs += _prepare(on, problem, c.Shape(len(high), tuple(high)), options, progress)
     return programs

@@ -103,6 +103,11 @@ def listeners() -> list[Listener]:
     return [listener for listener in [reference() for reference in _listeners] if listener is not None]
 
 
+def is_followed() -> bool:
+    """Whether somebody may listen."""
+    return bool(_listeners)
+
+
 def _tell(event: TraceEvent) -> None:
     """Calls the listeners, except those that failed earlier in the same call."""
     if runs(_tell, sys._getframe(1)):  # a listener uses a runtime: each adapter's library only knows its own callbacks

@@ -33,8 +33,8 @@ def layouts(library: ModuleType, compiler: str) -> list[str]:
             lines.append(f'printf("{name}.{member} %zu %zu\\n", offsetof({name}, {member}), {size});')
             place = getattr(structure, member)
             ours.append(f"{name}.{member} {place.offset} {place.size}")
-    lines.append('printf("limits %d %d %d\\n", TCONV_MAX_AXES, TCONV_MAX_RANK, TCONV_BESIDE_MACS);')
-    ours.append(f"limits {library.MAX_AXES} {library.MAX_RANK} {library.BESIDE_MACS}")
+    lines.append('printf("limits %d %d\\n", TCONV_MAX_AXES, TCONV_MAX_RANK);')
+    ours.append(f"limits {library.MAX_AXES} {library.MAX_RANK}")
     body = "\n    ".join(lines)
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "structures.c"), Path(folder, "structures")

@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 
 import tconv_cl
-from tconv_cl._device import PLANS, Kept
+from tconv_cl._device import REQUESTS, Kept
 
 FILTER = np.arange(18, dtype=np.float32).reshape(3, 2, 3)
 
@@ -31,10 +31,10 @@ def test_the_second_call_makes_no_plan(compute):
 def test_plans_are_bounded():
     tconv_cl.clear_cache()
     layer = tconv_cl.ConvTranspose(FILTER)
-    for batch in range(1, PLANS + 10):
+    for batch in range(1, REQUESTS + 10):
         layer(data(batch))
-    assert tconv_cl.cache_info().plans == PLANS
-    layer(data(PLANS + 9))  # the latest ones are kept
+    assert tconv_cl.cache_info().plans == REQUESTS
+    layer(data(REQUESTS + 9))  # the latest ones are kept
     assert tconv_cl.cache_info().hits == 1
 
 
@@ -60,7 +60,7 @@ def test_a_layer_packs_once():
     residual, out = np.ones((1, 2, 6), np.float32), np.empty((1, 2, 6), np.float32)
     assert layer(data(1), residual=residual, out=out) is out
     np.testing.assert_array_equal(out, layer(data(1)) + 1)
-    (inside,) = layer._layers.values()
+    (inside,) = layer._layers._kept.values()
     assert (inside.counts().filters_packed, inside.counts().plans_kept) == (1, 4)  # residual makes one more plan
 
 

@@ -185,11 +185,10 @@ def test_tasks():
 
 def test_the_filter_is_packed_once(monkeypatch):
     layers = []
-    make = tconv_cl._convolution.SessionLayer
-    monkeypatch.setattr(
-        "tconv_cl._convolution.SessionLayer", lambda *a, **k: layers.append(make(*a, **k)) or layers[-1]
-    )
+    make = tconv_cl._device.Layer
     tconv_cl.clear_cache()
+    tconv_cl._device.opened(tconv_cl._device.number_of(None))  # with a layer of its own
+    monkeypatch.setattr("tconv_cl._device.Layer", lambda *a, **k: layers.append(make(*a, **k)) or layers[-1])
     data = da.ones((1, 4, 200), chunks=10, dtype=np.float32)
     filter = np.ones((4, 4, 3), np.float32)
     # "auto" may take several algorithms, and packs for each.
@@ -205,16 +204,16 @@ def test_the_filter_is_packed_once(monkeypatch):
 
 
 def test_tasks_above_the_limit_are_computed_in_slabs(monkeypatch):
-    runs = []
-    slabs = tconv_cl._host._run_in_slabs
-    monkeypatch.setattr("tconv_cl._host._run_in_slabs", lambda *arguments: runs.append(1) or slabs(*arguments))
+    layers = []
+    make = tconv_cl._device.Layer
+    monkeypatch.setattr("tconv_cl._device.Layer", lambda *a, **k: layers.append(make(*a, **k)) or layers[-1])
     data, filter = np.ones((1, 2, 400), np.float32), np.ones((2, 2, 3), np.float32)
     arguments = (da.from_array(data, chunks=100), filter)
     got = tconv_cl.dask.conv_transpose(*arguments, chunks=201, memory_limit=2000)
     np.testing.assert_array_equal(got.compute(), tconv_cl.conv_transpose(data, filter))
-    assert len(runs) == 2
+    assert layers[-1].counts().in_slabs == 2
     tconv_cl.dask.conv_transpose(*arguments, memory_limit=2000).compute()
-    assert len(runs) == 2
+    assert layers[-1].counts().in_slabs == 0
 
 
 def test_requests():

@@ -130,7 +130,7 @@ def test_what_a_listener_raises(error, memory_limit):
             with pytest.raises(kind) as caught:
                 layer(DATA, out=out)
             assert len(told) == calls and (isinstance(error, type) or caught.value is error)
-    assert len(events) > 2 * len(told) or memory_limit is None
+    assert len(events) >= 2 * len(told) or memory_limit is None
     np.testing.assert_array_equal(layer(DATA), WANTED)
     if memory_limit is None:
         np.testing.assert_array_equal(out, WANTED)
@@ -195,23 +195,23 @@ def test_nothing_leaks():
     """Each object of the library is released that was made before the interrupt."""
     made, released = [], []
     library = tconv_cl._library.library
-    for name in ("tconv_plan", "tconv_packed_filter", "tconv_session_layer"):
+    for name in ("tconv_plan", "tconv_device", "tconv_layer"):
         assert hasattr(library, f"{name}_release")
-    create, release = library.tconv_session_layer_create, library.tconv_session_layer_release
+    create, release = library.tconv_layer_create, library.tconv_layer_release
 
     def interrupted(*arguments):
         status = create(*arguments)
-        made.append(arguments[2]._obj.value)
+        made.append(arguments[3]._obj.value)
         raise Interrupt  # between the call and what becomes of its result
         return status
 
-    library.tconv_session_layer_create = interrupted
-    library.tconv_session_layer_release = lambda handle: (released.append(handle.value), release(handle))
+    library.tconv_layer_create = interrupted
+    library.tconv_layer_release = lambda handle: (released.append(handle.value), release(handle))
     try:
         with pytest.raises(Interrupt):
             tconv_cl.ConvTranspose(FILTER, strides=2)(DATA)
     finally:
-        library.tconv_session_layer_create, library.tconv_session_layer_release = create, release
+        library.tconv_layer_create, library.tconv_layer_release = create, release
     assert made and made == released
 
 

@@ -8,7 +8,6 @@ import pyopencl.tools
 import pytest
 
 import tconv_cl
-from tconv_cl._library import library
 
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 FILTER = np.arange(18, dtype=np.float32).reshape(3, 2, 3)
@@ -73,7 +72,7 @@ def test_a_layer_on_two_queues(queue):
     outputs = [layer(*to_device(each, DATA)) for each in (queue, other)]
     for output in outputs:
         np.testing.assert_array_equal(output.get(), WANTED)
-    assert len(layer._filters.values()) == 1
+    assert layer._layers.packed() == 1
 
 
 def test_a_layer_for_extents_of_one(queue):
@@ -85,7 +84,7 @@ def test_a_layer_for_extents_of_one(queue):
         data = random.random((1, 2, *extents), np.float32)
         wanted = tconv_cl.conv_transpose(data, filter, algorithm="packed_vector")
         np.testing.assert_array_equal(layer(*to_device(queue, data)).get(), wanted)
-    assert len(layer._filters.values()) == 2
+    assert layer._layers.packed() == 2
 
 
 def test_nothing_of_the_caller_is_kept(queue):
@@ -118,22 +117,6 @@ def test_a_part_of_a_device(queue):
     parts = queue.device.create_sub_devices([pyopencl.device_partition_property.EQUALLY, 1])
     own = pyopencl.CommandQueue(pyopencl.Context(parts[:1]), parts[0])
     np.testing.assert_array_equal(tconv_cl.conv_transpose(*to_device(own, DATA, FILTER)).get(), WANTED)
-
-
-def test_a_stale_plan_is_made_anew(queue, monkeypatch):
-    """Once, by the first call that finds that it is stale; the filter is packed for the new one."""
-    tconv_cl.clear_cache()
-    layer = tconv_cl.ConvTranspose(to_device(queue, FILTER)[0])
-    stale, asked = [], []
-    monkeypatch.setattr(library, "tconv_plan_is_stale", lambda plan: asked.append(plan) or plan in stale)
-    with tconv_cl.trace() as events:
-        for _ in range(3):
-            np.testing.assert_array_equal(layer(*to_device(queue, DATA)).get(), WANTED)
-            stale = stale or asked[:1]
-    assert [event.kind for event in events].count("plan") == 2
-    monkeypatch.setattr(library, "tconv_plan_create", lambda *_: 30)  # no memory: the old plan stays
-    stale = asked[-1:]
-    np.testing.assert_array_equal(layer(*to_device(queue, DATA)).get(), WANTED)
 
 
 def test_arrays_in_shared_memory(queue):

@@ -31,13 +31,6 @@ struct tconv_sized {
 #define TCONV_SIZED_RUN TCONV_SIZED(tconv_run, done, "run", "TCONV_RUN_INIT")
 #define TCONV_SIZED_LAYER_COUNTS                                                                   \
     TCONV_SIZED(tconv_layer_counts, filters_packed, "counts", "TCONV_LAYER_COUNTS_INIT")
-#define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
-#define TCONV_SIZED_SESSION_LAYER_COUNTS                                                           \
-    TCONV_SIZED(tconv_session_layer_counts, filters_packed, "counts",                              \
-                "TCONV_SESSION_LAYER_COUNTS_INIT")
-#define TCONV_SIZED_WEIGHTS TCONV_SIZED(tconv_weights, slope, "weights", "TCONV_WEIGHTS_INIT")
-#define TCONV_SIZED_SLABS_OPTIONS                                                                  \
-    TCONV_SIZED(tconv_slabs_options, memory_limit, "slabs", "TCONV_SLABS_OPTIONS_INIT")
 
 /* Copies the caller's structure to `own`, which has the defaults. Bytes of `given` that this
  * version does not know must be 0. With `given` NULL nothing is copied. Returns

@@ -7,7 +7,6 @@
 #include "device/device_internal.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
-#include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "device/device_internal.h"
 #include "device/events.h"
 #include "device/lane.h"
-#include "tconv_cl/device_layer.h"
 
 #include <stdlib.h>
 

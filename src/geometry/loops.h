@@ -36,10 +36,10 @@ struct tconv_loops {
 void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
                       const tconv_geometry *geometry);
 
-/* Folds axes, so that algorithms for three axes take as many problems as possible. Removes axes with
- * one input point, one tap and one output point. Merges neighbouring axes with one tap, stride 1
- * and nothing cut off, if their points lie at even distances. With more than three axes and a batch
- * of 1, such an axis becomes the batch. One axis always remains. */
+/* Folds axes, so that algorithms for three axes take as many problems as possible. Removes axes
+ * with one input point, one tap and one output point. Merges neighbouring axes with one tap, stride
+ * 1 and nothing cut off, if their points lie at even distances. With more than three axes and a
+ * batch of 1, such an axis becomes the batch. One axis always remains. */
 void tconv_loops_fold(struct tconv_loops *loops);
 
 #endif

@@ -9,7 +9,6 @@
 #include "plan/plan_internal.h"
 #include "plan/plan_trace.h"
 #include "plan/prepared.h"
-#include "plan/renew.h"
 #include "plan/search_text.h"
 #include "plan/unit.h"
 
@@ -295,43 +294,15 @@ tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options 
     return TCONV_OK;
 }
 
-/* Chooses an algorithm by plan->pattern and plan->search. */
-static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, tconv_error *error)
-{
-    const bool named = plan->pattern.algorithm != NULL;
-    bool made = false;
-    plan->retry.insist = named;
-    if (!named && plan->search != TCONV_SEARCH_MODEL) {
-        const tconv_status status = choose_by_time(plan, options, &made, error);
-        if (status != TCONV_OK) return status;
-    }
-    return made ? TCONV_OK : make_by_model(plan, options->algorithm, error);
-}
-
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error)
 {
-    const tconv_status status = tconv_plan_read_options(plan, options, error);
-    return status == TCONV_OK ? choose(plan, options, error) : status;
-}
-
-tconv_status tconv_plan_renew(const tconv_plan *plan, tconv_plan **out, tconv_error *error)
-{
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT; /* nothing is measured */
-    const uint64_t begin = tconv_trace_now();
-    tconv_plan *made;
-    tconv_status status = tconv_plan_begin_again(plan, &made, error);
+    tconv_status status = tconv_plan_read_options(plan, options, error);
     if (status != TCONV_OK) return status;
-    tconv_plan_reset_info(made);
-    made->retry = (struct tconv_retry){.begun = tconv_os_seconds()};
-    if (plan->pattern.algorithm != NULL) options.algorithm = plan->pattern.algorithm->name;
-    made->search = plan->search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL : TCONV_SEARCH_RECORDS;
-    status = choose(made, &options, error);
-    if (status != TCONV_OK) {
-        tconv_plan_release(made);
-        return status;
-    }
-    if (tconv_traced(plan->device, TCONV_TRACE_PLAN)) tconv_trace_plan(made, begin);
-    *out = made;
-    return TCONV_OK;
+    const bool named = plan->pattern.algorithm != NULL;
+    bool made = false;
+    plan->retry.insist = named;
+    if (!named && plan->search != TCONV_SEARCH_MODEL)
+        status = choose_by_time(plan, options, &made, error);
+    return made || status != TCONV_OK ? status : make_by_model(plan, options->algorithm, error);
 }

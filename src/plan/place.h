@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks buffers before there is an execution that reads them, for src/device_layer. */
+/* Checks buffers before there is an execution that reads them, for src/layer. */
 #ifndef TCONV_PLAN_PLACE_H
 #define TCONV_PLAN_PLACE_H
 

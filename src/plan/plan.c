@@ -295,7 +295,8 @@ static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error
     return TCONV_OK;
 }
 
-void tconv_plan_reset_info(tconv_plan *plan)
+/* Gives a plan the properties of its device, without the limits of kernels that it had. */
+static void reset_info(tconv_plan *plan)
 {
     plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->loops);
     plan->request.machine =
@@ -328,7 +329,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_loops_init(&plan->loops, problem, &geometry);
     if (plan->loops.batch == 0)
         plan->loops.batch = 1; /* nothing will run, but filters are packed as usual */
-    tconv_plan_reset_info(plan);
+    reset_info(plan);
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
     plan->problem = *problem;

@@ -94,8 +94,6 @@ tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candi
 /* Finds the cheapest candidate of those that the caller asked for (choose.c). */
 tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
                                  tconv_error *error);
-/* Gives a plan the properties of its device, without the limits of kernels that it had. */
-void tconv_plan_reset_info(tconv_plan *plan);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses

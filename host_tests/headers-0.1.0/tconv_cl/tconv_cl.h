@@ -8,11 +8,10 @@
  *   epilogue.h  the fused epilogue: bias, scale, activation, ...; no OpenCL
  *   device.h    devices (device_info.h: what the library uses of one)
  *   cache.h     compiled programs and search results on disk, or exported as a blob
- *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
- *   device_layer.h  layers with their weights and workspace: the short form of plan.h
+ *   layer.h     layers: compute on arrays of the host or on queues; start here
+ *   recording.h layers and plans in command buffers
+ *   plan.h      plan, pack, enqueue: what layers are made of
  *   trace.h     a callback that hears of plans, compilations, launches and fallbacks
- *   session.h   upload, run, download: for applications with host arrays
- *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
  * tconv_cl.hpp has the same for C++.
  *
@@ -46,14 +45,11 @@
 
 #include "cache.h"
 #include "device.h"
-#include "device_layer.h"
 #include "epilogue.h"
 #include "layer.h"
 #include "plan.h"
 #include "problem.h"
 #include "recording.h"
-#include "session.h"
-#include "slabs.h"
 #include "status.h"
 #include "trace.h"
 #include "version.h"

@@ -11,9 +11,9 @@
  *     tconv_device_set_trace(device, TCONV_TRACE_PLAN, heard, NULL, &err);
  *
  * THREADS. The callback runs in the thread whose call raised the event, inside that call, and in
- * any number of threads at once. tconv_session_layer_run_beside may launch in a thread of the
+ * any number of threads at once. tconv_layer_run may launch in a thread of the
  * application's pool, and the callback then runs there. No lock that guards a device, a plan or a
- * filter is held meanwhile. If a session layer makes a plan or packs a filter, other threads that
+ * filter is held meanwhile. If a layer makes a plan or packs a filter, other threads that
  * would do so for the same layer wait until it is done, unless they are inside a callback.
  *
  * WHAT A CALLBACK MAY DO. Everything, also call this library on the same objects, except release an
@@ -99,7 +99,7 @@ typedef void (*tconv_trace_callback)(void *context, const tconv_trace_event *eve
 
 /* Sets the callback of a device object, instead of the one before; NULL: none. `kinds` is a sum of
  * tconv_trace_kind: it hears these; other bits have no effect. The events are those of all plans,
- * filters and sessions of this device object. When the call returns, no other thread runs the
+ * filters and layers of this device object. When the call returns, no other thread runs the
  * earlier callback, and none will: its context may be freed. It waits for that, so do not hold a
  * lock that the earlier callback takes. Inside a callback it does not wait, and then other threads
  * may still run the earlier one. Returns TCONV_ERROR_ARGUMENT, _FORKED. Any thread. */

@@ -23,10 +23,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .. import _library as c
 from .. import _request
 from .._callbacks import raise_kept, was_kept
-from .._device import Session, SessionLayer, Kept, Request, Resolved, session_of, number_of
+from .._device import Device, Kept, Layer, Layers, Request, Resolved, number_of, opened
 from .._host import compute
 from .._request import attributes_of, integer
-from .._trace import listeners, tell_fallback
+from .._trace import is_followed, tell_fallback
 
 WEIGHTS = 512  # packed weights kept
 FREED_BYTES = 256 << 20  # of weights that do not exist any more, whose packed elements are kept
@@ -127,7 +127,7 @@ class Weights:
         self._dense: _Copy | None = None
         self.was_used = True  # since it was last considered for removal
         self.requests: dict[Hashable, _Asked] = {}
-        self._layers: Kept[SessionLayer] = Kept(8)
+        self._layers = Layers()
 
     def keep(self, key: Hashable, asked: _Asked) -> None:
         with state.lock:
@@ -135,8 +135,8 @@ class Weights:
             if len(self.requests) > REQUESTS:
                 del self.requests[next(iter(self.requests))]
 
-    def layer(self, session: Session) -> SessionLayer:
-        return self._layers.get(session, lambda: SessionLayer(session, constant_filter=True))
+    def layer(self, device: Device) -> Layer:
+        return self._layers.on([device])
 
     def dense(self, weight: Tensor) -> tuple[Tensor, int]:
         """The weight, or a contiguous copy, and the version of its elements; 0: not known."""
@@ -161,7 +161,7 @@ class Weights:
 
     def packed(self) -> int:
         """How often weights were packed."""
-        return sum(layer.counts().filters_packed for layer in self._layers.values())
+        return self._layers.packed()
 
 
 def _place_of_weight(weight: Tensor) -> tuple[Any, ...]:
@@ -260,8 +260,7 @@ class _Place(NamedTuple):
 class _Asked(NamedTuple):
     """A call for data of one shape and place: what runs it, and how its tensors lie."""
 
-    session: Session
-    layer: SessionLayer
+    layer: Layer
     resolved: Resolved
     form: torch.memory_format  # of the data and of a new output
     gathers: bool  # the data must be copied: the library does not take them where they lie
@@ -270,14 +269,14 @@ class _Asked(NamedTuple):
     steps: tuple[int, ...]  # of a new output
     is_simple: bool  # `again` can run it
     channels: torch.Size  # the shape of bias and scale
-    references: tuple[Any, Any, Any]  # what tconv_session_layer_run_beside takes: layer, problem, options
+    references: tuple[Any, Any, Any]  # what tconv_layer_run takes: layer, problem, options
     had_pages: dict[int, int]  # an output's address that had pages: for how many calls not to ask again
 
 
 def _asked(
     weights: Weights, weight: Tensor, call: Call, data: Tensor, bias: bool, scale: bool, out: Tensor | None
 ) -> _Asked:
-    session = session_of(number_of(None) if call.device is None else call.device)
+    device = opened(number_of(None) if call.device is None else call.device)
     form = memory_format(data if out is None else out)
     target = place_of(out, form) if out is not None and _is_plain(out) else None
     if out is not None and target is None:
@@ -301,17 +300,17 @@ def _asked(
     type_ = TYPES[data.dtype]
     tensors = (_request.Tensor(place.shape, type_, place.steps), _request.Tensor(tuple(weight.shape), type_))
     output_steps = () if target is None else target.steps
-    resolved = session.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
+    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
     shape = resolved.output.shape
     if last:
         shape = (shape[0], shape[-1], *shape[1:-1])
     steps = dense_steps(shape, form)
-    layer = weights.layer(session)
-    is_simple = not (gathers or resolved.empty or session.needs_slabs(resolved))
+    layer = weights.layer(device)
+    is_simple = not (gathers or resolved.empty or resolved.is_long)
     channels = torch.Size([resolved.channels])
     references = (layer.handle, ctypes.byref(resolved.problem), ctypes.byref(resolved.options))
     writes = target is not None
-    return _Asked(session, layer, resolved, form, gathers, writes, shape, steps, is_simple, channels, references, {})
+    return _Asked(layer, resolved, form, gathers, writes, shape, steps, is_simple, channels, references, {})
 
 
 def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
@@ -461,7 +460,7 @@ def again(
     asked = weights.requests.get(_key(call, data, bias, scale))
     if asked is None or not asked.is_simple:
         return None
-    addresses = [None, None]
+    addresses = [0, 0]
     for i, tensor in ((0, bias), (1, scale)):
         if tensor is not None:
             plain = _is_plain(tensor) and tensor.is_contiguous()
@@ -474,10 +473,8 @@ def again(
     except (RuntimeError, MemoryError):
         return None
     own = (data.data_ptr(), filter_.data_ptr(), output.data_ptr())
-    arrays = c.Arrays(c.ARRAYS_SIZE, *own, *addresses, None, None, version)
-    threads = _threads(asked.resolved.macs)
-    layer, *what = asked.references
-    failed = c.library.tconv_session_layer_run_beside(layer, *threads, *what, ctypes.byref(arrays), None)
+    tensors = c.host_tensors(*own, *addresses, 0, 0, version)
+    failed = c.library.tconv_layer_run(*asked.references, tensors, _how(), None)
     raise_kept()
     if failed:
         return None
@@ -515,24 +512,24 @@ def run(
     output = out if asked.writes else _new_output(asked, data.dtype)
     if not resolved.empty:
         filter_, version = weights.dense(weight)
-        arrays = c.Arrays(
-            c.ARRAYS_SIZE,
+        tensors = c.host_tensors(
             data.data_ptr(),
             filter_.data_ptr(),
             output.data_ptr(),
-            None if bias is None else bias.data_ptr(),
-            None if scale is None else scale.data_ptr(),
+            0 if bias is None else bias.data_ptr(),
+            0 if scale is None else scale.data_ptr(),
             filter_version=version,
         )
         if asked.writes:
             torch.autograd.graph.increment_version(output)  # so that autograd finds what it saved before changed
-        compute(asked.session, asked.layer, resolved, arrays, threads=_threads(resolved.macs))
+        compute(asked.layer, resolved, tensors, run=_how())
     return output
 
 
 @functools.cache
 def _openmp() -> tuple[Any, Any]:
-    """PyTorch's own threads for `compute`, if OpenMP makes them. They wait awake after each of its operators."""
+    """PyTorch's own threads, if OpenMP makes them: a tconv_on_threads and its pool. They wait awake after each of its
+    operators."""
     nothing = (None, None)
     if sys.platform != "linux" or "ATen parallel backend: OpenMP" not in torch.__config__.parallel_info():
         return nothing
@@ -546,16 +543,18 @@ def _openmp() -> tuple[Any, Any]:
         return nothing
 
 
-def _threads(macs: int) -> tuple[Any, Any]:
-    """What `compute` takes, for a layer of so many multiply-adds: nothing if waking torch's threads takes longer than
-    the layer, in a forked child, and while somebody traces, who expects events in this thread.
+@functools.cache
+def _beside(threads: int) -> c.Run:
+    """How layers run, with PyTorch's threads asleep if that pays."""
+    on_threads, pool = _openmp()
+    return c.Run(on_threads=ctypes.cast(on_threads, ctypes.c_void_p), pool=pool, threads=threads)
 
-    A thread that waits awake shares a core with one of the device, which may then wait for half a millisecond.
-    """
-    count = torch.get_num_threads()
-    if count < 2 or macs < c.BESIDE_MACS * count * count or state.parent is not None or listeners():
-        return None, None
-    return _openmp()
+
+def _how() -> c.Run | None:
+    """The tconv_run of a call. None if there is one thread, in a forked child, whose parent's threads would be waited
+    for, and while somebody traces, who expects events in this thread."""
+    threads = torch.get_num_threads()
+    return None if threads < 2 or state.parent is not None or is_followed() else _beside(threads)
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -609,5 +608,5 @@ def device_number(device: int | str | None) -> int | None:
     if device is None:
         return None
     number = number_of(device) if isinstance(device, str) else integer("device", device, 0, 2**31 - 1)
-    session_of(number)
+    opened(number)
     return number
