@@ -388,7 +388,7 @@ static void other_umats()
     problem.data = shape_of(1, 2, 4, 5);
     problem.filter = shape_of(2, 3, 2, 2);
     const cv::UMat weights = umat_of({2, 3, 2, 2}, CV_32F), bias = umat_of({1, 3}, CV_32F);
-    const umat_layer layer(device, problem, weights, bias);
+    umat_layer layer(device, problem, weights, bias);
     cv::UMat in = umat_of({1, 2, 4, 5}, CV_32F), out = umat_of({1, 3, 5, 6}, CV_32F);
     layer.run(in, out);
     const auto data_refused = [&](const ints &shape, int type,
@@ -434,7 +434,7 @@ static void other_umats()
     problem.filter_format = TCONV_OIX;
     cv::UMat picture(4, 5, CV_32FC2, cv::Scalar::all(1)), doubled(5, 6, CV_32FC3);
     problem.data = picture_shape(picture);
-    const umat_layer last(device, problem, weights, bias);
+    umat_layer last(device, problem, weights, bias);
     last.run(picture, doubled);
     cv::UMat wide(4, 9, CV_32FC2), three(4, 5, CV_32FC3);
     refused("gaps", {"data", "step of 18 elements", "axis 1", "is 10"},

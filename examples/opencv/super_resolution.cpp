@@ -61,14 +61,14 @@ static tconv_problem doubling(const kernel &k, const cv::UMat &data, int border,
 
 /* Doubles a picture of f32 into `doubled`, which has the right size and may be a part of a larger
  * UMat. Pixels outside the picture are as those at its edge. Returns the algorithm. */
-static const char *double_picture(const tconv::device &device, const kernel &k,
+static std::string double_picture(const tconv::device &device, const kernel &k,
                                   const cv::UMat &picture, cv::UMat &doubled)
 {
     const int border = k.size / 4;
     cv::UMat bordered, weights;
     cv::copyMakeBorder(picture, bordered, border, border, border, border, cv::BORDER_REPLICATE);
     cv::repeat(cv::Mat(k.weights).reshape(1, 1), picture.channels(), 1).copyTo(weights);
-    const umat_layer layer(device, doubling(k, bordered, border, doubled), weights);
+    umat_layer layer(device, doubling(k, bordered, border, doubled), weights);
     layer.run(bordered, doubled);
     return layer.algorithm();
 }
@@ -155,13 +155,13 @@ static int compare(const tconv::device &device, const char *path, const char *pa
     cv::resize(half, nearest, original.size(), 0, 0, cv::INTER_NEAREST);
     cv::resize(half, by_cubic, original.size(), 0, 0, cv::INTER_CUBIC);
     cv::resize(half, by_lanczos, original.size(), 0, 0, cv::INTER_LANCZOS4);
-    const char *algorithm = double_picture(device, learned(), half, ours);
+    const std::string algorithm = double_picture(device, learned(), half, ours);
 
     const cv::UMat bytes = bytes_of(original);
     const double cubic_db = cv::PSNR(bytes_of(by_cubic), bytes),
                  lanczos_db = cv::PSNR(bytes_of(by_lanczos), bytes),
                  ours_db = cv::PSNR(bytes_of(ours), bytes);
-    std::printf("%s by %s\n", cv::ocl::Device::getDefault().name().c_str(), algorithm);
+    std::printf("%s by %s\n", cv::ocl::Device::getDefault().name().c_str(), algorithm.c_str());
     std::printf("PSNR: cv::resize cubic %.2f dB, Lanczos %.2f dB; tconv-cl %.2f dB\n", cubic_db,
                 lanczos_db, ours_db);
     char captions[3][60];

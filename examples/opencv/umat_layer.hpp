@@ -6,7 +6,6 @@
 
 #include <tconv_cl/tconv_cl.hpp>
 
-#include <climits>
 #include <opencv2/core.hpp>
 #include <opencv2/core/ocl.hpp>
 #include <string>
@@ -146,52 +145,50 @@ inline void check_dense(const char *name, const cv::UMat &umat, tconv_type type,
 }
 
 /* For one thread, which makes and runs it: OpenCV has a queue for each thread, and the queue keeps
- * the packing and the executions, which share a workspace, in order. */
+ * the packing and the executions in order. */
 class umat_layer
 {
   public:
     /* `weights`, and `bias` if there is one, are dense UMats of the problem's types. */
     umat_layer(const tconv::device &device, const tconv_problem &problem, const cv::UMat &weights,
                const cv::UMat &bias = cv::UMat())
-        : problem_(problem), bias_(bias)
+        : problem_(problem), layer_(device), bias_(bias)
     {
-        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-        options.epilogue.bias = !bias.empty();
-        plan_ = tconv::plan(device.get(), problem, &options);
-        const tconv_geometry &geometry = plan_.geometry();
+        tconv_error error;
+        tconv::check(tconv_resolve(&problem, &geometry_, &error), error);
         int64_t elements = 1;
         for (int a = 0; a < problem.filter.rank; a++) elements *= problem.filter.dim[a];
         check_dense("the filter", weights, problem.filter_type, elements);
-        if (!bias.empty())
-            check_dense("the bias", bias, tconv_bias_type(&options.epilogue, geometry.output_type),
-                        geometry.groups * geometry.group_out_channels);
-        filter_ = tconv::packed_filter(plan_);
-        filter_.enqueue_pack(opencv_queue(), place(weights, cv::ACCESS_READ));
-        const uint64_t workspace = plan_.workspace_bytes();
-        CV_Assert(workspace <= INT_MAX);
-        if (workspace > 0) workspace_.create(1, static_cast<int>(workspace), CV_8U);
+        options_.epilogue.bias = !bias.empty();
+        tconv_tensors given = TCONV_TENSORS_INIT;
+        given.filter = place(weights, cv::ACCESS_READ);
+        if (!bias.empty()) {
+            check_dense("the bias", bias,
+                        tconv_bias_type(&options_.epilogue, geometry_.output_type),
+                        geometry_.groups * geometry_.group_out_channels);
+            given.bias = place(bias, cv::ACCESS_READ);
+        }
+        const tconv_run run = on_opencv_queue();
+        layer_.set(problem, given, &options_, &run);
     }
 
     /* The UMats have the types, shapes and steps of the problem, or it throws; they may lie
      * anywhere in larger ones, apart from each other. */
-    void run(const cv::UMat &data, cv::UMat &output) const
+    void run(const cv::UMat &data, cv::UMat &output)
     {
-        const tconv_geometry &geometry = plan_.geometry();
         check("data", data, problem_.data_type, problem_.data, problem_.data_steps);
-        check("the output", output, geometry.output_type, geometry.output_shape,
+        check("the output", output, geometry_.output_type, geometry_.output_shape,
               problem_.output_steps);
         tconv_tensors tensors = TCONV_TENSORS_INIT;
-        tensors.packed = filter_.get();
         tensors.data = place(data, cv::ACCESS_READ);
         tensors.output = place(output, cv::ACCESS_WRITE);
-        if (!bias_.empty()) tensors.bias = place(bias_, cv::ACCESS_READ);
-        if (!workspace_.empty()) tensors.workspace = place(workspace_, cv::ACCESS_RW);
-        plan_.enqueue(opencv_queue(), tensors);
+        const tconv_run run = on_opencv_queue();
+        layer_.run(problem_, tensors, &options_, &run);
     }
 
-    const char *algorithm() const
+    std::string algorithm()
     {
-        return plan_.algorithm();
+        return layer_.make_plan(problem_, &options_).algorithm();
     }
 
   private:
@@ -204,14 +201,24 @@ class umat_layer
 
     static tconv_tensor place(const cv::UMat &umat, cv::AccessFlag access)
     {
-        tconv_tensor buffer = {static_cast<cl_mem>(umat.handle(access)), umat.offset, nullptr};
-        return buffer;
+        tconv_tensor tensor = TCONV_TENSOR_INIT;
+        tensor.memory = static_cast<cl_mem>(umat.handle(access));
+        tensor.offset = umat.offset;
+        return tensor;
+    }
+
+    static tconv_run on_opencv_queue()
+    {
+        tconv_run run = TCONV_RUN_INIT;
+        run.queue = opencv_queue();
+        return run;
     }
 
     tconv_problem problem_;
-    tconv::plan plan_;
-    tconv::packed_filter filter_;
-    cv::UMat bias_, workspace_;
+    tconv_plan_options options_ = TCONV_PLAN_OPTIONS_INIT;
+    tconv_geometry geometry_ = TCONV_GEOMETRY_INIT;
+    tconv::layer layer_;
+    cv::UMat bias_; /* which executions read */
 };
 
 #endif

@@ -138,12 +138,14 @@ class device : public owner<tconv_device, tconv_device_release>
     tconv_status open(int number, tconv_error &e) noexcept
     {
         tconv_device *made = nullptr;
-        return take(tconv_device_open(number, &made, &e), made);
+        const tconv_status status = tconv_device_open(number, &made, &e);
+        return take(status, made);
     }
     tconv_status create(cl_context context, cl_device_id id, tconv_error &e) noexcept
     {
         tconv_device *made = nullptr;
-        return take(tconv_device_create(context, id, &made, &e), made);
+        const tconv_status status = tconv_device_create(context, id, &made, &e);
+        return take(status, made);
     }
     tconv_status set_trace(uint32_t kinds, tconv_trace_callback callback, void *context,
                            tconv_error &e) noexcept
@@ -196,7 +198,8 @@ class plan : public owner<tconv_plan, tconv_plan_release>
                         const tconv_plan_options *options, tconv_error &e) noexcept
     {
         tconv_plan *made = nullptr;
-        return take(tconv_plan_create(on, &problem, options, &made, &e), made);
+        const tconv_status status = tconv_plan_create(on, &problem, options, &made, &e);
+        return take(status, made);
     }
     tconv_status enqueue(cl_command_queue queue, const tconv_tensors &tensors, cl_uint wait_count,
                          const cl_event *wait, cl_event *done, tconv_error &e) const noexcept
@@ -262,7 +265,8 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
     tconv_status create(const plan &of, const tconv_tensor *storage, tconv_error &e) noexcept
     {
         tconv_packed_filter *made = nullptr;
-        return take(tconv_packed_filter_create(of.get(), storage, &made, &e), made);
+        const tconv_status status = tconv_packed_filter_create(of.get(), storage, &made, &e);
+        return take(status, made);
     }
     tconv_status enqueue_pack(cl_command_queue queue, const tconv_tensor &weights,
                               cl_uint wait_count, const cl_event *wait, cl_event *done,
@@ -299,7 +303,9 @@ class layer : public owner<tconv_layer, tconv_layer_release>
                         tconv_error &e) noexcept
     {
         tconv_layer *made = nullptr;
-        return take(tconv_layer_create(devices, device_count, filter_use, &made, &e), made);
+        const tconv_status status =
+            tconv_layer_create(devices, device_count, filter_use, &made, &e);
+        return take(status, made);
     }
     tconv_status run(const tconv_problem &problem, const tconv_tensors &tensors,
                      const tconv_plan_options *options, const tconv_run *how,
@@ -377,9 +383,9 @@ class recording : public owner<tconv_recording, tconv_recording_release>
                         const uint32_t *wait, uint32_t *done, tconv_error &e) noexcept
     {
         tconv_recording *made = nullptr;
-        return take(tconv_recording_create(of.get(), command_buffer, queue, &tensors, wait_count,
-                                           wait, done, &made, &e),
-                    made);
+        const tconv_status status = tconv_recording_create(
+            of.get(), command_buffer, queue, &tensors, wait_count, wait, done, &made, &e);
+        return take(status, made);
     }
     tconv_status update(const tconv_tensors &tensors, tconv_error &e) noexcept
     {
@@ -414,9 +420,10 @@ class layer_recording : public owner<tconv_layer_recording, tconv_layer_recordin
                         const uint32_t *wait, uint32_t *done, tconv_error &e) noexcept
     {
         tconv_layer_recording *made = nullptr;
-        return take(tconv_layer_record(of.get(), &problem, options, command_buffer, queue, &tensors,
-                                       replaceable, wait_count, wait, done, &made, &e),
-                    made);
+        const tconv_status status = tconv_layer_record(of.get(), &problem, options, command_buffer,
+                                                       queue, &tensors, replaceable, wait_count,
+                                                       wait, done, &made, &e);
+        return take(status, made);
     }
     /* With the weights of a layer, or with those of before. */
     tconv_status update(const layer *of, const tconv_tensors &tensors, tconv_error &e) noexcept
