@@ -91,7 +91,7 @@ TCONV_API tconv_status tconv_device_layer_share(tconv_device_layer *layer,
  * use until then. */
 TCONV_API void tconv_device_layer_release(tconv_device_layer *layer);
 
-/* Enqueues one execution of the layer on a queue of its device, or of a part of it:
+/* Enqueues one execution of the layer on a queue of its device, or of a sub-device:
  * output = epilogue(operation(data, weights)). Wait list, `done` and errors are as those of
  * tconv_plan_enqueue. `residual` must be given if and only if the epilogue has it; else NULL. The
  * structures are read during the call. The output must not overlap data, residual, bias, scale or

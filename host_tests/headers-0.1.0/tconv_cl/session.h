@@ -93,7 +93,7 @@ TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
 
 /* The plan with which runs of the layer compute this problem: the kept one, or a new one, which is
  * kept as that of a run. So tconv_plan_algorithm, tconv_plan_explain and so on tell what runs do;
- * another plan for the same problem may be of another algorithm, for example if a record was stored
+ * another plan for the same problem may be of another algorithm, for example if a result was stored
  * in between. `options` as for a run. Returns what tconv_plan_create returns. Ownership: the
  * caller's, until tconv_plan_release, also after the layer has been released. Any thread. */
 TCONV_API tconv_status tconv_session_layer_plan(tconv_session_layer *layer,
@@ -107,7 +107,7 @@ typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void 
 
 /* Multiply-adds, for tconv_session_layer_run_beside. */
 enum {
-    TCONV_BESIDE_MACS = 62500, /* of a core while one thread is woken, in 2.5 us */
+    TCONV_BESIDE_MACS = 62500, /* that one core does in the 2.5 us that waking a thread takes */
 };
 
 /* As tconv_session_layer_run, for an application whose threads wait awake for some time after their
@@ -118,9 +118,9 @@ enum {
  * none. The calling thread makes the plan, if there is none yet. One of the task's calls computes
  * the layer, so its trace callbacks come on that thread; they must not wait for the pool.
  *
- * It pays for a layer of at least TCONV_BESIDE_MACS * n * n multiply-adds (tconv_geometry.macs),
- * with n threads: n cores compute so many while n threads are woken. Smaller layers are computed
- * sooner with `on_threads` NULL.
+ * Use it for layers of at least TCONV_BESIDE_MACS * n * n multiply-adds (tconv_geometry.macs),
+ * where n is the number of threads. For smaller layers, waking the threads takes longer than the
+ * layer: `on_threads` NULL is faster.
  *
  * The application's threads are left alone if `on_threads` is NULL, if the device is a GPU or
  * another device that is not the processor, if it has one compute unit, and inside a callback. */
