@@ -638,7 +638,7 @@ static void host_arrays_in_host_arrays_out(void **state)
         arrays.data = NULL;
         expect_error(tconv_session_run(session, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
                      &error, "data is NULL");
-        options.struct_size = 8;
+        options.struct_size = 2;
         expect_error(tconv_session_run(session, &p, &options, &arrays, &error),
                      TCONV_ERROR_ARGUMENT, &error, "struct_size");
         const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
