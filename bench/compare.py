@@ -15,8 +15,8 @@ A peer that is not installed is left out unless --peers names it, and a peer tha
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes
 table and pictures from it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what
-tconv-cl runs on; POCL_AFFINITY is 1, unless it is set or the process may not use the processors that PoCL would take:
-else threads of PoCL may share a processor for whole kernels.
+tconv-cl runs on; POCL_AFFINITY is set by scripts/pocl_affinity.sh, because threads of PoCL may share a processor for
+whole kernels without it.
 """
 
 import argparse

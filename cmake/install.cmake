@@ -98,9 +98,9 @@ endif()
 
 # Documents, and what they link to (device_tests/installed/links.sh checks it). The headers are
 # installed above; beside the documents is a symbolic link to them.
-set(link ${CMAKE_CURRENT_BINARY_DIR}/installed/include)
+set(link ${CMAKE_CURRENT_BINARY_DIR}/beside_documents/include)
 file(RELATIVE_PATH headers ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
-file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/installed)
+file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/beside_documents)
 file(CREATE_LINK ${headers} ${link} SYMBOLIC)
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ${link}
         DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -368,7 +368,7 @@ static void ignore(void *nothing, const tconv_stored_search *stored)
     assert_non_null(stored->file);
 }
 
-/* Programs go to the folder, come back from it, are made ready, exported and imported; the folder
+/* Programs go to the folder, come back from it, are prepared, exported and imported; the folder
  * is listed. */
 static struct outcome kept_programs(void)
 {
@@ -399,7 +399,7 @@ static struct outcome kept_programs(void)
     return o;
 }
 
-/* Programs for a range of extents are made ready. */
+/* Programs for a range of extents are prepared. */
 static struct outcome prepared_programs(void)
 {
     struct outcome o;

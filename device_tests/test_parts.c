@@ -125,7 +125,8 @@ static void what_cannot_work_is_told(void **state)
         if (pocl)
             expect_ok(status, &error);
         else
-            expect_error(status, TCONV_ERROR_MISMATCH, &error, "parts of it: give one of them");
+            expect_error(status, TCONV_ERROR_MISMATCH, &error,
+                         "sub-devices of it: give one of them");
         if (status == TCONV_OK) tconv_device_release(device);
 
         const cl_device_id both[] = {whole, parts[0], parts[1]};

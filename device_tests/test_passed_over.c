@@ -438,7 +438,7 @@ static void run_bench(char *json, char *said)
     if (code != EXIT_DONE) fail_msg("bench: %s", said);
 }
 
-/* ---- failures of the moment ---- */
+/* ---- transient failures ---- */
 
 /* The options of the last program that was built. */
 static char built_options[3000];

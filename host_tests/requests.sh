@@ -100,13 +100,23 @@ expect 2 "write --pads-begin 1 --pads-end 1." $shape --padding 1
 expect 2 "write --pads-begin 1,2 --pads-end 1,2." $shape --padding=1,2
 expect 2 "write --pads-begin 1,2 --pads-end 3,4." $shape --pads 1,2,3,4
 expect 2 "write --pads-begin 1 --pads-end 1." $shape --pads 1
-expect 2 "write the pads as numbers: both together kernel - stride" $shape --padding same
+expect 2 "write --pads-begin and --pads-end, together kernel - stride, the smaller half first; or" $shape --padding same
 expect 2 "write --auto-pad VALID." $shape --padding VALID
 expect 2 "write --pads-begin ... --pads-end ..." $shape --pad
 expect 2 "write --dilations 2." $shape --dilation 2
 expect 2 "write --groups 2." $shape --group=2
 expect 2 "write --data-format NXC (" $shape --layout NHWC
 expect 2 "the kernel in --filter-shape" $shape --kernel-size 3
+expect 2 "write --filter-format XIO (" $shape --kernel-layout HWOI
+expect 2 "write --type f32." $shape --dtype float32
+expect 2 "write --type bf16." $shape --precision=BFloat16
+expect 2 "write --type i8." $shape --dtype i8
+expect 2 "write --output-type u8." check --out-dtype uint8
+expect 2 "write --device gpu." bench --device-id cuda
+expect 2 "write --device gpu." bench --device-id CUDA:1
+expect 2 "write --device 1." bench --device-id 1
+expect 2 "write --type ...." $shape --dtype
+expect 2 "write --output-padding: the wanted extent minus the one that \`shape\` prints" $shape --output-size 9
 expect 2 "write --activation leaky_relu:0.2." check --negative-slope 0.2
 expect 2 "write --type f16." $shape --data-type f16
 expect 2 "write --filter w.npy." run --weight w.npy
@@ -114,12 +124,17 @@ expect 2 "write --output y.npy." run --out y.npy
 expect 2 "it must be NCX or NXC; write NXC" $shape --data-format NHWC
 expect 2 "it must be NCX or NXC; write NCX" $shape --data-format channels_first
 expect 2 "; write silu" check --activation swish
+expect 2 "; write leaky_relu:SLOPE" check --activation LeakyReLU
+expect 2 "; write clamp:LOW,HIGH" check --activation clip
+expect 2 "; write clamp:-1,1" check --activation hardtanh
+expect 2 "; write f16" check --output-type half
+expect 2 "; write f64" $shape --type double
 expect 2 "; write same_upper; with --rules onnx" $shape --auto-pad SAME
 expect 2 "--out: unknown option; write --output ..." $shape --out
 expect 2 "--residual: unknown option; see" $shape --residual r.npy
 expect 2 "--pads-: unknown option; see" $shape --pads- 1
 expect 2 "did you mean --output-padding?" $shape --output-p 1
-expect 2 "they fit with the oneAPI form, data_format NXC" shape --data-shape 1,8,9,20 --filter-shape 20,10,3,3
+expect 2 "they fit in the oneAPI form with data_format NXC" shape --data-shape 1,8,9,20 --filter-shape 20,10,3,3
 expect 2 "did you mean shape?" shapes
 expect 2 "did you mean check?" chekc
 expect 2 "zzzz is not a command; see" zzzz
@@ -394,7 +409,7 @@ if [ "$system" != wine ]; then # where the tool starts no Python
         [ "$(cat "$work/x.svg")" = "<svg/>" ] || fail "compare --plot: $(cat "$work/out")"
     printf '#!/bin/sh\necho /some/where/python3\nexit 1\n' >"$work/python/python3"
     PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/y.svg" >"$work/out" 2>"$work/err"
-    [ $? = 2 ] && grep -q 'but /some/where/python3 has no module matplotlib: .* /some/where/python3 -m pip install matplotlib' "$work/err" &&
+    [ $? = 2 ] && grep -q 'needs matplotlib, which /some/where/python3 lacks: run /some/where/python3 -m pip install matplotlib' "$work/err" &&
         [ ! -s "$work/out" ] && [ ! -e "$work/y.svg" ] || fail "compare --plot without matplotlib: $(cat "$work/err")"
 fi
 # As many layers as take a second: to look for each among all takes ten minutes.

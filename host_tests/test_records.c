@@ -239,6 +239,46 @@ static void a_full_disk_is_told(void **state)
     assert_int_equal(files_in(folder), 1); /* nothing unfinished */
 }
 
+/* What is there already needs no writing: a folder may be read-only, or its disk full. */
+static void equal_bytes_are_not_written(void **state)
+{
+    (void)state;
+    char folder[300], path[400];
+    snprintf(folder, sizeof folder, "%s", in_base("equal"));
+    store(folder, LIMIT, "k", "binary");
+    store(folder, LIMIT, "other", "binary");
+    path_of(folder, "k", path);
+    make_old(path);
+    struct stat before, after;
+    assert_int_equal(stat(path, &before), 0);
+    struct rlimit limit, none = {0, 0};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    none.rlim_max = limit.rlim_max;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    assert_int_equal(chmod(folder, 0500), 0);
+    const struct tconv_record equal = record_of("k", "binary"), longer = record_of("k", "binary 2"),
+                              changed = record_of("k", "bInary");
+    struct tconv_os_reason reason = {""};
+    const bool stored = tconv_folder_store(folder, LIMIT, &equal, &reason),
+               stored_changed = tconv_folder_store(folder, LIMIT, &changed, NULL),
+               stored_longer = tconv_folder_store(folder, LIMIT, &longer, NULL);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    signal(SIGXFSZ, handler);
+    assert_true(stored);
+    assert_string_equal(reason.text, "");
+    assert_false(stored_changed || stored_longer);
+    assert_true(load(folder, "k", "binary"));
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_true(after.st_mtime > before.st_mtime); /* it was used */
+    assert_int_equal(files_in(folder), 2);
+    overwrite(path, "", 0); /* a damaged file is written again */
+    store(folder, LIMIT, "k", "binary");
+    assert_true(load(folder, "k", "binary"));
+}
+
 /* How many files of each state tconv_folder_list told of. */
 static void count_file(void *context, const char *name, enum tconv_file_state state,
                        const struct tconv_record *record)
@@ -325,8 +365,9 @@ static void the_limit_is_kept(void **state)
         snprintf(key, sizeof key, "key %d", i);
         assert_true(load(folder, key, binary) == (i == 0 || i >= 6));
     }
-    assert_int_equal(files_in(folder), 5);     /* with the notes */
-    refuse(folder, 10, "key 9", "more bytes"); /* larger than the limit by itself */
+    assert_int_equal(files_in(folder), 5); /* with the notes */
+    refuse(folder, 10, "key 9",
+           "larger than the cache limit"); /* larger than the limit by itself */
     assert_false(load(folder, "key 9", binary));
     assert_true(load(folder, "key 8", binary));
 }
@@ -454,10 +495,10 @@ static void many_processes_at_once(void **state)
     char folder[300];
     snprintf(folder, sizeof folder, "%s", in_base("shared"));
     static char binary[60001];
-    memset(binary, 'b', 60000);
     for (int p = 0; p < 8; p++)
         if (fork() == 0) {
             int found = 0;
+            memset(binary, 'a' + p, 60000); /* equal bytes would not be written again */
             for (int i = 0; i < 100; i++) {
                 char key[20];
                 snprintf(key, sizeof key, "key %d", (i + p) % 5);
@@ -466,8 +507,8 @@ static void many_processes_at_once(void **state)
                 struct tconv_record record;
                 if (!tconv_folder_load(folder, LIMIT, key, &bytes, &record)) continue;
                 found++;
-                if (record.binary_size != 60000 || memcmp(record.binary, binary, 60000) != 0)
-                    _exit(2);
+                const char *read = record.binary; /* all of one process */
+                if (record.binary_size != 60000 || memcmp(read, read + 1, 59999) != 0) _exit(2);
                 free(bytes);
             }
             _exit(found > 0 ? 0 : 1);
@@ -502,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_cannot_be_is_told),
         cmocka_unit_test(what_is_forgotten_is_gone),
         cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(equal_bytes_are_not_written),
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(files_of_others_survive),
         cmocka_unit_test(large_files_are_not_read),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the nodes of a fused layer one by one, by a session of ONNX Runtime within a run of
- * another one. */
+/* Computes the nodes of a fused layer unfused, one by one, by a session of ONNX Runtime within a
+ * run of another one. */
 #include "apart.h"
 
 #include "node.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Models have no shapes. This provider needs the rank of data and filter, so the model of most runs
- * has it; another provider computes runs of other ranks. */
+/* Models have no shapes. Our provider needs the ranks of data and filter, so the usual model states
+ * them; runs of other ranks use a model without, which ONNX Runtime computes. */
 enum model { RANKED, UNRANKED, MODELS };
 
 struct apart {
@@ -310,8 +310,8 @@ static tconv_status add_provider(const struct provider *provider, OrtEnv *enviro
                 provider->name);
 }
 
-/* Makes the session, with one thread: the fused node has one of its session's threads, too. Errors
- * are returned, so that its log has nothing to say. */
+/* Makes the session. One thread, because the outer session's thread waits; logging off, because
+ * errors are returned. */
 static tconv_status make_session(struct apart *apart, enum model model, tconv_error *error)
 {
     OrtSessionOptions *options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the nodes of a fused layer one by one: what was fused because of shapes that the model
- * claims is wrong in a run in which the tensors have others. */
+/* Computes the nodes of a fused layer unfused, one by one: what was fused because of shapes that
+ * the model claims is wrong in a run in which the tensors have others. */
 #ifndef TCONV_ONNXRUNTIME_APART_H
 #define TCONV_ONNXRUNTIME_APART_H
 

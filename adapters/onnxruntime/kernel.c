@@ -119,7 +119,7 @@ static tconv_status check_claims(const struct kernel *kernel, const tconv_proble
     return TCONV_OK;
 }
 
-/* Repeats constants for all channels of an output, if that has elements. */
+/* Repeats constants for all channels of an output, unless the output is empty. */
 static tconv_status spread(const struct channel_numbers *numbers, const tconv_geometry *geometry,
                            size_t size, unsigned char **own, const void **out, tconv_error *error)
 {
@@ -185,17 +185,16 @@ static tconv_status compute_fused(struct kernel *kernel, OrtKernelContext *conte
     return status == TCONV_OK ? copy_parts(whole, context, output, error) : status;
 }
 
-/* Computes the nodes one by one, for that reason. */
+/* Computes the nodes unfused, one by one. `reason` is for the log. */
 static tconv_status compute_apart(struct kernel *kernel, int rank, OrtKernelContext *context,
                                   const tconv_error *reason, tconv_error *error)
 {
     tconv_error failure;
     const tconv_status status = apart_run(kernel->apart, rank, context, &failure);
     if (status != TCONV_OK)
-        return fail(error, status, "%.300s; without fusion: %.600s", reason->message,
-                    failure.message);
+        return fail(error, status, "%.300s; unfused: %.600s", reason->message, failure.message);
     if (!atomic_flag_test_and_set(&kernel->told_apart))
-        log_warning(log_of(context), "tconv_cl: %s is computed without fusion: %s", kernel->name,
+        log_warning(log_of(context), "tconv_cl: %s is computed unfused: %s", kernel->name,
                     reason->message);
     return TCONV_OK;
 }

@@ -75,7 +75,7 @@ def test_names_of_a_skip_connection_that_broadcasts(after, capfd):
             feeds["s"] = random([2, 2, 11, 13], 4)
         same(model, feeds, ours)
     said = capfd.readouterr().err
-    assert said.count("is computed without fusion: the tensor that is added does not have the shape") == 1
+    assert said.count("is computed unfused: the tensor that is added does not have the shape") == 1
 
 
 def test_a_layer_that_is_smaller_than_what_is_added():
@@ -224,7 +224,7 @@ def test_sums_that_nobody_computes():
     """The request is wrong, and the session goes on."""
     model = model_of([UP, node("Add", ["y", "r"], ["z"])], {"x": ["n", 4, 5, 6], "r": ["n", 3, 11, 13]}, WEIGHTS)
     ours = session(model, log_severity_level=4)
-    words = "the tensor that is added does not have the shape of the output; without fusion: .*broadcast"
+    words = "the tensor that is added does not have the shape of the output; unfused: .*broadcast"
     with pytest.raises(InvalidArgument, match=words):
         ours.run(None, {"x": X, "r": random([3, 3, 11, 13], 3)})
     same(model, {"x": X, "r": random([2, 3, 11, 13], 3)}, ours)

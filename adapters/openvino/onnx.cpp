@@ -43,8 +43,7 @@ static ov::Output<ov::Node> grouped(const ov::Output<ov::Node> &filter, int64_t 
         filter, ov::op::v0::Constant::create(ov::element::i64, {target.size()}, target), false);
 }
 
-// The bias, of which the model may only say that it has an axis, with one number for each channel
-// of the filter, if that is known.
+// Gives the bias the filter's channel count, if that is known; the model may leave it open.
 static ov::Output<ov::Node> for_channels(const ov::Output<ov::Node> &bias,
                                          const ov::Output<ov::Node> &filter, bool grouped)
 {

@@ -14,11 +14,11 @@ namespace tconv_openvino
 
 // Inputs: data; filter; scale, bias and residual, if the attributes say so; slopes, if the
 // activation has them; the tensors that are concatenated before the output, then those after it;
-// output_shape, if there is one more input. Scale, bias and slopes have one axis, with one number
-// or one for each output channel; the residual is a tensor like the output without what is
-// concatenated. With channels_last, data, residual, concatenated tensors and output are
-// [N, X..., C]; the filter is as usual. Scale, bias and residual may have other shapes that
-// OpenVINO broadcasts, as a model may be reshaped: then OpenVINO's own operators compute.
+// output_shape, if there is one more input. Normally scale, bias and slopes have one
+// axis, with one number or one for each output channel, and the residual is a tensor like the
+// output without what is concatenated. With channels_last, data, residual, concatenated tensors
+// and output are [N, X..., C]; the filter is as usual. After a model was reshaped, scale, bias and
+// residual may have other shapes that OpenVINO broadcasts: then OpenVINO's own operators compute.
 class TransposedConvolution : public ov::op::Op
 {
   public:

@@ -400,8 +400,9 @@ static INLINED void find_taps(struct taps *taps, const struct part *part,
     taps->count_z = (int)slice[SLICE_TAPS];
 }
 
-/* The rows of taps that reach a band of outputs, `skipped` <= number < `end`. Row of taps 0 meets
- * the input row `newest` with the row `first_tap` of the filter. */
+/* Filter rows that contribute to a band of outputs: number j, skipped <= j < end. Number 0 is the
+ * filter row `first_tap`, which meets the input row `newest`; each next one is filter_step further
+ * in the filter, and its input row is input_step back. */
 struct band {
     int skipped, end, newest, first_tap;
 #if RY > 1

@@ -23,7 +23,9 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { BUCKETS = 1024, AXES = TCONV_MAX_AXES };
 
@@ -306,10 +308,36 @@ static bool is_where(const struct fake_launch *launch)
     return strcmp(launch->kernel, "where") == 0 && launch->count == 2;
 }
 
+/* The number of a macro in the options of a launch's program; 0 if it has none. */
+static size_t macro(const struct fake_launch *launch, const char *definition)
+{
+    const char *at = strstr(launch->options, definition);
+    return at == NULL ? 0 : (size_t)strtoull(at + strlen(definition), NULL, 10);
+}
+
+/* Whether a kernel of cl/any/roofline.cl writes to its first argument, and how many floats. */
+static bool is_roofline(const struct fake_launch *launch, size_t *floats)
+{
+    const size_t chunk = macro(launch, " -DCHUNK=");
+    *floats = 0;
+    if (chunk == 0) return false;
+    if (strcmp(launch->kernel, "peak") == 0) *floats = launch->global[0];
+    if (strcmp(launch->kernel, "triad") == 0)
+        *floats = launch->global[0] * chunk * macro(launch, " -DVW=");
+    return *floats > 0 || strcmp(launch->kernel, "empty") == 0;
+}
+
 static cl_int check(struct fake_launch *launch)
 {
     struct bound b;
+    size_t floats;
     if (is_where(launch)) return CL_SUCCESS;
+    if (is_roofline(launch, &floats)) {
+        if (floats > 0 && launch->arguments[0].size < floats * sizeof(float))
+            fake_die("%s writes %zu floats to %zu bytes", launch->kernel, floats,
+                     launch->arguments[0].size);
+        return CL_SUCCESS;
+    }
     if (!find(launch, &b))
         fake_die("no kernel plan has this launch of %s with \"%s\"", launch->kernel,
                  launch->options);
@@ -518,10 +546,26 @@ static void compute(const struct fake_launch *launch, const struct bound *b)
     }
 }
 
+/* Takes the time that a device with PEAK multiply-adds in a nanosecond needs for kernel `peak`. */
+static void take_time(const struct fake_launch *launch)
+{
+    enum { PEAK = 50 };
+    int32_t steps;
+    memcpy(&steps, launch->arguments[3].value, sizeof steps);
+    const uint64_t ns = (uint64_t)steps * macro(launch, " -DVW=") * macro(launch, " -DCHAINS=") *
+                        launch->global[0] / PEAK;
+    const struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    nanosleep(&time, NULL);
+}
+
 static void run(const struct fake_launch *launch)
 {
     struct bound b;
-    if (is_where(launch)) {
+    size_t floats;
+    if (is_roofline(launch, &floats)) {
+        if (floats > 0) memset(launch->arguments[0].memory, 0, floats * sizeof(float));
+        if (strcmp(launch->kernel, "peak") == 0) take_time(launch);
+    } else if (is_where(launch)) {
         const cl_ulong address = (uintptr_t)launch->arguments[0].memory;
         memcpy(launch->arguments[1].memory, &address, sizeof address);
     } else if (!find(launch, &b))

@@ -19,9 +19,9 @@ cmake --build "$work/programs" >>"$work/log" || { cat "$work/log"; exit 1; }
 
 # OpenCV takes a GPU only, unless it is told otherwise; its dnn module, too.
 export OPENCV_OPENCL_DEVICE= OPENCV_DNN_OPENCL_ALLOW_ALL_DEVICES=1 OPENCV_OPENCL_CACHE_ENABLE=0
-"$work/programs/super_resolution" --compare "$source/examples/opencv/astronaut.png" "$work/panel.png"
+"$work/programs/super_resolution" --compare "$source/examples/opencv/astronaut.png" "$work/row.png" "$work/grid.png"
 "$work/programs/super_resolution" "$source/examples/opencv/astronaut.png" "$work/doubled.png"
-[ -s "$work/panel.png" ] && [ -s "$work/doubled.png" ] || { echo "a picture is missing"; exit 1; }
+[ -s "$work/row.png" ] && [ -s "$work/grid.png" ] && [ -s "$work/doubled.png" ] || { echo "a picture is missing"; exit 1; }
 "$work/programs/dnn_layer" >"$work/out" || { cat "$work/out"; exit 1; }
 cat "$work/out"
 [ "$(grep -c 'target OpenCL: tconv-cl, UMat;' "$work/out")" = 3 ] || { echo "cv::dnn copies tensors to the host"; exit 1; }

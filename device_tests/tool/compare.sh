@@ -37,7 +37,7 @@ mkdir "$work/python"
 printf '#!/bin/sh\nexit 1\n' >"$work/python/python3"
 chmod +x "$work/python/python3"
 PATH="$work/python:$PATH" "$tool" bench $device --ids S5 --plot "$work/x.svg" >"$work/out" 2>"$work/err"
-[ $? = 2 ] && grep -q 'has no module matplotlib' "$work/err" && [ ! -s "$work/out" ] && [ ! -e "$work/x.svg" ] || fail "no matplotlib: $(cat "$work/err")"
+[ $? = 2 ] && grep -q 'needs matplotlib, which .* lacks: run .* -m pip install matplotlib' "$work/err" && [ ! -s "$work/out" ] && [ ! -e "$work/x.svg" ] || fail "no matplotlib: $(cat "$work/err")"
 tool=$(command -v "$tool")
 PATH=/nowhere "$tool" bench $device --ids S5 --plot "$work/x.svg" >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q 'there is no python3' "$work/err" || fail "no Python: $(cat "$work/err")"

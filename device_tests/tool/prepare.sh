@@ -20,6 +20,13 @@ done
 "$tool" tune $device --records >"$work/out" 2>"$work/err" && grep -q '^0 results are stored' "$work/out" && [ ! -s "$work/err" ] ||
     fail "tune --records takes a list of prepared programs for a result: $(cat "$work/out" "$work/err")"
 
+# A folder that has all of it already may be read-only: nothing is written.
+kept=$(ls -i "$work/prepared" | sort)
+chmod 500 "$work/prepared"
+"$tool" prepare $device --data-shape 1,5,3 --up-to 1,5,21 $layer >"$work/out" 2>"$work/err" || fail "prepare in a folder that has all: $(cat "$work/out" "$work/err")"
+chmod 700 "$work/prepared"
+[ "$(ls -i "$work/prepared" | sort)" = "$kept" ] || fail "prepare writes what is there already"
+
 expect_refusal() { # CODE WORDS ARGUMENTS...
     wanted=$1 words=$2
     shift 2

@@ -81,15 +81,15 @@ class tconv_deconvolution : public cv::dnn::Layer
         return false;
     }
 
-    /* Shapes and type are known: plans for them, and packs the weights. Halves are computed with
-     * weights of halves and added up in f32. */
+    /* Shapes and type are known: plans for them, and packs the weights. f16 is computed with
+     * weights of f16 and added up in f32. */
     void finalize(cv::InputArrayOfArrays inputs, cv::OutputArrayOfArrays) override
     {
         int size[32]; /* the most axes that OpenCV has */
         const int dims = inputs.sizend(size, 0), depth = inputs.depth(0);
         if (depth != CV_32F && depth != CV_16F && depth != CV_16S)
             refuse(std::string("its data are ") + cv::depthToString(depth) +
-                   ", but it takes CV_32F, and halves in CV_16F or CV_16S");
+                   ", but it takes CV_32F, and f16 in CV_16F or CV_16S");
         tconv_problem problem = problem_for(std::vector<int>(size, size + dims));
         problem.data_type = problem.filter_type = depth == CV_32F ? TCONV_F32 : TCONV_F16;
         cv::UMat weights, bias;

@@ -3,7 +3,7 @@
  * UMat. With --compare it halves the picture first, doubles it in several ways, and prints how near
  * each comes to the original.
  *   super_resolution PICTURE DOUBLED
- *   super_resolution --compare PICTURE SIDE_BY_SIDE */
+ *   super_resolution --compare PICTURE ROW [GRID] */
 #include "umat_layer.hpp"
 #include "upsampler_x2.h"
 
@@ -12,6 +12,7 @@
 #include <cstring>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
+#include <string>
 #include <vector>
 
 /* A square kernel that doubles a picture: output o takes input i with weight o - 2 i + pad. */
@@ -130,21 +131,42 @@ static bool parts_are_equal(const tconv::device &device, const cv::UMat &picture
     return error == 0 && outside == 0;
 }
 
-/* A part of a picture, four times as large, with a caption. */
-static cv::Mat detail(const cv::UMat &picture, const char *caption)
+/* How a part of each picture is shown. */
+struct view {
+    cv::Rect part; /* of the original's pixels */
+    int zoom;
+    int band; /* rows of the caption */
+    double font;
+    int stroke;
+};
+
+/* A part of a picture with a caption. */
+static cv::Mat detail(const cv::UMat &picture, const std::string &caption, const view &v)
 {
-    cv::Mat shown, part;
-    bytes_of(picture).copyTo(part);
-    const int width = part.cols / 2, height = part.rows / 2;
-    cv::resize(part(cv::Rect(part.cols / 4, part.rows / 4, width, height)), shown, cv::Size(), 3, 3,
-               cv::INTER_NEAREST);
-    cv::rectangle(shown, cv::Rect(0, 0, shown.cols, 18), cv::Scalar(255, 255, 255), cv::FILLED);
-    cv::putText(shown, caption, cv::Point(4, 13), cv::FONT_HERSHEY_SIMPLEX, 0.4,
-                cv::Scalar(0, 0, 0), 1, cv::LINE_AA);
+    cv::Mat bytes, shown;
+    bytes_of(picture).copyTo(bytes);
+    cv::resize(bytes(v.part), shown, cv::Size(), v.zoom, v.zoom, cv::INTER_NEAREST);
+    cv::rectangle(shown, cv::Rect(0, 0, shown.cols, v.band), cv::Scalar(255, 255, 255), cv::FILLED);
+    cv::putText(shown, caption, cv::Point(4, v.band * 13 / 18), cv::FONT_HERSHEY_SIMPLEX, v.font,
+                cv::Scalar(0, 0, 0), v.stroke, cv::LINE_AA);
     return shown;
 }
 
-static int compare(const tconv::device &device, const char *path, const char *panel)
+static std::string decibels(const char *name, double value)
+{
+    char text[60];
+    std::snprintf(text, sizeof text, "%s, %.2f dB", name, value);
+    return text;
+}
+
+static void write_picture(const char *path, const cv::Mat &picture)
+{
+    if (!cv::imwrite(path, picture, {cv::IMWRITE_PNG_COMPRESSION, 9}))
+        CV_Error(cv::Error::StsError, std::string("cannot write ") + path);
+}
+
+/* `row` gets four parts side by side; `grid`, unless it is NULL, two rows of two smaller parts. */
+static int compare(const tconv::device &device, const char *path, const char *row, const char *grid)
 {
     cv::UMat original = read_picture(path), half;
     CV_Assert(original.rows % 2 == 0 && original.cols % 2 == 0);
@@ -164,15 +186,28 @@ static int compare(const tconv::device &device, const char *path, const char *pa
     std::printf("%s by %s\n", cv::ocl::Device::getDefault().name().c_str(), algorithm.c_str());
     std::printf("PSNR: cv::resize cubic %.2f dB, Lanczos %.2f dB; tconv-cl %.2f dB\n", cubic_db,
                 lanczos_db, ours_db);
-    char captions[3][60];
-    std::snprintf(captions[0], sizeof captions[0], "cv::resize cubic, %.2f dB", cubic_db);
-    std::snprintf(captions[1], sizeof captions[1], "tconv-cl, %.2f dB", ours_db);
+    const view wide = {
+        cv::Rect(original.cols / 4, original.rows / 4, original.cols / 2, original.rows / 2), 3, 18,
+        0.4, 1};
     cv::Mat together;
-    cv::hconcat(std::vector<cv::Mat>{detail(nearest, "given"), detail(by_cubic, captions[0]),
-                                     detail(ours, captions[1]), detail(original, "original")},
+    cv::hconcat(std::vector<cv::Mat>{detail(nearest, "given", wide),
+                                     detail(by_cubic, decibels("cv::resize cubic", cubic_db), wide),
+                                     detail(ours, decibels("tconv-cl", ours_db), wide),
+                                     detail(original, "original", wide)},
                 together);
-    if (!cv::imwrite(panel, together, {cv::IMWRITE_PNG_COMPRESSION, 9}))
-        CV_Error(cv::Error::StsError, "cannot write the picture");
+    write_picture(row, together);
+    if (grid != nullptr) {
+        const view narrow = {cv::Rect(original.cols * 3 / 8, original.rows * 2 / 5,
+                                      original.cols * 3 / 8, original.rows / 3),
+                             4, 28, 0.8, 2};
+        cv::Mat upper, lower;
+        cv::hconcat(detail(nearest, "given", narrow),
+                    detail(by_cubic, decibels("cubic", cubic_db), narrow), upper);
+        cv::hconcat(detail(ours, decibels("tconv-cl", ours_db), narrow),
+                    detail(original, "original", narrow), lower);
+        cv::vconcat(upper, lower, together);
+        write_picture(grid, together);
+    }
     const bool right = equals_resize(device, half) & parts_are_equal(device, half, ours);
     return right && ours_db > lanczos_db && ours_db > cubic_db ? 0 : 1;
 }
@@ -180,13 +215,14 @@ static int compare(const tconv::device &device, const char *path, const char *pa
 int main(int argc, char **argv)
 {
     try {
-        const bool comparing = argc == 4 && std::strcmp(argv[1], "--compare") == 0;
+        const bool comparing = (argc == 4 || argc == 5) && std::strcmp(argv[1], "--compare") == 0;
         if (argc != 3 && !comparing) {
-            std::fprintf(stderr, "usage: super_resolution [--compare] PICTURE RESULT\n");
+            std::fprintf(stderr, "usage: super_resolution PICTURE DOUBLED\n"
+                                 "       super_resolution --compare PICTURE ROW [GRID]\n");
             return 2;
         }
         const tconv::device device = opencv_device();
-        if (comparing) return compare(device, argv[2], argv[3]);
+        if (comparing) return compare(device, argv[2], argv[3], argc == 5 ? argv[4] : nullptr);
         const cv::UMat picture = read_picture(argv[1]);
         cv::UMat doubled(picture.rows * 2, picture.cols * 2, picture.type());
         double_picture(device, learned(), picture, doubled);

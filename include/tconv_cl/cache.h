@@ -13,8 +13,9 @@
  * others may write to it, because a kept program runs like a compiled one. On Windows a folder that
  * is made permits nothing to others, and of one that exists only the owner is examined. Processes
  * share it safely: files are renamed into place. Beyond its limit, the least recently used files
- * are removed. If it cannot be written, programs are not kept, and that is no error. Of a search's
- * result tconv_plan_not_stored says it. The environment is read when a device object is created:
+ * are removed. If it cannot be written, compiled programs are simply not kept;
+ * tconv_plan_not_stored reports a search, and tconv_device_prepare and tconv_device_set_machine
+ * return TCONV_ERROR_FILE. The environment is read when a device object is created:
  *
  *   TCONV_CL_CACHE=off        or 0: keep nothing on disk; "on", 1, empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder
@@ -45,9 +46,9 @@ TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *
  * folder is set or the object is released. */
 TCONV_API const char *tconv_device_cache(const tconv_device *device);
 
-/* The folder in which the device object stores results of searches for the fastest algorithm
- * (plan.h): the folder of programs, with PoCL, too. NULL if nothing is stored. Valid as that of
- * tconv_device_cache. */
+/* The folder of search results, of fields of the cost model and of lists of prepared programs
+ * (plan.h). It is the folder of programs; with PoCL there is one even if tconv_device_cache is
+ * NULL. NULL if nothing is stored. Valid as that of tconv_device_cache. */
 TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
 
 /* Sets fields of the cost model for this device, in place of what OpenCL reports and of the
@@ -55,15 +56,15 @@ TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
  * none. The text replaces an earlier one. It is stored beside the results of searches, so that
  * later processes use it, too, and "" removes it there; without a folder only this object knows it.
  * Existing plans do not change. Returns TCONV_ERROR_ARGUMENT (`fields` is NULL, a field does not
- * exist or cannot be set, a value is out of range), _HOST_MEMORY, _FILE (the folder cannot be
- * written: fields stay as they were, in the folder and in this object). Ownership: the text is
- * copied. Any thread. */
+ * exist or cannot be set, a value is out of range, or the fields contradict each other),
+ * _HOST_MEMORY, _FILE (the folder cannot be written: fields stay as they were, in the folder and in
+ * this object). Ownership: the text is copied. Any thread. */
 TCONV_API tconv_status tconv_device_set_machine(tconv_device *device, const char *fields,
                                                 tconv_error *error);
 
-/* Writes the fields that tconv_device_set_machine set, in this process or an earlier one, as it
- * takes them; an empty text if none are set. Writes at most `size` bytes with the terminating zero,
- * and returns the length of the whole text. Any thread. */
+/* Writes the fields set by tconv_device_set_machine (now or by an earlier process), in the form
+ * that it accepts; an empty text if none are set. Writes at most `size` bytes with the terminating
+ * zero, and returns the length of the whole text. Any thread. */
 TCONV_API int tconv_device_machine_fields(tconv_device *device, char *text, size_t size);
 
 /* Writes one line for each field that the cost model uses for f32 on this device: "NAME VALUE UNIT:

@@ -18,13 +18,13 @@ struct _cl_command_buffer_khr; /* of CL/cl_ext.h, where it is a provisional exte
 
 /* Appends one execution to a command buffer of cl_khr_command_buffer, which the application then
  * finalises and enqueues as often as it likes. Executions of several plans in one command buffer
- * make a chain of layers. `command_buffer` is a cl_command_buffer_khr that was made for
- * `queue` alone, a queue of the plan's device or of a part of it. The tensors of `tensors` are
- * checked as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers
- * stay the same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr)
- * of the same command buffer: the library cannot check them, and PoCL 3.1 crashes on others. If
- * `done` is not NULL, it receives the sync point of the execution. A plan with a batch of 0 records
- * nothing; `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
+ * make a chain of layers. `command_buffer` is a cl_command_buffer_khr that was made for `queue`
+ * alone, a queue of the plan's device or of a sub-device of it. `tensors` are checked
+ * as tconv_plan_enqueue does, now and not when the command buffer is enqueued; the buffers stay the
+ * same in every run, their contents may change. `wait` has sync points (cl_sync_point_khr) of the
+ * same command buffer: the library cannot check them, and PoCL 3.1 crashes on others. If `done` is
+ * not NULL, it receives the sync point of the execution. A plan with a batch of 0 records nothing;
+ * `done` must then be NULL, else the error is TCONV_ERROR_UNSUPPORTED.
  *
  * The packing of the filter is enqueued before the recording, and ends before the first run. The
  * application keeps the plan, the filter and the tensors until the command buffer is released. Runs

@@ -38,12 +38,13 @@ typedef enum tconv_trace_kind {
     TCONV_TRACE_PLAN = 1 << 0,        /* tconv_plan_create made a plan */
     TCONV_TRACE_PASSED_OVER = 1 << 1, /* an algorithm, or its tile, was tried for a plan and not
                                     taken; comes before the plan's event, in the same thread */
-    TCONV_TRACE_PROGRAM = 1 << 2,  /* a program was found or compiled, or did not compile: then once
-                                      more, with an event of its own */
+    TCONV_TRACE_PROGRAM = 1 << 2,  /* a program was found or compiled, or did not compile; a second
+                                      try has its own event */
     TCONV_TRACE_LAUNCH = 1 << 3,   /* a kernel was enqueued, also by searches and tests of units */
     TCONV_TRACE_FALLBACK = 1 << 4, /* an adapter left a layer to its runtime */
     TCONV_TRACE_RECORD = 1 << 5,   /* a kernel was recorded into a command buffer */
-    TCONV_TRACE_REPLAY = 1 << 6    /* the application enqueued a command buffer, and told so */
+    TCONV_TRACE_REPLAY =
+        1 << 6 /* the application enqueued a command buffer, and called tconv_device_trace_replay */
 } tconv_trace_kind;
 
 /* All kinds, also those that later versions add: ignore those that you do not know. */
@@ -57,7 +58,8 @@ typedef struct tconv_trace_event {
     int32_t piece;  /* [launch, record] number of the piece, from 0: long launches are divided */
     int32_t pieces; /* [launch, record] of how many */
     /* When it began and ended on the host, by a clock that never goes back: CLOCK_MONOTONIC, or on
-     * Windows the performance counter. Of a launch: the call that enqueued it. Nanoseconds. */
+     * Windows the performance counter. Of a launch or record: the call that enqueued or recorded
+     * it. Nanoseconds. */
     uint64_t begin_ns;
     uint64_t end_ns;      /* see begin_ns; equal to it for what takes no time */
     tconv_device *device; /* whose event it is */
@@ -74,8 +76,7 @@ typedef struct tconv_trace_event {
     const char *name;
     /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
      * "measurement" (a search, just now), "prepared" (tconv_device_prepare) or "model" (the cost
-     * model). [program] Where it came from:
-     * "memory", "disk" or "compiler". */
+     * model). [program] Where it came from: "memory", "disk" or "compiler". */
     const char *source;
     const char *options; /* [program] the options of its compilation */
     const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;
@@ -87,8 +88,8 @@ typedef struct tconv_trace_event {
     size_t global[3];       /* [launch, record] work-items */
     size_t local[3];        /* [launch, record] work-items of a work-group */
     struct _cl_command_buffer_khr *command_buffer; /* [record, replay] */
-    /* [plan, passed over, launch, record] What the plan was made for, to make it again or ready
-     * (tconv_device_prepare). Of the options: the algorithm without its tile, the epilogue, the
+    /* [plan, passed over, launch, record] What to pass to tconv_plan_create or
+     * tconv_device_prepare. Of the options: the algorithm without its tile, the epilogue, the
      * limit, the math and the window. */
     const tconv_problem *given_problem;
     const tconv_plan_options *given_options; /* see given_problem */
@@ -114,7 +115,7 @@ TCONV_API void tconv_device_trace_fallback(tconv_device *device, const char *ada
                                            const char *layer, const char *why);
 
 /* For applications: raises a TCONV_TRACE_REPLAY, if there is a callback. The library does not see
- * clEnqueueCommandBufferKHR, so call this behind it, with a command buffer in which plans or layers
+ * clEnqueueCommandBufferKHR, so call this after it, with a command buffer in which plans or layers
  * of `device` are recorded and with the event of this run. `name` says what it computes. Each of
  * these may be NULL. The event stays the caller's. NULL for `device` is a no-op. Any thread. */
 TCONV_API void tconv_device_trace_replay(tconv_device *device,

@@ -113,7 +113,7 @@ def _report(error: BaseException) -> None:
 
 
 def runs(function: Any, frame: FrameType | None) -> bool:
-    """Whether a function runs in this frame or around it. A variable that says so would lie after an interrupt."""
+    """Whether a function runs in this frame or around it. A flag could stay set after an interrupt."""
     while frame is not None:
         if frame.f_code is function.__code__:
             return True

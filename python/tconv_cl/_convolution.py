@@ -147,10 +147,10 @@ def conv_transpose(
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
         data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
         math: "exact", or "fast", which allows kernels that round more.
-        search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else the
-            model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. If a result
-            cannot be stored, its "plan" event of `trace` has a message that says why. None: what the environment
-            variable TCONV_CL_SEARCH says, else "records".
+        search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else by
+            prepared programs, else by the model; "measure": by a stored result, else by timing, which stores it;
+            "renew": by timing. If a result cannot be stored, its "plan" event of `trace` has a message that says why.
+            None: what the environment variable TCONV_CL_SEARCH says, else "records".
         workspace_limit: bytes; kernels that need more are not used. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors; larger ones are computed in slabs. None: 512 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
@@ -159,7 +159,7 @@ def conv_transpose(
         data_rows: with output_rows: how many rows the outermost spatial axis of all data has.
         progress: NumPy only: called with how many slabs are done and how many there are, after each; with (1, 1) where
             all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call,
-            and so does False, with tconv_cl.Error. Without it, too, Ctrl-C ends a call in slabs after a slab.
+            and so does False, with tconv_cl.Error. Ctrl-C ends a call after the current slab, also without it.
 
     Returns:
         `out`, or a NumPy array; or a pyopencl array where data is one. That is on the queue of `data` and may still be
@@ -392,8 +392,8 @@ def explain(
 ) -> str:
     """Explains conv_transpose's choice for shapes of data and filter: a line for each algorithm.
 
-    This tells of the plan with which calls for NumPy arrays of these shapes compute, kept or new. A layer, pyopencl
-    arrays and tensors that are computed in slabs have plans of their own: `trace` tells of these.
+    This explains the plan that NumPy calls of these shapes use. A layer, pyopencl arrays and tensors that are computed
+    in slabs have plans of their own: `trace` tells of these.
 
     Args:
         data, filter: shapes, as for output_shape.

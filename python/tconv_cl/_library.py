@@ -451,8 +451,8 @@ def raise_error(status: int, opencl_code: int, message: str) -> None:
 
 
 def call_checked(function: Any, *arguments: Any) -> None:
-    """Calls a function whose last argument is an error, which becomes an exception with the library's sentence. What a
-    callback raised meanwhile comes first."""
+    """Calls a function whose last argument is an error, which becomes an exception with the library's sentence. An
+    exception of a callback takes precedence."""
     error = CError()
     status = function(*arguments, byref(error))
     raise_kept()

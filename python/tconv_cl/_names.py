@@ -89,6 +89,12 @@ def _text(value: Any) -> str:
     return text if plain and len(text) <= 60 else "..."
 
 
+def _translated(argument: str, value: Any) -> str:
+    """A value to be written for an argument of ours: our word for that of another system."""
+    word = value.lower().split(":")[0] if isinstance(value, str) else ""  # cuda:0
+    return VALUES.get(argument, {}).get(word, _text(value))
+
+
 # ---- pads ----
 
 
@@ -352,9 +358,10 @@ OTHERS: dict[str, Written] = {
 # The same for the functions that put the library under another runtime.
 RUNTIME: dict[str, Written] = {
     **dict.fromkeys(
-        ("device_id", "device_name", "device_number", "target"), lambda value, call: f"device={_text(value)}"
+        ("device_id", "device_name", "device_number", "target"),
+        lambda value, call: f"device={_translated('device', value)}",
     ),
-    "device_type": lambda value, call: f"device={_text(str(value).lower())}",
+    "device_type": lambda value, call: f"device={_translated('device', str(value).lower())}",
     **dict.fromkeys(("inplace", "in_place"), "leave it out: the model is changed in place, and returned"),
     **dict.fromkeys(("module", "net", "network", "graph"), lambda value, call: "model=..."),
     **dict.fromkeys(
@@ -366,10 +373,10 @@ RUNTIME: dict[str, Written] = {
     **dict.fromkeys(("sess_options", "session"), "options=..."),
     **dict.fromkeys(
         ("providers", "provider_options"),
-        "leave it out: the options that are returned have the provider, and these go beside",
+        "leave it out: the options that are returned have the provider; pass these arguments separately",
     ),
     **dict.fromkeys(("verbose", "debug"), "leave it out: use it in a `with tconv_cl.trace() as events:`"),
-    **dict.fromkeys(("mapping", "qconfig", "backend", "mode"), "leave it out: there is one way"),
+    **dict.fromkeys(("mapping", "qconfig", "backend", "mode"), "leave it out: there is no choice"),
     **dict.fromkeys(("threads", "num_threads"), "leave it out: the device uses all its compute units"),
 }
 
@@ -387,7 +394,7 @@ def instead_of(name: str, call: Call, known: Collection[str], table: Mapping[str
     ours = SAME.get(name) if table is OTHERS else None
     if ours is None:
         ours = next((other for other in (f"{name}s", name.rstrip("s"), name.lower()) if other in known), None)
-    return None if ours is None else f"{ours}={_text(call.given[name])}"
+    return None if ours is None else f"{ours}={_translated(ours, call.given[name])}"
 
 
 def refuse(
@@ -475,8 +482,9 @@ VALUES: dict[str, dict[str, str]] = {
     "activation": {
         "swish": '"silu"',
         **dict.fromkeys(("hard_swish", "hswish", "h_swish"), '"hardswish"'),
-        **dict.fromkeys(("leaky", "leakyrelu", "lrelu"), '("leaky_relu", 0.1)'),
-        **dict.fromkeys(("hardtanh", "hard_tanh", "clip"), '("clamp", -1, 1)'),
+        **dict.fromkeys(("leaky", "leakyrelu", "lrelu"), '("leaky_relu", slope)'),
+        **dict.fromkeys(("hardtanh", "hard_tanh"), '("clamp", -1, 1)'),
+        "clip": '("clamp", low, high)',
         **dict.fromkeys(("linear", "identity", "nonetype"), '"none"'),
         "logistic": '"sigmoid"',
         **dict.fromkeys(("gelu_new", "gelu_fast"), '"gelu_tanh"'),

@@ -91,7 +91,8 @@ def prepare(
         dtype, filter_dtype: the types of data and filter.
         bias, scale, residual: whether calls have them.
         device: as for conv_transpose.
-        progress: is called with the number of programs that are made and the number of all, before each program.
+        progress: is called with the number of programs that are made and the number of all, before each group of
+            programs, and once at the end.
         options: as for conv_transpose.
 
     Returns:
@@ -174,7 +175,7 @@ def prepare_model(
 
     `least` runs the model on its smallest inputs, `most` on its largest ones: by PyTorch, ONNX Runtime, OpenVINO or
     NumPy, on `device`. A layer that only `most` runs with tconv_cl, because smaller ones are left to the runtime, is
-    prepared from an extent of 1 on.
+    prepared from extent 1.
 
     Args:
         least, most: functions without arguments.

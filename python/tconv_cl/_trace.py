@@ -92,7 +92,7 @@ def _given(event: c.TraceEvent) -> tuple[bytes, bytes] | None:
 Listener = Callable[[TraceEvent], Any]
 
 _lock = threading.Lock()  # for the two below; never held while the library is called
-# Their contexts own them, so that one that an interrupt prevented from ending does not listen for ever.
+# Weak, so an interrupted `with` cannot leave a listener behind.
 _listeners: tuple[weakref.ref[Listener], ...] = ()
 _followed: weakref.WeakSet[Source] = weakref.WeakSet()
 _listening = Listening()  # as long as there are listeners

@@ -91,10 +91,10 @@ def session_options(
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
-        least_macs: ONNX Runtime's own provider computes what has fewer multiply-adds; None: two million where the
-            device is a CPU, because to launch a kernel takes as long, else 0; 0 with fallback="error".
-        fuse_concat: a layer writes into its part of the tensor that a Concat along channels makes of its output and
-            others; False: ONNX Runtime's own Concat copies the output.
+        least_macs: layers with fewer multiply-adds stay with ONNX Runtime. None: 2 million on a CPU (about the time of
+            one launch), 0 on other devices and with fallback="error".
+        fuse_concat: if a Concat along channels follows, the layer writes its output directly into the concatenated
+            tensor; False: ONNX Runtime's own Concat copies the output.
 
     Raises:
         tconv_cl.Error: there is no such device, or with fallback="error" none at all.

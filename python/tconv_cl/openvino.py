@@ -27,7 +27,7 @@ from ._openvino.layouts import Views, channels_last, to_channels_last
 
 __all__ = ["Explanation", "Layer", "Statistics", "add_extension", "convert", "explain", "library", "statistics"]
 
-LEFT = "convert has not seen it, it has fewer multiply-adds than least_macs, or stderr said why it was refused"
+LEFT = "convert was not called, least_macs is larger, or it was refused (see stderr)"
 AGAIN = "install tconv_cl_openvino or with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
@@ -137,7 +137,8 @@ def _change(
 def explain(model: openvino.Model) -> Explanation:
     """Which transposed convolutions of `model` tconv-cl computes, and with what, in the bodies of its branches too.
 
-    Prints as a line for each; `converted` has the names of those, `left` the names of the others.
+    Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
+    reasons.
     """
     layers = []
     for node in _found(model, OURS, *STOCK):

@@ -275,7 +275,7 @@ CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
 }
 REVERTED = {new: old for old, new in CONVERTED.items()}
 STOCK = {cls: cls.forward for cls in CONVERTED}  # a class with another one is left alone
-SCRIPT = "which convert cannot change: call the model in a `with tconv_cl.torch.dispatch():`"
+SCRIPT = "convert cannot change it: call the model in a `with tconv_cl.torch.dispatch():`"
 
 
 @suggesting(maker="", table=RUNTIME)
@@ -285,9 +285,9 @@ def convert(
     """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `model`, itself included. Returns `model`.
 
     The model is changed in place: the modules stay, with their weights, hooks and names; only their class changes. A
-    subclass of torch's class becomes a subclass of both. What cannot be converted, such as a subclass with a forward of
-    its own, stays as it is; the logger `tconv_cl` warns, and `explain` says why. Modules converted before get the new
-    device.
+    subclass of torch's class becomes a subclass of tconv-cl's class and its own. What cannot be converted, such as a
+    subclass with a forward of its own, stays as it is; the logger `tconv_cl` warns, and `explain` says why. Modules
+    converted before get the new device.
 
     Args:
         device: a number as tconv_cl.devices lists them, "gpu", "cpu", "accelerator" or a part of a name; None: the
@@ -308,7 +308,8 @@ def convert(
         if _is_layer(one):
             reason = _why_left(one)
             if reason is not None:
-                tensors.logger.warning(f"tconv_cl: {name or 'the model'} is a {type(one).__name__}, {reason}")
+                module = f"{name or 'the model'}, a {type(one).__name__}"
+                tensors.logger.warning(f"tconv_cl: {module}, is not converted: {reason}")
                 continue
         if "forward" not in vars(one):
             _set_class(one, _converted(_class_of(one)))
@@ -333,7 +334,8 @@ def revert(model: nn.Module) -> nn.Module:
 def explain(model: nn.Module) -> Explanation:
     """Which transposed convolutions of `model` tconv-cl computes, with which modules behind them; why not the others.
 
-    Prints as a line for each; `converted` has the names of those, `left` the names of the others and the reasons.
+    Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
+    reasons.
     Calls of torch.nn.functional in a `forward` are not modules, and not listed.
 
     Examples:
@@ -357,14 +359,14 @@ def explain(model: nn.Module) -> Explanation:
                 notes.append("its weights are computed at each call, and packed again only if they changed")
             layers.append(Layer(name, type(one).__name__, True, "; ".join(notes)))
         elif _is_layer(one):
-            reason = _why_left(one) or "which convert has not seen"
+            reason = _why_left(one) or "convert was not called"
             layers.append(Layer(name, type(one).__name__, False, reason))
     return Explanation(layers)
 
 
 def _refuse_others(name: str, model: Any) -> None:
     if isinstance(model, torch.jit.ScriptModule):
-        raise RequestTypeError(f"{name} is a {type(model).__name__}, {SCRIPT}")
+        raise RequestTypeError(f"{name} is a {type(model).__name__}: {SCRIPT}")
     if not isinstance(model, nn.Module):
         raise RequestTypeError(f"{name} is a {type(model).__name__}: it must be a torch.nn.Module")
 
@@ -387,14 +389,14 @@ def _why_left(module: nn.Module) -> str | None:
     cls = _class_of(module)
     base = _stock_base(cls)
     if base not in CONVERTED:
-        return f"of {cls.__module__}, which is not a torch.nn.ConvTranspose1d, 2d or 3d"
+        return f"it is of {cls.__module__}, and not a torch.nn.ConvTranspose1d, 2d or 3d"
     if isinstance(module, nn.modules.lazy.LazyModuleMixin):
-        return "which has no weights yet: call the model before convert"
+        return "it has no weights yet: call the model before convert"
     if "forward" in vars(module):
-        return "whose forward was replaced"
+        return "its forward was replaced"
     if _converted(cls) is None:
         function = f"tconv_cl.torch.conv_transpose{base.__name__[-2:]}"
-        return f"whose class has its own forward or call: use {function} there, or call the model in a dispatch()"
+        return f"its class has its own forward or call: use {function} there, or call the model in a dispatch()"
     return None
 
 
@@ -456,8 +458,8 @@ COMPOSED = (
 
 
 NOTHING = (
-    "tconv_cl: a dispatch() ends that has seen no transposed convolution: it does nothing in other threads than the "
-    "one that entered it, each makes its own; and it does not see into compiled graphs"
+    "tconv_cl: a dispatch() ended without a transposed convolution. It works only in its own thread, and not inside "
+    "compiled graphs"
 )
 
 

@@ -117,6 +117,9 @@ EQUAL = {  # what is written, and what must be said
     "dimension_numbers=('NHWC', 'HWIO', 'NHWC')": 'data_format="NXC"; the arrays keep their axes',
     "dtype='f4'": "output_type=numpy.float32",
     "dtype=np.int32": "output_type=numpy.int32",
+    "device_id='cuda:1'": 'device="gpu"',
+    "device_id='cpu'": "device='cpu'",
+    "device_name=1": "device=1",
     "queue=None": "leave it out: pyopencl arrays carry their queue",
     "wait_for=None": "leave it out: the call waits for the events of its arrays",
     "autotune=True": 'search="measure"',
@@ -201,6 +204,8 @@ def test_functions_of_other_runtimes():
     assert said(tconv_cl.torch.convert, module, inplace=True).startswith("leave it out: the model is changed in place")
     assert said(tconv_cl.torch.convert, module=module) == "model=..."
     assert said(tconv_cl.torch.convert, module, device_id=0) == "device=0"
+    assert said(tconv_cl.torch.convert, module, device_id="cuda") == 'device="gpu"'
+    assert said(tconv_cl.torch.convert, module, device_type="CUDA") == 'device="gpu"'
     assert said(tconv_cl.torch.dispatch, strict=True) == 'fallback="error"'
     assert said(tconv_cl.torch.convert, module, fallbck="error") == "did you mean 'fallback'?"
     with pytest.raises(tconv_cl.Error, match='no device is "cuda.*; write "gpu"$'):
@@ -212,6 +217,9 @@ VALUES = {
     "activation": {
         "swish": 'write "silu"',
         "hswish": 'write "hardswish"',
+        "leaky": 'write ("leaky_relu", slope)',
+        "hardtanh": 'write ("clamp", -1, 1)',
+        "clip": 'write ("clamp", low, high)',
         None: 'write "none"',
         np.tanh: "write 'tanh'",
     },
@@ -236,7 +244,7 @@ def test_values(argument):
 
 def test_channels_last_by_the_shape(queue):
     last = np.ascontiguousarray(np.moveaxis(DATA, 1, -1))
-    with pytest.raises(ValueError, match="they fit with the oneAPI form, data_format NXC and filter_format OIX"):
+    with pytest.raises(ValueError, match="they fit in the oneAPI form with data_format NXC and filter_format OIX"):
         tconv_cl.conv_transpose(last, FILTER)
     with pytest.raises(ValueError, match="data_format NXC and filter_format OIX"):
         tconv_cl.conv_transpose(*(pyopencl.array.to_device(queue, array) for array in (last, FILTER)))

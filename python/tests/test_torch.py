@@ -523,17 +523,19 @@ def test_what_is_left_alone(caplog):
     with caplog.at_level(logging.WARNING, "tconv_cl"):
         assert convert(modules) is modules and [type(module) for module in modules.values()] == classes
     left = {
-        "own": "whose class has its own forward or call: use tconv_cl.torch.conv_transpose2d there, or call the model "
+        "own": "its class has its own forward or call: use tconv_cl.torch.conv_transpose2d there, or call the model "
         "in a dispatch()",
-        "lazy": "which has no weights yet: call the model before convert",
-        "replaced": "whose forward was replaced",
-        "quantized": "of torch.ao.nn.quantized.modules.conv, which is not a torch.nn.ConvTranspose1d, 2d or 3d",
-        "script": "which convert cannot change: call the model in a `with tconv_cl.torch.dispatch():`",
+        "lazy": "it has no weights yet: call the model before convert",
+        "replaced": "its forward was replaced",
+        "quantized": "it is of torch.ao.nn.quantized.modules.conv, and not a torch.nn.ConvTranspose1d, 2d or 3d",
+        "script": "convert cannot change it: call the model in a `with tconv_cl.torch.dispatch():`",
     }
     left["call"] = left["own"]
     assert explain(modules).left == left and explain(modules).converted == []
     names = {name: type(module).__name__ for name, module in modules.items()}
-    assert set(caplog.messages) == {f"tconv_cl: {name} is a {names[name]}, {reason}" for name, reason in left.items()}
+    assert set(caplog.messages) == {
+        f"tconv_cl: {name}, a {names[name]}, is not converted: {reason}" for name, reason in left.items()
+    }
     with pytest.raises(TypeError, match="model is a function: it must be a torch.nn.Module"):
         convert(lambda data: data)
 

@@ -66,7 +66,7 @@ def test_the_older_onnx_exporter_says_revert(make):
 def test_convert_of_torchscript_says_dispatch(make):
     own, data = make().eval(), random(1, 4, 5, 6)
     for script in (torch.jit.script(own), torch.jit.trace(own, data), torch.jit.freeze(torch.jit.script(own))):
-        with pytest.raises(TypeError, match=r"model is a .*Module, .* `with tconv_cl\.torch\.dispatch\(\):`"):
+        with pytest.raises(TypeError, match=r"model is a .*Module: .* `with tconv_cl\.torch\.dispatch\(\):`"):
             convert(script)
         with pytest.raises(TypeError, match="model is a "):
             explain(script)
@@ -80,7 +80,7 @@ def test_convert_tells_of_torchscript_inside(caplog):
     with caplog.at_level(logging.WARNING, "tconv_cl"):
         assert explain(convert(own)).converted == ["1"]
     (message,) = caplog.messages
-    assert message.startswith("tconv_cl: 0.part is a RecursiveScriptModule, which convert cannot change: ")
+    assert message.startswith("tconv_cl: 0.part, a RecursiveScriptModule, is not converted: convert cannot change it: ")
     with Counted(computed=2), dispatch():
         own(random(1, 4, 5, 6))
 
@@ -95,7 +95,7 @@ def test_dispatch_holds_for_one_thread(caplog):
             close(pool.submit(script, data).result(), wanted)
         assert statistics() == before
         (message,) = caplog.messages
-        assert "has seen no transposed convolution: it does nothing in other threads" in message
+        assert "ended without a transposed convolution. It works only in its own thread" in message
         caplog.clear()
 
         def in_a_context():

@@ -151,8 +151,8 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
     /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
     const bool halves = loops->data_type == TCONV_F16 && request->device->half_arithmetic &&
                         request->device->kind == TCONV_DEVICE_GPU;
-    /* Matrix units multiply words; their sums for a zero point are plain, as all is where tests run
-     * without a unit. */
+    /* Matrix units multiply packed words. The sums that correct a zero point are computed in plain
+     * OpenCL C, and so is everything when a test runs without a unit. */
     const bool words = packing == TCONV_PACK_WORDS && tconv_type_is_byte(loops->data_type);
     const int dot = packing != TCONV_PACK_QUADS            ? words
                     : request->device->integer_dot_product ? 2

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes numbers with a decimal point. printf and strtod use that of the application's
- * locale, which may have several bytes. It is replaced in the text, because a locale of the
- * thread's own is not there on every system, takes memory, and is seen by the application's other
- * threads on some. */
+ * locale, which may have several bytes. We replace it in the text: a locale of the thread's own is
+ * not there on every system, takes memory, and is seen by the application's other threads on some.
+ */
 #include "base/number.h"
 
 #include <stdbool.h>

@@ -195,13 +195,14 @@ bool tconv_os_make_folders(const char *path, struct tconv_os_reason *reason)
         tell(reason, ENOMEM);
         return false;
     }
-    int first = 0; /* error: those after it follow from it */
+    int first = 0; /* the first cause: later errors follow from it */
     for (char *slash = part; *slash != '\0' && (slash = strchr(slash + 1, '/')) != NULL;) {
         *slash = '\0';
         if (mkdir(part, 0700) != 0 && errno != EEXIST && first == 0) first = errno;
         *slash = '/';
     }
-    /* Where a folder exists, some systems say something else. */
+    /* mkdir of an existing folder may fail with another code than EEXIST, so only the last part
+     * decides. */
     const bool made = mkdir(part, 0700) == 0 || errno == EEXIST;
     if (!made) tell(reason, first == 0 || errno != ENOENT ? errno : first);
     free(part);

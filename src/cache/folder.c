@@ -221,11 +221,23 @@ static struct tconv_os_folder *open_or_make(const char *path, struct tconv_os_re
                                                          : folder;
 }
 
+/* True if the file exists and has these bytes. Then it counts as used. */
+static bool is_there(struct tconv_os_folder *folder, const char *name, const char *bytes,
+                     size_t size)
+{
+    void *there;
+    if (tconv_os_file_read(folder, name, size, &there) != TCONV_OS_READ) return false;
+    const bool equal = memcmp(there, bytes, size) == 0;
+    free(there);
+    if (equal) tconv_os_file_touch(folder, name);
+    return equal;
+}
+
 bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record,
                         struct tconv_os_reason *reason)
 {
     const size_t size = tconv_record_size(record->key_size, record->binary_size);
-    if (size == 0 || size > limit) return refuse(reason, "it has more bytes than the folder may");
+    if (size == 0 || size > limit) return refuse(reason, "it is larger than the cache limit");
     struct tconv_os_folder *folder = open_or_make(path, reason);
     if (folder == NULL) return false;
     char name[NAME_SIZE];
@@ -238,7 +250,8 @@ bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_rec
         refuse(reason, "a file of another program, or of another user, has its name");
     } else {
         tconv_record_write(record, bytes);
-        stored = tconv_os_file_write(folder, unfinished, name, bytes, size, reason);
+        stored = is_there(folder, name, bytes, size) ||
+                 tconv_os_file_write(folder, unfinished, name, bytes, size, reason);
         if (stored) trim(folder, limit);
     }
     free(bytes);

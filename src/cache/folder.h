@@ -17,8 +17,10 @@
 bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void **bytes,
                        struct tconv_record *record);
 
-/* Writes a record. Then removes the least recently used files while all take more than `limit`
- * bytes. False if it cannot be written; `reason`, which may be NULL, says why. */
+/* Writes a record. A file that has the same bytes already is left alone, so that this succeeds in a
+ * folder that is read-only or full. Then removes the least recently used files while all take more
+ * than `limit` bytes. False if the record cannot be written; `reason`, which may be NULL, says
+ * why. */
 bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record,
                         struct tconv_os_reason *reason);
 

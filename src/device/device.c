@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Retains the context, and a device that is a part of another: only those have owners. */
+/* Retains the context, and a sub-device: only sub-devices are reference counted. */
 static cl_int retain(cl_context context, cl_device_id id, bool *part, const char **call)
 {
     *part = tconv_is_part(id);

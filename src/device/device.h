@@ -14,10 +14,10 @@
 /* True if kernels may use arrays of the host where they are, if these are aligned. */
 bool tconv_device_shares_memory(const tconv_device *device);
 
-/* `*is` is true if a device is the other one, or a part of it. Returns OpenCL's code. */
+/* `*is` is true if a device is the other one, or a sub-device of it. Returns OpenCL's code. */
 cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
 
-/* The compute units of a device that is a part of another; 0: it is a whole one. */
+/* The compute units of a sub-device; 0: it is a whole device. */
 uint32_t tconv_device_part_units(const tconv_device *device);
 
 /* What the device has beyond OpenCL 1.2. */
@@ -69,8 +69,8 @@ bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_v
 /* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
-/* How a plan asks for programs that did not build before, and what it learns: rejection.c. Times
- * are those of tconv_os_seconds. */
+/* Input and result of requests for programs that failed before: rejection.c. Times are those of
+ * tconv_os_seconds. */
 struct tconv_retry {
     double begun; /* when the plan began: it builds no program again that failed since */
     bool insist;  /* build those that wait for a later time, too */
@@ -84,8 +84,8 @@ void tconv_retry_join(struct tconv_retry *to, const struct tconv_retry *from);
 
 /* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
  * same options share the program while the device object keeps it. A program that does not build is
- * built once more, because the compiler may have been interrupted, or short of memory or disk. The
- * caller releases it. Any thread. */
+ * built once more, because the compiler may have been interrupted, or short of memory or disk; with
+ * TCONV_CL_KERNEL_DIR it is not. The caller releases it. Any thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
                                   struct tconv_retry *retry, cl_program *program,
                                   tconv_error *error);

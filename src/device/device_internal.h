@@ -68,7 +68,7 @@ struct tconv_device {
     atomic_int owners;
     cl_context context;
     cl_device_id id;
-    bool part;       /* of another device, as clCreateSubDevices makes it */
+    bool part;       /* it is a sub-device */
     size_t in_place; /* alignment in bytes of the host's arrays that kernels may use where they are;
                         0: none */
     tconv_device_info info;
@@ -99,14 +99,13 @@ struct tconv_device {
  * it. */
 tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
 
-/* True for a device that is a part of another. */
+/* True for a sub-device. */
 bool tconv_is_part(cl_device_id device);
 
-/* The device that one is a part of, or a part of a part; itself if it is a whole one. */
+/* The whole device of a sub-device, or of a sub-device of one; itself if it is a whole one. */
 cl_device_id tconv_whole_device(cl_device_id device);
 
-/* The place in a list of a device, or else of the nearest device that it is a part of; `count` if
- * there is none. */
+/* Index of the device, or of its nearest listed ancestor, else `count`. */
 size_t tconv_device_place(const cl_device_id *list, size_t count, cl_device_id device);
 
 /* True if a device's list of extensions has this name. describe.c has it. */
@@ -117,8 +116,7 @@ bool tconv_device_has_extension(cl_device_id device, const char *name);
 cl_program tconv_program_find(tconv_device *device, const char *key);
 
 /* True if the logs of two builds say that the compiler rejects the program for good: they tell the
- * same error, or errors at places of the source, and nothing of what the moment lacked. Either may
- * be NULL. */
+ * same error, or errors at places of the source, and no transient failure. Either may be NULL. */
 bool tconv_logs_blame_source(const char *first, const char *second);
 
 /* True if a program may be built now. If it did not build before and may not be built yet, its
@@ -167,12 +165,10 @@ void tconv_search_records_release(struct tconv_search_record *first);
  * is not there or cannot be used. */
 cl_program tconv_program_load(const tconv_device *device, const char *key);
 
-/* True for PoCL, which compiles a kernel when it first runs, for work-groups of this size, and
- * keeps what it compiled in a cache of its own. Asking it for a binary makes it compile every
- * kernel for groups of any size, too: the first call would take twice as long, and later calls
- * would gain nothing. So it is asked only if a folder is named. It gives a program's binary with
- * the kernels that its cache has when it is asked first, and later the same again; a new program of
- * the same source has those that were compiled since. */
+/* True for PoCL: it compiles a kernel at its first run, for that work-group size, into its own
+ * cache. Asking for a binary compiles every kernel for any size and doubles the first call, so it
+ * is asked only if a folder is named. The binary is a snapshot of the first request; only a new
+ * program object includes kernels compiled since. */
 bool tconv_compiles_late(const tconv_device *device);
 
 /* Writes a program into the folder, if there is one for programs. False with a reason, which may be

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of devices: those that clCreateSubDevices makes. A context made of parts lists them; that
- * of PoCL 3.1 lists the whole device, with which programs are built for all of its parts, and makes
- * queues for each. */
+/* Sub-devices. PoCL 3.1 lists only the whole device in a context of sub-devices, builds programs
+ * for it, and makes queues for each sub-device. */
 #include "base/error.h"
 #include "device/device_internal.h"
 
 #include <stdlib.h>
 
-/* The device that one is a part of; NULL: it is a whole one, or does not say. */
+/* The device of a sub-device; NULL: it is a whole one, or does not say. */
 static cl_int parent_of(cl_device_id device, cl_device_id *parent)
 {
     *parent = NULL;
@@ -52,8 +51,8 @@ size_t tconv_device_place(const cl_device_id *list, size_t count, cl_device_id d
     return count;
 }
 
-/* Refuses a device that the context does not list, unless it is a part of a listed one for which
- * queues can be made. */
+/* Refuses a device that the context does not list, unless it is a sub-device of a listed one for
+ * which queues can be made. */
 static tconv_status check_unlisted(cl_context context, const cl_device_id *list, size_t count,
                                    cl_device_id device, tconv_error *error)
 {
@@ -63,7 +62,7 @@ static tconv_status check_unlisted(cl_context context, const cl_device_id *list,
             tconv_device_is_part(list[i], device, &has_part);
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "device is not one of the context's devices%s",
-                          has_part ? ", which are parts of it: give one of them" : "");
+                          has_part ? ", which are sub-devices of it: give one of them" : "");
     }
     cl_int code;
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
@@ -73,11 +72,11 @@ static tconv_status check_unlisted(cl_context context, const cl_device_id *list,
     }
     if (code != CL_INVALID_DEVICE)
         return tconv_fail_opencl(error, code, "clCreateCommandQueue",
-                                 "trying whether the context takes a part of its device");
+                                 "trying whether the context takes a sub-device of its device");
     return tconv_fail(error, TCONV_ERROR_MISMATCH,
-                      "device is a part of one of the context's devices, but not one of them, and "
-                      "this OpenCL implementation makes no queue for it in the context: give the "
-                      "listed device, or make a context of the part");
+                      "device is a sub-device of one of the context's devices, but not one of "
+                      "them, and this OpenCL implementation makes no queue for it in the context: "
+                      "give the listed device, or make a context of the sub-device");
 }
 
 tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error)

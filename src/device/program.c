@@ -82,7 +82,7 @@ static bool may_pass(const tconv_device *device, const tconv_error *error)
     }
 }
 
-/* Builds a program, unless that failed before. `*again` says whether to try once more. */
+/* Builds a program, unless it must wait or was rejected. `*again` says whether to try once more. */
 static tconv_status compile(tconv_device *device, const char *key, const char *name,
                             const char *options, struct tconv_retry *retry, cl_program *program,
                             const char **source, bool *again, tconv_error *error)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remembers programs that did not build. A compiler can fail because of the moment: a signal
- * interrupts it, memory, disk or file handles are missing. So a program that fails is built once
- * more at once. If it fails again, plans do without it. They never try it again if both logs blame
- * the source. Else later plans do. The pauses between tries grow with the time that a try takes and
- * double each time, so that little time is lost where a driver refuses a program for good, and
- * after MOST_FAILURES no plan tries it any more, but one that names the algorithm. */
+/* Programs that failed to build. The first failure is retried at once, because it may be transient:
+ * a signal interrupts the compiler, or memory, disk or file handles are missing. If both logs blame
+ * the source, the program is given up. Else later plans retry, the first at once, the others after
+ * pauses of 10, 30, 70... times the build time, 8 times in all, so that a driver that always
+ * refuses costs little. A plan that names the algorithm does not wait. */
 #include "base/error.h"
 #include "base/os.h"
 #include "device/device_internal.h"
@@ -19,7 +18,7 @@ enum {
     MOST_FAILURES = 10,
     PAUSE = 10 /* times a try, the shortest pause */
 };
-static const double LEAST_SECONDS = 0.01; /* of a try, for its pause */
+static const double LEAST_SECONDS = 0.01; /* shortest build time assumed for the pause */
 
 /* True if `text` begins with ":LINE:COLUMN:", as compilers name a place in a source, or as PoCL
  * names one in a macro, with ":LINE:COLUMN <". */
@@ -57,9 +56,9 @@ static bool has_place(const char *log)
     return false;
 }
 
-/* True if a log tells what the moment lacked: a file that cannot be opened or written, memory,
- * space, a process that ended. */
-static bool blames_moment(const char *log)
+/* True if a log tells of a transient failure: a file that cannot be opened or written, missing
+ * memory or space, a process that ended. */
+static bool is_transient(const char *log)
 {
     static const char *const words[] = {" file",   "memory",  "space left", "signal", "nterrupt",
                                         "emporar", "esource", "illed",      "Unable", "unable"};
@@ -71,7 +70,7 @@ static bool blames_moment(const char *log)
 bool tconv_logs_blame_source(const char *first, const char *second)
 {
     if (first == NULL || second == NULL) return false;
-    if (blames_moment(first) || blames_moment(second)) return false;
+    if (is_transient(first) || is_transient(second)) return false;
     /* PoCL on a full disk says only that it failed to build the program. */
     return (strcmp(first, second) == 0 && strstr(first, "rror") != NULL) ||
            (has_place(first) && has_place(second));

@@ -124,7 +124,7 @@ bool tconv_device_keep_search_record(tconv_device *device, const char *key, cons
     return store_text(device, key, text, reason);
 }
 
-/* The key of the cost model's fields. A part of a device has fields of its own. */
+/* The key of the cost model's fields. A sub-device has fields of its own. */
 static const char machine_key[] = "machine";
 
 static void write_machine_key(const tconv_device *device, char key[40])

@@ -25,9 +25,9 @@ struct tconv_loops {
     struct tconv_axis axis[TCONV_MAX_AXES];
     uint64_t macs;
     bool spaced; /* data or output has steps that are not those of a dense tensor */
-    /* Maps an output index to a residual index. Divide the output index by [0][0], [1][0], ... in
-     * turn; the quotients, multiplied by [0][1], [1][1], ..., add up to the residual index. If
-     * residual_axes is 0, both indices are equal. */
+    /* Maps an output index to a residual index. Divide the output index by [0][0], the remainder by
+     * [1][0], and so on; the quotients, multiplied by [0][1], [1][1], ..., add up to the residual
+     * index. If residual_axes is 0, both indices are equal. */
     int residual_axes;
     int64_t residual_step[TCONV_MAX_AXES + 2][2];
 };

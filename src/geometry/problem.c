@@ -153,13 +153,13 @@ static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
  * has formats. */
 static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint, size_t size)
 {
-    const char *form = p->operation == TCONV_ONEAPI_CONV_BACKPROP ? "" : "the oneAPI form, ";
+    const char *form = p->operation == TCONV_ONEAPI_CONV_BACKPROP ? "" : "in the oneAPI form ";
     hint[0] = '\0';
     for (int change = 1; change <= 3; change++) {
         const bool other_xio = xio != ((change & 1) != 0), other_nxc = nxc != ((change & 2) != 0);
         const int last = p->data.rank - 1;
         if (p->data.dim[other_nxc ? last : 1] != p->filter.dim[other_xio ? last : 0]) continue;
-        snprintf(hint, size, "; they fit with %sdata_format %s and filter_format %s", form,
+        snprintf(hint, size, "; they fit %swith data_format %s and filter_format %s", form,
                  tconv_data_format_name(other_nxc ? TCONV_NXC : TCONV_NCX),
                  tconv_filter_format_name(other_xio ? TCONV_XIO : TCONV_OIX));
         return;
@@ -186,15 +186,15 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
         int64_t wanted;
         const bool fits = tconv_mul(w[0], w[1], &wanted);
         if (!fits || wanted != channels)
-            return tconv_fail(error, TCONV_ERROR_SHAPE,
-                              "data has %" PRId64
-                              " channels (axis 1), but the filter wants %" PRId64
-                              " groups (axis 0) of %" PRId64 " input channels (axis 1)%s",
-                              channels, w[0], w[1],
-                              fits && wanted == x[p->data.rank - 1]
-                                  ? "; data whose last axis has the channels take the oneAPI form, "
-                                    "data_format NXC with groups, and its filter"
-                                  : "");
+            return tconv_fail(
+                error, TCONV_ERROR_SHAPE,
+                "data has %" PRId64 " channels (axis 1), but the filter wants %" PRId64
+                " groups (axis 0) of %" PRId64 " input channels (axis 1)%s",
+                channels, w[0], w[1],
+                fits && wanted == x[p->data.rank - 1]
+                    ? "; for channels last, use the oneAPI form (data_format NXC, groups) "
+                      "with a filter without the group axis"
+                    : "");
         return TCONV_OK;
     }
     const bool xio = oneapi && p->filter_format != TCONV_OIX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the algorithm of a plan and builds its kernels. The choice follows a stored result, a
- * search, the programs that were made ready, or the cost model. */
+ * search, prepared programs, or the cost model. */
 #include "base/error.h"
 #include "base/os.h"
 #include "base/text.h"
@@ -104,8 +104,8 @@ static void forget_passed_over(tconv_plan *plan)
  * slower without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
-    unsigned excluded = 0; /* without those that a search passed over: they are tried again, so that
-                              their error is returned if no other algorithm is left */
+    unsigned excluded = 0; /* algorithms that a search passed over are tried again: if none is left,
+                              the caller gets their error */
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         struct tconv_candidate candidate;
@@ -234,9 +234,8 @@ static void store(tconv_plan *plan, const char *key)
                  reason.text);
 }
 
-/* Makes the stored result, or else the result of a new search, as far as plan->search
- * allows, or else
- * takes a prepared program. `*made` is false if the cost model must choose. */
+/* Makes the stored result. If there is none, makes a prepared program (TCONV_SEARCH_RECORDS), or
+ * else the result of a new search. `*made` is false if the cost model must choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options, bool *made,
                                    tconv_error *error)
 {

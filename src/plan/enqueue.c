@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Checks that `device` is the plan's device or a part of it: programs built for the whole device
- * run on its parts. */
+/* Checks that `device` is the plan's device or a sub-device of it, on which programs of the whole
+ * device run. */
 static tconv_status check_device(const tconv_plan *plan, const char *argument, cl_device_id device,
                                  tconv_error *error)
 {
@@ -24,7 +24,7 @@ static tconv_status check_device(const tconv_plan *plan, const char *argument, c
     const cl_int code = tconv_device_is_part(device, tconv_device_id(plan->device), &part);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetDeviceInfo",
-                                 "reading which device the one of %s is a part of", argument);
+                                 "reading which device the one of %s is a sub-device of", argument);
     if (part) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another device than the plan",
                       argument);

@@ -42,7 +42,7 @@ struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
     struct tconv_scratch scratch;
-    bool incomplete; /* a candidate could not be timed, maybe because of the moment */
+    bool incomplete; /* a candidate could not be timed, maybe because of a transient failure */
 };
 
 static double now_ms(void)

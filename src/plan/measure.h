@@ -13,7 +13,7 @@ struct tconv_measured {
     int candidates;                  /* how many candidates were timed; 0: none could be */
     double model_ms, best_ms, noise; /* as in tconv_choice */
     bool stopped;                    /* by the caller's progress function */
-    bool incomplete; /* a candidate could not be timed, maybe because of the moment */
+    bool incomplete; /* a candidate could not be timed, maybe because of a transient failure */
 };
 
 /* Times the candidates with the least expected cost, on scratch buffers and a queue of its own.

@@ -54,8 +54,8 @@ static cl_int read_properties(cl_mem memory, struct properties *p)
         code = clGetMemObjectInfo(memory, CL_MEM_OFFSET, sizeof p->offset, &p->offset, NULL);
     if (code != CL_SUCCESS || (p->flags & CL_MEM_USE_HOST_PTR) == 0) return code;
     code = clGetMemObjectInfo(memory, CL_MEM_HOST_PTR, sizeof p->host, &p->host, NULL);
-    /* Of a sub-buffer Intel's CPU runtime (2026.2) tells an address that is wrong by its size less
-     * its offset. Of a buffer over SVM it names a parent that cannot be asked. */
+    /* Intel's CPU runtime 2026.2 reports a wrong host address for sub-buffers, and an unusable
+     * parent for those over SVM: use parent + offset. */
     void *whole = NULL;
     if (p->whole != NULL &&
         clGetMemObjectInfo(p->whole, CL_MEM_HOST_PTR, sizeof whole, &whole, NULL) == CL_SUCCESS &&

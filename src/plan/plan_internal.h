@@ -33,11 +33,11 @@ struct tconv_plan {
     tconv_choice choice;                     /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
-    struct tconv_retry retry;         /* programs that did not build, maybe because of the moment */
-    char *timed;                      /* the text of tconv_plan_timed, or NULL */
-    char *not_stored;                 /* the text of tconv_plan_not_stored, or NULL */
-    tconv_problem problem;            /* as the caller gave it: for tracing */
-    int64_t output_begin, output_end; /* the window that the caller asked for; both 0: none */
+    struct tconv_retry retry;                /* programs that failed to build, maybe transiently */
+    char *timed;                             /* the text of tconv_plan_timed, or NULL */
+    char *not_stored;                        /* the text of tconv_plan_not_stored, or NULL */
+    tconv_problem problem;                   /* as the caller gave it: for tracing */
+    int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];

@@ -243,7 +243,7 @@ static tconv_status choose_patterns(struct range *r, tconv_error *error)
     return TCONV_OK;
 }
 
-/* Writes the programs of a candidate, a line for each launch: file and options. From malloc. */
+/* Writes the programs of a candidate, each once, a line for each: file and options. From malloc. */
 static tconv_status list_programs(const tconv_plan *plan, const struct tconv_candidate *candidate,
                                   char **out, tconv_error *error)
 {
@@ -370,7 +370,7 @@ static void run_once(struct range *r, tconv_plan *plan, char *programs)
     }
 }
 
-/* Takes the pattern of a candidate out of the choice, unless something else asks for it. */
+/* Takes the pattern of a candidate out of the choice. */
 static void give_up(struct range *r, const struct tconv_candidate *candidate, enum fitness fitness)
 {
     const struct tconv_pattern pattern = tconv_prepared_pattern(candidate);
@@ -485,7 +485,7 @@ static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
     free(r->near);
     if (status != TCONV_OK || r->not_stored.text[0] == '\0') return status;
     return tconv_fail(error, TCONV_ERROR_FILE,
-                      "the programs are ready, but cannot be stored in %s: %s",
+                      "the programs are prepared, but cannot be stored in %s: %s",
                       tconv_device_search_folder(r->device), r->not_stored.text);
 }
 

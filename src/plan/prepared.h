@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs that were made ready for a layer with any extents (tconv_device_prepare). A device
- * object remembers them by the layer without its extents, in memory and in the folder of search
- * results. Plans prefer them. */
+/* The prepared programs of a layer with any extents (tconv_device_prepare). A device object
+ * remembers them by the layer without its extents, in memory and in the folder of search results.
+ * Plans for which no result is stored, and that measure nothing, take one if it is nearly as fast
+ * as the best candidate. */
 #ifndef TCONV_PLAN_PREPARED_H
 #define TCONV_PLAN_PREPARED_H
 

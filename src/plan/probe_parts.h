@@ -6,8 +6,8 @@
 
 #include "plan/plan_internal.h"
 
-/* The objects of a probe. Each may be NULL, but `retry`, which is what its programs are asked for
- * with. */
+/* The objects of a probe. Each may be NULL, but `retry`, which is passed to every request for a
+ * program. */
 struct tconv_probe {
     struct tconv_retry retry;
     tconv_plan *plan;

@@ -52,7 +52,7 @@ bool tconv_rounds_may_be_faster(const struct tconv_rounds *a, const struct tconv
     return a->least < CLEARLY_FASTER * than->least;
 }
 
-/* The ratio that most rounds have: a disturbance lasts, and so it is in both times of a round. */
+/* The median ratio of the rounds: robust against disturbances that last over a round. */
 static double median_ratio(const struct tconv_rounds *a, const struct tconv_rounds *than, int count)
 {
     double sorted[TCONV_MOST_ROUNDS];

@@ -23,12 +23,12 @@ void tconv_rounds_add(struct tconv_rounds *rounds, double ms);
 /* How many rounds both have. */
 int tconv_rounds_common(const struct tconv_rounds *a, const struct tconv_rounds *b);
 
-/* How far the ratio of two candidates' times may be off, as a part of it: the sum of their spreads
- * after TCONV_FEWEST_ROUNDS, and less after more, as the error of a mean. 0: so few rounds do not
- * tell. */
+/* The relative uncertainty of the ratio of two candidates' times: the sum of their spreads after
+ * TCONV_FEWEST_ROUNDS, and less after more, as the error of a mean. 0: fewer than
+ * TCONV_FEWEST_ROUNDS. */
 double tconv_rounds_noise(const struct tconv_rounds *a, const struct tconv_rounds *b);
 
-/* True if the least time could be a better one, whatever the noise. */
+/* True if `a`'s least time is below 0.97 of the other's. */
 bool tconv_rounds_may_be_faster(const struct tconv_rounds *a, const struct tconv_rounds *than);
 
 /* True if a candidate is faster beyond the noise. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs plans on tensors that nobody needs: on zeros, in buffers and a queue of its own. Searches
- * time candidates so, and programs are made ready so. */
+/* Runs plans on zeros, in scratch buffers and a queue of its own: for searches and for
+ * tconv_device_prepare. */
 #ifndef TCONV_PLAN_SCRATCH_H
 #define TCONV_PLAN_SCRATCH_H
 

@@ -110,8 +110,7 @@ void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT
              tile[0] == '\0' ? "" : " ", tile);
 }
 
-/* True for what a search can have measured, and what can be divided: the choice is never slower
- * than the cost model's. */
+/* True for times that a search can have written: positive, finite, best not above the model's. */
 static bool is_measured(const tconv_choice *choice)
 {
     return choice->candidates > 0 && choice->best_ms > 0 && choice->best_ms <= choice->model_ms &&

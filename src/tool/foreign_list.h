@@ -4,8 +4,11 @@
  * compares the two lists.
  *
  *   F("names", "what to write")   names with blanks between them. In what to write, % is the value,
- *                                 %< and %> are the halves of a list: begins, then ends
- *   V("options", "values", "what to write")   values of options, in any letter case */
+ *                                 %< and %> are the halves of a list: begins, then ends. Behind
+ *                                 the name of an option, % is what a row V makes of the value
+ *   V("options", "values", "what to write")   values of our options
+ *
+ * Names and values are found in any letter case. */
 #ifndef TCONV_TOOL_FOREIGN_LIST_H
 #define TCONV_TOOL_FOREIGN_LIST_H
 
@@ -28,7 +31,8 @@
     F("in-channels out-channels num-output num-filter channels",                                   \
       "the channels in --filter-shape: input channels, output channels of a group, kernel")        \
     F("batch-size", "the batch in --data-shape")                                                   \
-    F("output-size outsize", "--output-padding with what the extents without it lack")             \
+    F("output-size outsize",                                                                       \
+      "--output-padding: the wanted extent minus the one that `shape` prints")                     \
     F("target-shape", "--output-shape %")                                                          \
     F("negative-slope", "--activation leaky_relu:%")                                               \
     F("input inputs image lhs", "--data %")                                                        \
@@ -59,15 +63,24 @@
     V("rules", "onnxruntime ort", "onnx")                                                          \
     V("activation", "swish", "silu")                                                               \
     V("activation", "hard_swish hswish h_swish", "hardswish")                                      \
-    V("activation", "leaky leakyrelu lrelu", "leaky_relu:0.1")                                     \
-    V("activation", "hardtanh hard_tanh clip", "clamp:-1,1")                                       \
+    V("activation", "leaky leakyrelu lrelu", "leaky_relu:SLOPE")                                   \
+    V("activation", "hardtanh hard_tanh", "clamp:-1,1")                                            \
+    V("activation", "clip", "clamp:LOW,HIGH")                                                      \
     V("activation", "linear identity", "none")                                                     \
     V("activation", "logistic", "sigmoid")                                                         \
     V("activation", "gelu_new gelu_fast", "gelu_tanh")                                             \
-    V("type", "float32 float fp32 single", "f32")                                                  \
-    V("type", "float16 half fp16", "f16")                                                          \
-    V("type", "bfloat16", "bf16")                                                                  \
-    V("type", "float64 double fp64", "f64")                                                        \
+    V("type filter-type output-type", "float32 float fp32 single", "f32")                          \
+    V("type filter-type output-type", "float16 half fp16", "f16")                                  \
+    V("type filter-type output-type", "bfloat16", "bf16")                                          \
+    V("type filter-type output-type", "float64 double fp64", "f64")                                \
+    V("type filter-type output-type", "int8", "i8")                                                \
+    V("type filter-type output-type", "uint8", "u8")                                               \
+    V("type filter-type output-type", "int16", "i16")                                              \
+    V("type filter-type output-type", "uint16", "u16")                                             \
+    V("type filter-type output-type", "int32 int", "i32")                                          \
+    V("type filter-type output-type", "uint32", "u32")                                             \
+    V("type filter-type output-type", "int64 long", "i64")                                         \
+    V("type filter-type output-type", "uint64", "u64")                                             \
     V("device", "cuda xpu mps rocm hip", "gpu")
 
 /* clang-format on */

@@ -156,12 +156,12 @@
     O(ANY, READ, compare, "compare", 0, "OLD.json",                                                \
       "compare with an earlier report, as `tconv-cl compare` does; - is stdin")
 
-/* What becomes of the layers of a report, beside its JSON. */
+/* Output files of a report, besides JSON. */
 #define REPORT_OPTIONS(O)                                                                          \
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the layers as CSV; - is stdout")                 \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
-      "draw the layers under the roofline, or the ratios of a comparison, with Python's "          \
-      "matplotlib; - is stdout")
+      "bench: draw the layers under the roofline; compare: draw the ratios (Python's "             \
+      "matplotlib); - is stdout")
 
 #define TRACE_OPTIONS(O)                                                                           \
     O(ANY, WRITTEN, trace, "trace", 0, "FILE.json",                                                \
@@ -185,7 +185,7 @@
 #define PREPARE_OPTIONS(O)                                                                         \
     O(LAYERS, TEXT, up_to, "up-to", 0, "LIST",                                                     \
       "the data's shape with the largest batch and spatial extents: all extents between are "      \
-      "prepared; default: only --data-shape")
+      "prepared; default: the layer's own extents")
 
 #define ALL_OPTIONS(O)                                                                             \
     DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \

@@ -18,10 +18,10 @@
 extern "C" {
 #endif
 
-/* The flat list of devices: platforms in the loader's order, devices in their platform's order,
- * whole ones only. A device's number is its position in the list. The list is read again at each
- * call. A platform that has no device, or fails to answer, adds none. Returns TCONV_OK (also
- * without devices: *count = 0), TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
+/* The flat list of devices: platforms in the loader's order, devices in their platform's order, no
+ * sub-devices. A device's number is its position in the list. The list is read again at each call.
+ * A platform that has no device, or fails to answer, adds none. Returns TCONV_OK (also without
+ * devices: *count = 0), TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
 TCONV_API tconv_status tconv_device_count(int *count, tconv_error *error);
 
 /* The device with a number. `platform` may be NULL. Returns also TCONV_ERROR_NO_DEVICE. Any thread.
@@ -67,15 +67,15 @@ typedef struct tconv_device tconv_device;
 TCONV_API tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error);
 
 /* Creates the object in a context of the application. `device` is one of the context's devices, or
- * a part of one (a sub-device) where the context makes queues for it: with PoCL, whose contexts
- * list whole devices even if they are made of parts. A part has its own compute units, in its
- * properties and in what is stored of searches. The object retains `context`, and a part, and uses
- * no queue and no buffer of the application. Kernel sources come from the library or, if the
- * environment variable TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns
- * TCONV_ERROR_ARGUMENT (also for an environment variable with an illegal value: cache.h,
- * TCONV_CL_MATRIX), _MISMATCH (the device is not in the context, or the context takes no part of
- * it), _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_device_release.
- * Threads: the object may be used by any number of threads at once. */
+ * a sub-device for which the context can make queues (PoCL lists only the whole device). A
+ * sub-device has its own compute units, in its properties and in what is stored of searches. The
+ * object retains `context`, and a sub-device, and uses no queue and no buffer of the application.
+ * Kernel sources come from the library or, if the environment variable TCONV_CL_KERNEL_DIR names a
+ * folder now, from that folder. Returns TCONV_ERROR_ARGUMENT (also for an environment variable with
+ * an illegal value: cache.h, TCONV_CL_MATRIX), _MISMATCH (the device is not in the context, or the
+ * context takes no sub-device of it), _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the
+ * caller's, until tconv_device_release. Threads: the object may be used by any number of threads at
+ * once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 

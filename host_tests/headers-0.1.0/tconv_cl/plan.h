@@ -43,9 +43,11 @@ typedef struct tconv_packed_filter
 /* Called while candidates (an algorithm with a tile) are timed: before candidate `index` of `count`
  * is compiled, and after the last one (`index` equals `count`, `algorithm` is the fastest).
  * `best_ms` is the least time so far, 0 before there is one. If it returns false, the search ends:
- * the plan takes the best candidate so far, and nothing is stored. It is called in the thread that
- * makes the plan. It may do what a callback of tracing may do (trace.h), and must return as that
- * must. */
+ * the plan takes the best candidate so far, and nothing is stored. tconv_device_prepare calls it
+ * before each group of programs, and once at the end with `algorithm` "" and `index` equal to
+ * `count`; `best_ms` is 0, and if it returns false, the programs so far are kept. It is called in
+ * the thread that makes the plan. It may do what a callback of tracing may do (trace.h), and must
+ * return as that must. */
 typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int index, int count,
                                       double best_ms);
 
@@ -69,9 +71,9 @@ typedef struct tconv_plan_options {
      * driver and version of the library, and for everything in the problem that speed depends on.
      */
     tconv_search search;
-    /* The most that timing takes, in milliseconds, besides compiling, packing and the first run of
-     * each algorithm; 0: 500. If that is too short for four runs of the fastest algorithm and of
-     * the cost model's choice, these are made all the same. */
+    /* Time limit for measuring, in ms; 0: 500. Compiling, packing and each algorithm's first run
+     * are not counted. If the fastest candidate looks faster than the cost model's choice but
+     * either ran fewer than four times, they run until both have four. */
     uint32_t search_ms;
     tconv_search_progress search_progress; /* or NULL */
     void *search_context;                  /* for search_progress */
@@ -141,25 +143,28 @@ TCONV_API const char *tconv_algorithm_name(int index);
 /* A sentence about the algorithm with this name; NULL if there is none. Any thread. */
 TCONV_API const char *tconv_algorithm_summary(const char *name);
 
-/* Makes ready what plans of a layer compile, for all extents of a range, so that none compiles
+/* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
  * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
  * largest ones, with the same channels. NULL: the range is this one problem.
  *
- * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS takes a prepared one if
- * the cost model expects at most 1.1 times the time of the best candidate. So results may differ by
- * rounding from those without preparation, but they do not depend on the order of calls. Other
- * plans of the layer, with extents outside of the range, prefer these programs likewise. The list
- * of them is stored beside the results of searches, and the programs with all of their kernels
- * beside it (cache.h). Later processes with the same folder find both; preparing again takes them a
- * fraction of a second for each layer. If something cannot be stored, the error is
- * TCONV_ERROR_FILE, and the programs are ready in this process only.
+ * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS, and for which no
+ * result is stored, takes a prepared one if the cost model expects at most 1.1 times the time of
+ * the best candidate. So results may differ by rounding from those without preparation, but they do
+ * not depend on the order of calls. Other plans of the layer, with extents outside of the range,
+ * prefer these programs likewise. The list goes into the folder of search results, the programs,
+ * with all of their kernels, into the program cache (cache.h). Later processes with the same folder
+ * find both; preparing again takes them a fraction of a second for each layer, and writes nothing
+ * that is there already. If something cannot be stored, the error is TCONV_ERROR_FILE, and the
+ * programs are prepared in this process only. Without a folder nothing is stored, and that is no
+ * error.
  *
  * Each program runs once, on scratch buffers as large as one of the problems. Of a range of more
  * than 1024 problems, an even choice is looked at, with the ends of each axis. `search_progress` is
- * called before each program is made; if it returns false, the call ends, and only the programs are
- * kept. `options` may be NULL. If `programs` is not NULL, it receives how many programs the range
- * takes. Returns also what tconv_plan_create returns. Any thread; with PoCL 3.1, no other thread
- * may run kernels of `device` meanwhile (tconv_device_export_programs). */
+ * called before each group of programs, and once at the end; if it returns false, the call ends,
+ * and only the programs are kept. `options` may be NULL. If `programs` is not NULL, it receives how
+ * many programs the range takes. Returns also what tconv_plan_create returns. Any thread; with
+ * PoCL 3.1, no other thread may run kernels of `device` meanwhile (tconv_device_export_programs).
+ */
 TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
                                             const tconv_shape *most,
                                             const tconv_plan_options *options, int *programs,
@@ -212,12 +217,11 @@ typedef struct tconv_choice {
     size_t struct_size;
     tconv_search source; /* MODEL (also if the caller named it), RECORDS, PREPARED, or MEASURE:
                             timed just now */
-    int32_t candidates;  /* how many were timed, now or when the result was stored; else 0 */
-    double model_ms;     /* least time of the cost model's choice, if there were any */
-    double best_ms;      /* least time of the algorithm, likewise */
-    /* MEASURE: how far the ratio of these times may be off, as a part of it, by what the runs
-     * differed: 0.05 is 5 %. The algorithm is the cost model's choice unless the ratio exceeds 1 by
-     * more than that. 0: too few runs to tell, or another source. */
+    int32_t candidates; /* how many were timed, now or when the result was stored; 0 unless timed */
+    double model_ms;    /* least time of the cost model's choice; 0 unless timed */
+    double best_ms;     /* least time of the algorithm; 0 unless timed */
+    /* MEASURE: relative uncertainty of model_ms / best_ms (0.05: 5 %). A smaller gain is not taken.
+     * 0: too few runs, or another source. */
     double noise;
 } tconv_choice;
 
@@ -262,12 +266,11 @@ TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size
  * as tconv_plan_explain does. */
 TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size);
 
-/* True if a new plan of the same problem may get a faster algorithm: whoever keeps plans then makes
- * one. Kernels did not build when this plan was made, and perhaps not because of their source: a
- * signal may have interrupted the compiler, or it was short of memory or disk. Later plans build
- * such kernels again, up to 8 times, after pauses that grow with the time that a build takes and
- * double each time. The answer is true when the next try is due. Layers ask by themselves.
- * False if `plan` is NULL. Any thread. */
+/* True when a new plan of the same problem may be faster: kernels of this plan failed to build,
+ * perhaps transiently (a signal, missing memory or disk), and the next try is due. Who keeps plans
+ * should then make a new one, which builds these kernels again: the first time at once, later after
+ * growing pauses, 8 times at most. With TCONV_CL_KERNEL_DIR nothing is built twice. Layers
+ * ask by themselves. False if `plan` is NULL. Any thread. */
 TCONV_API bool tconv_plan_is_stale(const tconv_plan *plan);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
@@ -286,9 +289,9 @@ TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_
 /* Enqueues the packing of `weights`, the problem's filter tensor. Repeat it whenever the weights
  * change. If `done` is not NULL, it receives an event that the caller releases. Executions that
  * read the filter must wait for it, or run later on the same in-order queue. `queue` must be of the
- * plan's device, or of a part of it; `weights` must not overlap the filter's storage. Failed events
- * of the wait list: see tconv_plan_enqueue. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH,
- * _DEVICE, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+ * plan's device, or of a sub-device of it; `weights` must not overlap the filter's storage. Failed
+ * events of the wait list: see tconv_plan_enqueue. Returns TCONV_ERROR_ARGUMENT, _BUFFER,
+ * _MISMATCH, _DEVICE, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter,
                                                         cl_command_queue queue,
                                                         const tconv_tensor *weights,
@@ -309,7 +312,7 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas are at
  * tconv_resolve and tconv_epilogue. It starts after the events of the wait list. If `done` is not
  * NULL, it receives an event that the caller releases. Works on in-order and out-of-order queues of
- * the plan's device, or of a part of it.
+ * the plan's device, or of a sub-device of it.
  *
  * An event of the wait list that has already failed is the call's error, with the event's code. If
  * one fails later, OpenCL cancels the execution and sets `done` to an error; Intel's runtime for

@@ -70,7 +70,7 @@ class _Graph:
         self._after: dict[str, list[Node]] = {}
 
     def before(self, node: Node) -> list[Node]:
-        """Whose outputs the node reads, of an operator only its data."""
+        """Producers of the node's inputs; for a convolution, of its data only."""
         known, name = self._before, node.get_name()
         if name not in known:
             data_only = node.get_type_name() in (OURS, *STOCK)

@@ -133,8 +133,8 @@ def check_out(out: Tensor, data: Tensor, shape: Sequence[int]) -> None:
 
 
 def is_unobserved() -> bool:
-    """Whether nothing follows single operators, so that ours need not go through torch's dispatcher, which takes longer
-    than a small convolution: no compiler, tracer, mode, profiler or transform."""
+    """True if nothing observes individual operators (no compiler, tracer, mode, profiler or transform). Then the
+    dispatcher, which costs more than a small convolution, can be bypassed."""
     return not (
         torch.compiler.is_compiling()
         or _are_functorch_transforms_active()
@@ -150,8 +150,8 @@ def _need_gradients(*tensors: Tensor | None) -> bool:
 
 
 def transform_of(data: Tensor) -> str | None:
-    """What an operator of one's own cannot take part in: its derivatives would be missing, in part without an error.
-    torch composes complex convolutions of real ones, before it looks for an operator."""
+    """Why a custom operator cannot handle this call, or None. Under these transforms its derivatives would be missing,
+    sometimes silently. (torch splits complex convolutions before dispatch, so ours would never see them.)"""
     if data.is_complex():
         return f"data has elements of type {data.dtype}"
     if torch._C._are_functorch_transforms_active() and not _only_vmap():

@@ -85,7 +85,7 @@ def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_)
     shape = output_shape(data, weight, call)
     nothing = (data.numel() == 0, weight.numel() == 0, *(extent <= 0 for extent in shape))
     if any(map(statically_known_true, nothing)):
-        return own(data, weight, bias, call)  # which raises, mostly
+        return own(data, weight, bias, call)  # which raises PyTorch's error, or returns the empty output
     return torch.empty(shape, dtype=data.dtype, device=data.device, memory_format=memory_format(data))
 
 

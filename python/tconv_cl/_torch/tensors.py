@@ -207,8 +207,8 @@ def _free_expired() -> list[Weights]:
 
 
 def _freed_like(made: Weights) -> Weights | None:
-    """Under the lock: takes an entry with the same elements. If there are many others of the same shape, the oldest of
-    them, which has plans, but packs again."""
+    """Under the lock: takes an entry with the same elements, else, beyond FREED_ALIKE of this shape, the oldest (its
+    plans are reusable; it packs again)."""
     if made.content in state.freed:
         return state.freed.pop(made.content)
     alike = [content for content, freed in state.freed.items() if freed.form == made.form]

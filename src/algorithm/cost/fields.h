@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct tconv_machine: name, value, least value, unit, meaning. The values are those
  * of a CPU with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. The least
- * value is 1 if the model divides by the field or makes an integer of it (0.1 where 1 is usual), or
- * what kernels need.
- * Cycles are those of one core. A "madd" is one multiply-add of one lane at full speed; a core does
- * lanes * adds of them in a cycle. */
+ * value is 1 if the model divides by the field or makes an integer of it (0.1 for unit_issue), or
+ * what kernels need. Cycles are those of one core. A "madd" is one multiply-add of one lane at full
+ * speed; a core does lanes * adds of them in a cycle. */
 #ifndef TCONV_ALGORITHM_MACHINE_FIELDS_H
 #define TCONV_ALGORITHM_MACHINE_FIELDS_H
 
@@ -45,7 +44,8 @@
 /* Implicit GEMM on GPUs (tiled.c); instructions are those of a warp. */
 #define TCONV_TILED_FIELDS(F)                                                                      \
     F(tiled_registers, 104, 0, "number", "registers of a work-item beside its accumulators")       \
-    F(tiled_sliced, 50, 0, "number", "more, where slices have 8 x 8 accumulators")                 \
+    F(tiled_sliced, 50, 0, "number",                                                               \
+      "additional registers of a work-item if the tile is sliced and has 8 x 8 accumulators")      \
     F(tiled_stage, 60, 0, "number", "instructions of a stage beside products, reads and copies")   \
     F(tiled_weight, 3, 0, "number", "instructions to copy four weights")                           \
     F(tiled_input, 4, 0, "number", "instructions to copy an input")                                \
@@ -62,7 +62,8 @@
     F(matrix_registers, 100, 0, "number", "registers of a work-item beside those of the tile")     \
     F(matrix_stage, 3, 0, "number", "instructions of a stage beside products, reads and copies")   \
     F(matrix_quad, 5, 0, "number", "instructions to copy 16 bytes")                                \
-    F(matrix_weight, 5, 0, "number", "the same of weights beside plain data, or their time")       \
+    F(matrix_weight, 5, 0, "number",                                                               \
+      "instructions to copy 16 bytes of weights if the data are NCX; fitted, so also for latency") \
     F(matrix_element, 13, 0, "number", "more, for each element that is loaded alone")              \
     F(matrix_stage_wait, 960, 0, "cycles", "of a stage beside its instructions")                   \
     F(matrix_begin, 1200, 0, "number", "instructions before and after all stages")                 \
@@ -324,9 +325,9 @@
     F(sparse_tap, 500, 0, "madds", "to look at a tap for the next output that is reached")         \
     F(sparse_fill, 25, 0, "madds", "to store an output that no tap reaches")
 
-/* What holds between the fields of every machine: the smaller side, the larger one, and why. Costs
- * below the useful work, or a cache that does not hold what the smaller one does, would mislead the
- * choice. What a device and its machine have in common is checked by host_tests/described_check.c. */
+/* Relations of every machine: smaller side, larger side, reason. A violation makes costs
+ * meaningless. What a device and its machine have in common is checked by
+ * host_tests/described_check.c. */
 #define TCONV_MACHINE_RELATIONS(R)                                                                 \
     R(line, l1, "a cache holds a line at least")                                                   \
     R(l1, l2, "larger caches are further away")                                                    \

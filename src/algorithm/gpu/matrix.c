@@ -114,8 +114,8 @@ static int64_t local_bytes(const struct tconv_positions *g, const struct fragmen
     return local_bytes_with(g, f, t, buffers_of(g, f, t));
 }
 
-/* Registers of a work-item that depend on the tile: sums. If the compiler reads the fragments of a
- * whole stage before all products, also these fragments and the next stage's loads. */
+/* Registers that the tile needs per work-item: the accumulators, and, on units whose compiler loads
+ * a whole stage before multiplying, that stage's fragments and the prefetched loads. */
 static double registers_of(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_matrix_tile *t)
 {

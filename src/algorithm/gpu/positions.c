@@ -76,8 +76,8 @@ static void lengthen_strides(struct tconv_positions *g)
     }
 }
 
-/* The cost of a matrix of `matrix_rows` rows, in rows of the highest tile: the rows of whole tiles,
- * times what a multiply-add costs in tiles of this height. The cheapest height counts. */
+/* Cost of `matrix_rows` rows, padded to whole tiles, in rows of the highest tile. Tries each tile
+ * height, weights its rows by the relative cost of that height, and returns the minimum. */
 static double row_cost(int64_t matrix_rows, const struct tconv_product *product)
 {
     double least = 0;

@@ -193,8 +193,7 @@ static void measure(const struct opened *opened, const struct entry *entry,
     struct trial trial;
     const double begin = now();
     const bool ran = trial_prepare(&trial, opened, entry) && trial_run(&trial, options.algorithm);
-    /* Before the plan is made again by the algorithm's name: what is told is of the one that is
-     * timed. */
+    /* Describe this plan now: trial_run_anew replaces it. */
     if (trial.plan != NULL) describe_plan(entry, trial.plan, r);
     if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
         trial_run_anew(&trial);

@@ -34,10 +34,8 @@ static enum exit_code lacks_matplotlib(FILE *answer)
     if (answer == NULL || fgets(path, sizeof path, answer) == NULL || path[0] == '\n')
         snprintf(path, sizeof path, "python3");
     path[strcspn(path, "\n")] = '\0';
-    return wrong_request("--plot needs Python with matplotlib, but %s has no module matplotlib: "
-                         "install python3-matplotlib, or run %s -m pip install matplotlib, or put "
-                         "a python3 that has it first in PATH, or leave --plot out",
-                         path, path);
+    return wrong_request(
+        "--plot needs matplotlib, which %s lacks: run %s -m pip install matplotlib", path, path);
 }
 
 enum exit_code plot_check(void)

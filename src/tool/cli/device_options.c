@@ -26,10 +26,12 @@ enum exit_code choose_devices(int *numbers, int most, int *count)
     int there;
     if (strspn(options.device, "0123456789,") != strlen(options.device)) {
         if (tconv_device_find(options.device, numbers, &error) == TCONV_OK) return EXIT_DONE;
-        return error.status == TCONV_ERROR_NO_DEVICE &&
-                       tconv_device_count(&there, NULL) == TCONV_OK && there > 0
-                   ? wrong_request("--device: %s", error.message)
-                   : failed_call(&error);
+        if (error.status != TCONV_ERROR_NO_DEVICE || tconv_device_count(&there, NULL) != TCONV_OK ||
+            there == 0)
+            return failed_call(&error);
+        const char *write = foreign_value("device", options.device);
+        return wrong_request("--device: %s%s%s", error.message, write == NULL ? "" : "; write ",
+                             write == NULL ? "" : write);
     }
     if (options.device[0] == '\0' || (most == 1 && strchr(options.device, ',') != NULL))
         return wrong_request(

@@ -18,10 +18,10 @@ static const struct foreign list[] = {
 };
 
 static const struct {
-    const char *option;
+    const char *options;
     struct foreign value;
 } values[] = {
-#define V(option, names, write) {option, {names, write}},
+#define V(options, names, write) {options, {names, write}},
     FOREIGN_VALUES(V)
 #undef V
 };
@@ -41,13 +41,18 @@ static bool is_among(const char *names, const char *word, size_t length)
     return false;
 }
 
-const char *foreign_value(const char *option, const char *value)
+static const char *find_value(const char *option, size_t length, const char *value, size_t size)
 {
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (strcmp(values[i].option, option) == 0 &&
-            is_among(values[i].value.names, value, strlen(value)))
+        if (is_among(values[i].options, option, length) &&
+            is_among(values[i].value.names, value, size))
             return values[i].value.write;
     return NULL;
+}
+
+const char *foreign_value(const char *option, const char *value)
+{
+    return find_value(option, strlen(option), value, strlen(value));
 }
 
 /* Where the second half of a list begins; the end if it has no two halves. */
@@ -59,6 +64,20 @@ static const char *middle_of(const char *value)
     const char *at = value;
     for (size_t seen = 0; seen <= commas / 2; at++) seen += *at == ',';
     return at;
+}
+
+/* What our option takes in place of a value of the option that a template replaces: a translation's
+ * first word, or the value itself. `at` is where the value goes, behind the name of our option. */
+static const char *translated(const char *template, const char *at, const char *value, int *length)
+{
+    const char *end = at > template && at[-1] == ' ' ? at - 1 : at, *name = end;
+    while (name > template && name[-1] != ' ') name--;
+    if (end == at || strncmp(name, "--", 2) != 0) return value;
+    const char *write =
+        find_value(name + 2, (size_t)(end - name) - 2, value, strcspn(value, ":")); /* cuda:0 */
+    if (write == NULL) return value;
+    *length = (int)strcspn(write, ",; ");
+    return write;
 }
 
 /* Writes what stands for the option with this value. */
@@ -73,9 +92,10 @@ static void write_for(const char *template, const char *value, char *text, size_
             continue;
         }
         const bool first = at[1] == '<', second = at[1] == '>';
-        at += first || second;
         const char *from = second && halves ? middle : value;
-        const int length = first && halves ? (int)(middle - value) - 1 : (int)strlen(from);
+        int length = first && halves ? (int)(middle - value) - 1 : (int)strlen(from);
+        if (!first && !second) from = translated(template, at, value, &length);
+        at += first || second;
         const int written = snprintf(text + used, size - used, "%.*s", length, from);
         used += (size_t)written < size - used ? (size_t)written : size - used - 1;
     }
@@ -88,9 +108,8 @@ static void write_pads(const char *value, char *text, size_t size)
     if (is_among("same", value, strlen(value)))
         snprintf(
             text, size,
-            "the pads as numbers: both together kernel - stride, the smaller half in "
-            "--pads-begin (Keras, JAX); --auto-pad same_upper with --rules onnx gives the same "
-            "where the kernel is not smaller than the stride");
+            "--pads-begin and --pads-end, together kernel - stride, the smaller half first; or, if "
+            "no kernel is smaller than its stride, --rules onnx --auto-pad same_upper");
     else
         snprintf(text, size, "--auto-pad %s", value);
 }
@@ -100,17 +119,10 @@ bool foreign_option(const char *name, size_t length, const char *value, char *te
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         if (!is_among(list[i].names, name, length)) continue;
         const bool pads = is_among("padding pad pads", name, length);
-        const char *format = value == NULL || strstr(list[i].write, "--data-format") == NULL
-                                 ? NULL
-                                 : foreign_value("data-format", value);
         if (pads && value != NULL && isalpha((unsigned char)value[0]))
             write_pads(value, text, size);
         else
-            write_for(list[i].write,
-                      format != NULL  ? format
-                      : value == NULL ? "..."
-                                      : value,
-                      text, size);
+            write_for(list[i].write, value == NULL ? "..." : value, text, size);
         return true;
     }
     return false;

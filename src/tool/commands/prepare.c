@@ -115,8 +115,8 @@ static void tell_folder(tconv_device *device)
     if (lists == NULL)
         notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
     else if (programs == NULL)
-        notice("the lists are stored in %s, the programs in PoCL's own cache: name a folder for "
-               "both with TCONV_CL_CACHE_DIR, to copy it to other computers",
+        notice("lists are stored in %s; the programs are in PoCL's cache. To copy both, set "
+               "TCONV_CL_CACHE_DIR",
                lists);
     else
         notice("stored in %s", lists);

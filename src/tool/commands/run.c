@@ -250,7 +250,7 @@ static enum exit_code make_output(struct job *job, const tconv_geometry *g)
     return EXIT_DONE;
 }
 
-/* A plan that computed, as far as it differs from the others of its device. */
+/* A distinct plan of a device. */
 struct used {
     char algorithm[40], tile[TILE_TEXT], source[16];
     char *passed_over; /* from malloc, or NULL: tconv_plan_passed_over */

@@ -185,7 +185,8 @@ static bool convert(struct computation *c, const struct graph_layer *node, struc
         return false;
     }
     const int64_t count = elements_of(out);
-    const uint64_t bytes = (uint64_t)count * tconv_type_size(type); /* at most 8 times a file */
+    /* 8 times a file at most: bytes become f64. */
+    const uint64_t bytes = (uint64_t)count * tconv_type_size(type);
     if (!take(c->entry, node, c->bin, bytes)) return false;
     void *values = tconv_allocate(bytes);
     if (values == NULL) {

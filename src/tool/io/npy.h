@@ -37,8 +37,8 @@ struct npy_out {
  * work; a sound file that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);
 
-/* Failed work if a mapped file has been written since npy_read: what was computed is of no file.
- * (The program ends when it reads what was cut off: system_map.) */
+/* Failed work if a mapped file has been written since npy_read: the result would mix old and new
+ * data. (The program ends when it reads what was cut off: system_map.) */
 enum exit_code npy_unchanged(const char *option, const char *path, const struct npy *npy);
 
 /* Writes a file that appears whole or not at all. bf16 is written as uint16. */

@@ -34,7 +34,7 @@ static enum exit_code write_protected(struct out_file *file, int reason)
     return code;
 }
 
-/* Writes `count` letters and digits that another program hardly takes. */
+/* Writes `count` letters and digits: a name that is unlikely to exist. */
 static void random_name(char *to, size_t count)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -46,9 +46,8 @@ static void random_name(char *to, size_t count)
     }
 }
 
-/* Makes the temporary file beside the target. It is called as the target with six letters behind
- * it; if that is too long for the file system, only by letters, no more than the target's name
- * has. */
+/* Makes the temporary file beside the target. Name: target + "." + six letters; if too long,
+ * letters only, no longer than the target's name. */
 static FILE *begin_beside(const char *target, char **temporary)
 {
     enum { LETTERS = 6, MOST_LETTERS = 12, TRIES = 100 };
@@ -95,7 +94,7 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
     if (file->path == NULL || target == NULL) return failed(file, errno);
     if (path[0] == '\0') return failed(file, ENOENT);
     if (kind == SYSTEM_FOLDER) return failed(file, EISDIR);
-    /* A file beside it could take the place of a file that may not be written. */
+    /* Renaming would replace even a write-protected file, so ask first. */
     if (kind == SYSTEM_REGULAR && !system_may_write(target)) return write_protected(file, errno);
     if (kind == SYSTEM_OTHER)
         file->stream = tconv_os_fopen(path, "wb");

@@ -376,7 +376,7 @@ static enum exit_code mark_listed(struct entry **sorted, size_t count, const cha
             return wrong_request("--ids names \"%.*s\", which no layer of the suite is called; "
                                  "tconv-cl bench --list prints the ids",
                                  name.length, name.begin);
-        /* Layers may share an id. Those around a marked one are marked. */
+        /* Layers may share an id. Equal ids are adjacent: mark all. */
         if ((*found)->is_listed) continue;
         while (found > sorted && compare_name(&name, found - 1) == 0) found--;
         for (; found < sorted + count && compare_name(&name, found) == 0; found++)

@@ -45,16 +45,15 @@ enum system_kind system_kind(const char *path);
 /* Bytes of an open file. False if it is not a regular file: its size says nothing. */
 bool system_file_size(FILE *file, uint64_t *size);
 
-/* What an open regular file looks like from outside: it differs when the file has been written or
- * cut off in between. All 0 if it cannot be asked. */
+/* Size and modification time of an open regular file: they differ when it has been written or cut
+ * off in between. All 0 if it cannot be asked. */
 struct system_stamp {
     uint64_t size;
     int64_t changed; /* when, in nanoseconds */
 };
 struct system_stamp system_stamp(FILE *file);
 
-/* The path that is written if `path`, which exists, is: links are followed. From malloc, NULL if it
- * cannot be told. */
+/* Resolves the links of an existing path. From malloc; NULL if that fails. */
 char *system_target(const char *path);
 
 /* True if this user may write an existing regular file, as `>` and cp ask: its permissions, and

@@ -207,7 +207,7 @@ void system_remove(const char *path)
     unlink(path);
 }
 
-/* The file that goes if the program ends. */
+/* The file that is removed if the program ends. */
 static const char *volatile to_remove;
 
 /* The mappings, for the handler of SIGBUS. A free place has no begin. */
