@@ -554,13 +554,13 @@ static void searches_of_the_moment_are_not_stored(void **state)
     char text[2000];
     tconv_device *device = new_device();
     tconv_plan_release(plan_while(device, NULL, TCONV_SEARCH_MEASURE, 2));
-    assert_null(device->records);
+    assert_null(device->store.drawer[TCONV_STORED_SEARCH].first);
     fault_arm(fault_call_named("clEnqueueNDRangeKernel"), 2, CL_OUT_OF_RESOURCES);
     tconv_plan *plan = plan_while(device, NULL, TCONV_SEARCH_MEASURE, 0);
     choice_of(plan, text);
-    assert_null(device->records);
+    assert_null(device->store.drawer[TCONV_STORED_SEARCH].first);
     tconv_plan_release(plan_while(device, NULL, TCONV_SEARCH_MEASURE, 0));
-    assert_non_null(device->records);
+    assert_non_null(device->store.drawer[TCONV_STORED_SEARCH].first);
     tconv_device_release(device);
 }
 

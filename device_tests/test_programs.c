@@ -14,7 +14,9 @@
 static int kept(const tconv_device *device)
 {
     int count = 0;
-    for (const struct tconv_program *p = device->programs; p != NULL; p = p->next) count++;
+    for (const struct tconv_entry *e = device->store.drawer[TCONV_STORED_PROGRAM].first; e != NULL;
+         e = e->next)
+        count++;
     return count;
 }
 
@@ -26,7 +28,7 @@ static void keep(tconv_device *device, cl_program program, int number)
     snprintf(key, sizeof key, "key %d", number);
     assert_int_equal(clRetainProgram(program), CL_SUCCESS); /* for the list */
     cl_program given = program;
-    expect_ok(tconv_program_keep(device, strdup(key), &given, &error), &error);
+    expect_ok(tconv_program_keep(device, key, &given, &error), &error);
     assert_ptr_equal(given, program);
     clReleaseProgram(given);
 }

@@ -4,7 +4,7 @@
  * where its lengths say: no search would find one. */
 #include "fuzz.h"
 
-#include "cache/folder.h"
+#include "store/folder.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -13,9 +13,9 @@ allowed() {
     algorithm/any) echo base geometry algorithm algorithm/cost algorithm/any common any ;;
     algorithm/cpu) echo base geometry algorithm algorithm/cost algorithm/any algorithm/cpu cpu ;;
     algorithm/gpu) echo base geometry algorithm algorithm/cost algorithm/any algorithm/gpu gpu ;;
-    cache) echo base cache ;;
-    device) echo base cache device ;;
-    plan) echo base geometry algorithm algorithm/cost device plan common ;;
+    store) echo base store ;;
+    device) echo base store device ;;
+    plan) echo base geometry algorithm algorithm/cost store device plan common ;;
     layer) echo base geometry device plan layer ;;
     oracle) echo base oracle common ;;
     tool | tool/io | tool/system) echo base oracle tool tool/io tool/system common ;;
@@ -35,7 +35,7 @@ for file in $(find src -name "*.[ch]"); do
     done
     # Only these rooms know OpenCL.
     case $room in
-    base | geometry | algorithm* | cache | oracle)
+    base | geometry | algorithm* | store | oracle)
         grep -nE 'CL/cl|tconv_cl/(device|plan|layer|recording|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
         ;;
     esac

@@ -4,7 +4,7 @@
 #include "device/environment.h"
 
 #include "base/os.h"
-#include "cache/folder.h"
+#include "store/folder.h"
 #include "portable.h"
 
 #include <setjmp.h>

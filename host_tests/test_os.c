@@ -3,7 +3,7 @@
  * not ASCII, and threads that replace one file all the time. */
 #include "base/os.h"
 #include "base/process.h"
-#include "cache/folder.h"
+#include "store/folder.h"
 #include "portable.h"
 
 #include <pthread.h>

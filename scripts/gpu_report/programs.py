@@ -9,7 +9,7 @@ import subprocess
 
 
 def unpack_programs(folder):
-    """Writes each program of the cache (its format: src/cache/record.h) and its key as files; asks ptxas about PTX.
+    """Writes each program of the cache (its format: src/store/record.h) and its key as files; asks ptxas about PTX.
     Returns an error's text, or None."""
     target = os.path.join(folder, "programs")
     os.makedirs(target, exist_ok=True)

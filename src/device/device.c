@@ -60,10 +60,12 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     const bool replaced = folder[0] != '\0';
     tconv_device *device = calloc(1, sizeof *device);
     char *kernel_dir = replaced ? strdup(folder) : NULL;
-    const bool locked = device != NULL && (!replaced || kernel_dir != NULL) &&
-                        pthread_mutex_init(&device->lock, NULL) == 0;
+    const bool stores = device != NULL && (!replaced || kernel_dir != NULL) &&
+                        tconv_device_init_store(device);
+    const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
     if (!locked || !tconv_trace_init(&device->tracing)) {
         if (locked) pthread_mutex_destroy(&device->lock);
+        if (stores) tconv_store_destroy(&device->store);
         free(device);
         free(kernel_dir);
         return tconv_fail_memory(error, sizeof *device, "creating a device object");
@@ -73,6 +75,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     if (code != CL_SUCCESS) {
         tconv_trace_destroy(&device->tracing);
         pthread_mutex_destroy(&device->lock);
+        tconv_store_destroy(&device->store);
         free(device);
         free(kernel_dir);
         return tconv_fail_opencl(error, code, call, "creating a device object");
@@ -126,22 +129,28 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1 || tconv_process_forked())
         return;
     tconv_device_trim_workspaces(device);
-    tconv_programs_release(device->programs);
+    tconv_store_destroy(&device->store);
     tconv_rejections_release(device->rejections);
-    tconv_search_records_release(device->records);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {
         next = verdict->next;
         free(verdict);
     }
-    free(device->machine);
     clReleaseContext(device->context);
     if (device->part) clReleaseDevice(device->id);
     tconv_trace_destroy(&device->tracing);
     pthread_mutex_destroy(&device->lock);
     free(device->kernel_dir);
-    free(device->identity);
-    free(device->cache);
     free(device);
+}
+
+struct tconv_store *tconv_device_store(tconv_device *device)
+{
+    return &device->store;
+}
+
+tconv_search tconv_device_search(const tconv_device *device)
+{
+    return device->search;
 }
 
 cl_context tconv_device_context(const tconv_device *device)

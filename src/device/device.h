@@ -35,36 +35,8 @@ double tconv_device_launch_ms(const tconv_device *device);
 /* True if kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);
 
-/* The text that a search stored for a problem, from memory or from the folder of programs. From
- * malloc. NULL if there is none, or if it is damaged or of another device, driver or version. Any
- * thread. */
-char *tconv_device_search_record(tconv_device *device, const char *key);
-
-/* Keeps such a text in memory, and stores it if there is a folder; replaces an older one. False if
- * it cannot be stored; `reason` says why. Any thread. */
-bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
-                                     struct tconv_os_reason *reason);
-
-/* The text of the cost model's fields that were stored for the device, in memory or in the folder.
- * From malloc; NULL: none. Any thread. */
-char *tconv_device_machine_record(tconv_device *device);
-
-/* Stores such a text in memory, and in the folder if there is one; "" removes it. After an error
- * both are as before. Returns TCONV_ERROR_HOST_MEMORY, _FILE. Any thread. */
-tconv_status tconv_device_keep_machine_record(tconv_device *device, const char *text,
-                                              tconv_error *error);
-
-/* A search record of the folder, or another file there that is not a program. Unknown texts are "".
- * `device` is the begin of a foreign record's key: library, platform, device and driver. */
-struct tconv_stored_text {
-    tconv_record_state state;
-    const char *file, *device, *key, *text;
-};
-
-/* Calls `visit` for each of them. False if memory is missing. */
-typedef void tconv_stored_visit(void *context, const struct tconv_stored_text *stored);
-bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_visit *visit,
-                                      void *context);
+/* What the device object keeps, and finds again in a folder. */
+struct tconv_store *tconv_device_store(tconv_device *device);
 
 /* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
 tconv_search tconv_device_search(const tconv_device *device);

@@ -7,29 +7,11 @@
 #include "device/device.h"
 #include "device/extensions.h"
 #include "device/trace.h"
+#include "store/store.h"
 #include "tconv_cl/problem.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* How many programs a device object keeps. The public headers device.h and cache.h say the number,
- * too. */
-enum { TCONV_MOST_PROGRAMS = 256 };
-
-struct tconv_program {
-    struct tconv_program *next;
-    char *key; /* file name and options */
-    cl_program program;
-};
-
-/* The text that a search for the fastest algorithm stored for a problem. */
-struct tconv_search_record {
-    struct tconv_search_record *next;
-    char *key, *text;
-};
-
-/* How many search records a device object keeps in memory. */
-enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 
 /* A program that did not build. */
 struct tconv_rejection {
@@ -74,19 +56,11 @@ struct tconv_device {
     tconv_device_info info;
     struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
-    char
-        *identity; /* everything that programs depend on besides their key; NULL: nothing is kept */
-    char *cache;   /* folder of programs and search records; NULL: none */
-    uint64_t cache_limit;
-    bool programs_on_disk; /* whether programs go into the folder, too */
-    tconv_search search;   /* where TCONV_SEARCH_DEFAULT looks */
-    double launch_ms;      /* as the environment sets it, or negative: tconv_device_launch_ms */
+    struct tconv_store store;
+    tconv_search search; /* where TCONV_SEARCH_DEFAULT looks */
+    double launch_ms;    /* as the environment sets it, or negative: tconv_device_launch_ms */
     pthread_mutex_t lock;
-    struct tconv_program *programs;      /* the one used last comes first */
-    struct tconv_rejection *rejections;  /* the newest comes first */
-    struct tconv_search_record *records; /* the newest comes first */
-    char *machine;      /* fields of the cost model that were stored for the device, or NULL */
-    bool machine_known; /* false: the folder has not been read yet */
+    struct tconv_rejection *rejections; /* the newest comes first */
     struct tconv_verdict *verdicts;
     struct tconv_workspace *workspaces; /* that no call has taken (workspace.h) */
     struct tconv_lane *lanes;           /* that no call has taken (lane.h) */
@@ -135,31 +109,20 @@ void tconv_rejection_remove(tconv_device *device, const char *key);
 void tconv_rejections_release(struct tconv_rejection *first);
 
 /* Keeps a program that was just built. If another thread kept the same program first, `*program`
- * becomes that one. If there are more than TCONV_MOST_PROGRAMS, the least recently used one is
- * released. Takes ownership of the key, and on an error also of the program. */
-tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,
+ * becomes that one. If there are too many, the least recently used one is released. Takes ownership
+ * of the program on an error. */
+tconv_status tconv_program_keep(tconv_device *device, const char *key, cl_program *program,
                                 tconv_error *error);
 
-/* Releases a list of programs. */
-void tconv_programs_release(struct tconv_program *first);
+/* Makes the store, without a folder. False without memory. */
+bool tconv_device_init_store(tconv_device *device);
 
-/* Makes the device's identity, and finds the folder of programs. */
+/* Makes the device's identity, and finds the folder. */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 
 /* Everything that compiled programs depend on besides their own file and options. From malloc; NULL
  * if it cannot be found out. */
 char *tconv_identity_of(const tconv_device *device);
-
-/* The key of a record on disk: the identity, the kind of record (TCONV_KIND_PROGRAM or
- * TCONV_KIND_SEARCH) and the record's own key. From malloc; NULL without memory. */
-#define TCONV_KIND_PROGRAM "program "
-#define TCONV_KIND_SEARCH "search 2 " /* the number changes with plan/search_text.c */
-char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key);
-
-/* Keeps a search record in memory, but not in the folder. False without memory. */
-bool tconv_search_record_add(tconv_device *device, const char *key, const char *text);
-
-void tconv_search_records_release(struct tconv_search_record *first);
 
 /* Reads the program with this key from the folder and builds it; the caller releases it. NULL if it
  * is not there or cannot be used. */

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
-#include "cache/folder.h"
+#include "store/folder.h"
 
 #include <errno.h>
 #include <limits.h>

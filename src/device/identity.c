@@ -63,11 +63,3 @@ char *tconv_identity_of(const tconv_device *device)
     free(text);
     return NULL;
 }
-
-char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key)
-{
-    const size_t size = strlen(device->identity) + strlen(kind) + strlen(key) + 1;
-    char *whole = malloc(size);
-    if (whole != NULL) snprintf(whole, size, "%s%s%s", device->identity, kind, key);
-    return whole;
-}

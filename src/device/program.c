@@ -129,7 +129,9 @@ static tconv_status get_program(tconv_device *device, const char *name, const ch
         }
     } else
         *source = "disk";
-    return tconv_program_keep(device, key, program, error);
+    const tconv_status status = tconv_program_keep(device, key, program, error);
+    free(key);
+    return status;
 }
 
 /* The same with an event of tracing. */

@@ -11,6 +11,7 @@
 #include "plan/prepared.h"
 #include "plan/search_text.h"
 #include "plan/unit.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +145,9 @@ tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candi
     char key[TCONV_SEARCH_KEY];
     struct tconv_reason reason;
     struct tconv_pattern pattern;
-    char *text = tconv_search_key(plan, key) ? tconv_device_search_record(plan->device, key) : NULL;
+    char *text = tconv_search_key(plan, key)
+                     ? tconv_store_text(tconv_device_store(plan->device), TCONV_STORED_SEARCH, key)
+                     : NULL;
     *found = text != NULL && tconv_search_text_read(text, &pattern, choice);
     free(text);
     if (!*found) return TCONV_OK;
@@ -225,8 +228,11 @@ static void store(tconv_plan *plan, const char *key)
     char text[TCONV_SEARCH_TEXT];
     struct tconv_os_reason reason = {""};
     tconv_search_text_write(plan, text);
-    if (tconv_device_keep_search_record(plan->device, key, text, &reason)) return;
     const char *folder = tconv_device_search_folder(plan->device);
+    if (tconv_store_keep_text(tconv_device_store(plan->device), TCONV_STORED_SEARCH, key, text,
+                              &reason) ||
+        folder == NULL)
+        return;
     const size_t size = strlen(folder) + sizeof reason + 60;
     plan->not_stored = malloc(size);
     if (plan->not_stored != NULL)

@@ -7,10 +7,31 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "store/store.h"
 #include "tconv_cl/cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The key of the stored fields. A sub-device has fields of its own. */
+struct key {
+    char text[24];
+};
+
+static struct key key_of(const tconv_device *device)
+{
+    struct key key = {"whole"};
+    const uint32_t units = tconv_device_part_units(device);
+    if (units != 0) snprintf(key.text, sizeof key.text, "%u units", (unsigned)units);
+    return key;
+}
+
+/* The stored fields. From malloc; NULL: none. */
+static char *stored_fields(tconv_device *device)
+{
+    return tconv_store_text(tconv_device_store(device), TCONV_STORED_MACHINE, key_of(device).text);
+}
 
 struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
                                        size_t acc_bytes)
@@ -18,7 +39,7 @@ struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_
     const struct tconv_machine usual = tconv_machine_of(info, acc_bytes);
     struct tconv_machine machine = usual;
     struct tconv_reason reason;
-    char *text = tconv_device_machine_record(device);
+    char *text = stored_fields(device);
     const bool good = text == NULL || tconv_machine_read(&machine, text, &reason);
     free(text);
     return good ? machine : usual;
@@ -34,7 +55,13 @@ tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, 
     struct tconv_machine machine = tconv_machine_of(tconv_device_properties(device), sizeof(float));
     if (!tconv_machine_read(&machine, fields, &reason))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "fields: %s", reason.text);
-    return tconv_device_keep_machine_record(device, fields, error);
+    struct tconv_store *store = tconv_device_store(device);
+    struct tconv_os_reason why = {""};
+    return tconv_store_keep_text(store, TCONV_STORED_MACHINE, key_of(device).text, fields, &why)
+               ? TCONV_OK
+               : tconv_fail(error, TCONV_ERROR_FILE, "fields of the cost model cannot be %s %s: %s",
+                            fields[0] == '\0' ? "removed from" : "stored in",
+                            store->folder == NULL ? "memory" : store->folder, why.text);
 }
 
 int tconv_device_machine_fields(tconv_device *device, char *text, size_t size)
@@ -44,7 +71,7 @@ int tconv_device_machine_fields(tconv_device *device, char *text, size_t size)
     if (device == NULL) return 0;
     struct tconv_reason reason;
     struct tconv_machine machine = tconv_machine_of(tconv_device_properties(device), sizeof(float));
-    char *own = tconv_device_machine_record(device);
+    char *own = stored_fields(device);
     if (own != NULL && tconv_machine_read(&machine, own, &reason))
         tconv_text_add(&fields, "%s", own);
     free(own);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "plan/search_text.h"
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +66,8 @@ void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared
 {
     char key[TCONV_SEARCH_KEY];
     prepared->count = 0;
-    char *text = tconv_prepared_key(plan, key) ? tconv_device_search_record(plan->device, key)
+    char *text = tconv_prepared_key(plan, key) ? tconv_store_text(tconv_device_store(plan->device),
+                                                                  TCONV_STORED_PREPARED, key)
                                                : NULL;
     if (text != NULL && !read_lines(text, prepared)) prepared->count = 0;
     free(text);
@@ -78,7 +80,8 @@ bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *pr
     struct tconv_text t = tconv_text_begin(text, sizeof text);
     for (int i = 0; i < prepared->count; i++) add_pattern(&t, &prepared->pattern[i]);
     if (tconv_prepared_key(plan, key) && tconv_text_fits(&t))
-        return tconv_device_keep_search_record(plan->device, key, text, reason);
+        return tconv_store_keep_text(tconv_device_store(plan->device), TCONV_STORED_PREPARED, key,
+                                     text, reason);
     snprintf(reason->text, sizeof reason->text, "its text is too long");
     return false;
 }

@@ -8,10 +8,12 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "device/device.h"
+#include "store/store.h"
 #include "tconv_cl/cache.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WORD(kind, member, set, word) {set, word},
@@ -87,7 +89,6 @@ bool tconv_prepared_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 {
     const struct tconv_loops *l = &plan->loops;
     struct tconv_text t = tconv_text_begin(key, TCONV_SEARCH_KEY);
-    tconv_text_add(&t, TCONV_PREPARED_PREFIX);
     add_types(&t, l);
     tconv_text_add(&t, " g%lld i%lld o%lld", (long long)l->groups, (long long)l->in_channels,
                    (long long)l->out_channels);
@@ -142,34 +143,70 @@ bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tco
            pattern->algorithm != NULL;
 }
 
-struct visitor {
+struct listing {
+    const struct tconv_store *store;
     tconv_search_visit visit;
     void *context;
+    bool memory;
 };
 
-static void tell(void *context, const struct tconv_stored_text *found)
+/* Tells of a record with that text, unless it is of another kind than results of searches. `whole`
+ * is its key, which is cut apart. */
+static void tell(const struct listing *l, const char *file, char *whole, const char *text)
 {
-    const struct visitor *visitor = context;
     char name[TCONV_SEARCH_TEXT] = "";
     tconv_choice choice = TCONV_CHOICE_INIT;
     struct tconv_pattern pattern;
-    if (strncmp(found->key, TCONV_PREPARED_PREFIX, strlen(TCONV_PREPARED_PREFIX)) == 0) return;
-    tconv_stored_search stored = {
-        found->state, 0, 0, 0, found->file, found->device, found->key, "",
-    };
+    const struct tconv_stored_key key = tconv_store_read_key(l->store, whole);
+    const bool search = key.kind == TCONV_STORED_SEARCH, used = key.own && search;
+    if (!search && key.kind != TCONV_STORED_KINDS) return;
+    if (search && key.identity_size > 0) whole[key.identity_size - 1] = '\0'; /* its last line */
+    tconv_stored_search stored = {used ? TCONV_RECORD_USED : TCONV_RECORD_FOREIGN,
+                                  0,
+                                  0,
+                                  0,
+                                  file,
+                                  search && !key.own ? whole : "",
+                                  key.key,
+                                  ""};
     /* A record of another version may name an algorithm that this version does not have. */
-    const bool whole = found->text[0] != '\0' && split(found->text, &choice, name) &&
-                       (found->state != TCONV_RECORD_USED ||
-                        tconv_search_text_read(found->text, &pattern, &choice));
-    if (whole) {
+    const bool right = search && text[0] != '\0' && split(text, &choice, name) &&
+                       (!used || tconv_search_text_read(text, &pattern, &choice));
+    if (right) {
         stored.algorithm = name;
         stored.candidates = choice.candidates;
         stored.model_ms = choice.model_ms;
         stored.best_ms = choice.best_ms;
-    } else if (found->state == TCONV_RECORD_USED) {
+    } else if (used) {
         stored.state = TCONV_RECORD_DAMAGED;
     }
-    visitor->visit(visitor->context, &stored);
+    l->visit(l->context, &stored);
+}
+
+static void tell_file(void *context, const char *name, enum tconv_file_state state,
+                      const struct tconv_record *record)
+{
+    struct listing *l = context;
+    if (!l->memory) return;
+    if (record == NULL) {
+        const tconv_stored_search stored = {state == TCONV_FILE_DAMAGED ? TCONV_RECORD_DAMAGED
+                                                                        : TCONV_RECORD_FOREIGN,
+                                            0,
+                                            0,
+                                            0,
+                                            name,
+                                            "",
+                                            "",
+                                            ""};
+        l->visit(l->context, &stored);
+        return;
+    }
+    char *key = strndup(record->key, record->key_size);
+    char *text = strndup(record->binary, record->binary_size);
+    l->memory = key != NULL && text != NULL;
+    if (l->memory) tell(l, name, key, text);
+    free(key);
+    free(text);
 }
 
 tconv_status tconv_device_stored_searches(const tconv_device *device, tconv_search_visit visit,
@@ -179,8 +216,10 @@ tconv_status tconv_device_stored_searches(const tconv_device *device, tconv_sear
     if (device == NULL || visit == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "visit");
-    struct visitor visitor = {visit, context};
-    return tconv_device_list_search_records(device, tell, &visitor)
-               ? TCONV_OK
-               : tconv_fail_memory(error, TCONV_SEARCH_KEY, "listing stored search results");
+    const struct tconv_store *store = tconv_device_store((tconv_device *)(uintptr_t)device);
+    struct listing l = {store, visit, context, true};
+    if (tconv_store_has_folder(store, TCONV_STORED_SEARCH))
+        tconv_folder_list(store->folder, store->limit, tell_file, &l);
+    return l.memory ? TCONV_OK
+                    : tconv_fail_memory(error, TCONV_SEARCH_KEY, "listing stored search results");
 }

@@ -14,7 +14,6 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY]);
 
 /* Writes what the programs of a layer depend on, whatever its extents and pads are: the key of its
  * prepared programs. False if it does not fit. */
-#define TCONV_PREPARED_PREFIX "prepared "
 bool tconv_prepared_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY]);
 
 /* Writes what a search chose for the plan, with its times. */

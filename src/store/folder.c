@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the folder of records on disk. The folder must be the user's own, and links are
  * not followed, so that nobody else can put a program there. */
-#include "cache/folder.h"
+#include "store/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

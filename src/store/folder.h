@@ -2,11 +2,11 @@
 /* A folder of records, one in each file. A record that cannot be read counts as missing. Any number
  * of threads and processes may use a folder at once. It may hold other programs' files: only a file
  * whose name and first bytes are the library's is replaced or removed. */
-#ifndef TCONV_CACHE_FOLDER_H
-#define TCONV_CACHE_FOLDER_H
+#ifndef TCONV_STORE_FOLDER_H
+#define TCONV_STORE_FOLDER_H
 
 #include "base/os.h"
-#include "cache/record.h"
+#include "store/record.h"
 
 #include <stdint.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps programs beyond the process: writes them as records into a folder or a blob, and reads them
- * back. */
+/* Keeps programs: built ones in memory, binaries in the folder, and both kinds of results in a blob
+ * that the application carries to a later process. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
-#include "cache/folder.h"
 #include "device/device_internal.h"
 #include "device/environment.h"
 #include "device/processor.h"
@@ -15,22 +14,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the folder ---- */
+
 bool tconv_compiles_late(const tconv_device *device)
 {
     return strcmp(device->info.platform, TCONV_POCL) == 0;
 }
 
+static void release_program(void *program)
+{
+    clReleaseProgram(program);
+}
+
+bool tconv_device_init_store(tconv_device *device)
+{
+    return tconv_store_init(&device->store, release_program);
+}
+
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
 {
     bool named;
-    const tconv_status status =
-        tconv_environment_cache(&device->cache, &device->cache_limit, &named, error);
+    char *folder;
+    uint64_t limit;
+    const tconv_status status = tconv_environment_cache(&folder, &limit, &named, error);
     if (status != TCONV_OK) return status;
-    device->identity = tconv_identity_of(device);
-    device->programs_on_disk = named || !tconv_compiles_late(device);
-    if (device->identity != NULL) return TCONV_OK;
-    free(device->cache);
-    device->cache = NULL;
+    device->store.identity = tconv_identity_of(device);
+    tconv_store_set_folder(&device->store, folder, limit, named || !tconv_compiles_late(device));
     return TCONV_OK;
 }
 
@@ -41,22 +50,28 @@ tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, ui
     if (device == NULL || (folder != NULL && folder[0] == '\0'))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s",
                           device == NULL ? "device is NULL" : "folder is empty: NULL means none");
-    char *own = folder == NULL || device->identity == NULL ? NULL : strdup(folder);
-    if (folder != NULL && device->identity != NULL && own == NULL)
+    char *own = folder == NULL ? NULL : strdup(folder);
+    if (folder != NULL && own == NULL)
         return tconv_fail_memory(error, strlen(folder) + 1, "keeping the name of a folder");
-    free(device->cache);
-    device->cache = own;
-    device->programs_on_disk = true;
-    free(device->machine);
-    device->machine = NULL;
-    device->machine_known = false;
-    device->cache_limit = limit == 0 ? TCONV_CACHE_LIMIT : limit;
+    tconv_store_set_folder(&device->store, own, limit == 0 ? TCONV_CACHE_LIMIT : limit, true);
     return TCONV_OK;
+}
+
+/* The folder, if it has things of this kind. */
+static const char *folder_of(const tconv_device *device, enum tconv_stored kind)
+{
+    return device == NULL || !tconv_store_has_folder(&device->store, kind) ? NULL
+                                                                           : device->store.folder;
 }
 
 const char *tconv_device_cache(const tconv_device *device)
 {
-    return device == NULL || !device->programs_on_disk ? NULL : device->cache;
+    return folder_of(device, TCONV_STORED_PROGRAM);
+}
+
+const char *tconv_device_search_folder(const tconv_device *device)
+{
+    return folder_of(device, TCONV_STORED_SEARCH);
 }
 
 /* Builds a program from a record. NULL if the driver refuses it. */
@@ -115,62 +130,75 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
 
 cl_program tconv_program_load(const tconv_device *device, const char *key)
 {
-    if (device->cache == NULL || !device->programs_on_disk) return NULL;
-    char *whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
     void *bytes;
     struct tconv_record record;
-    cl_program program = NULL;
-    if (whole != NULL &&
-        tconv_folder_load(device->cache, device->cache_limit, whole, &bytes, &record)) {
-        program = program_of(device, &record);
-        free(bytes);
-    }
-    free(whole);
+    if (!tconv_store_load(&device->store, TCONV_STORED_PROGRAM, key, &bytes, &record)) return NULL;
+    cl_program program = program_of(device, &record);
+    free(bytes);
     return program;
 }
 
 bool tconv_program_store(const tconv_device *device, const char *key, cl_program program,
                          struct tconv_os_reason *reason)
 {
-    if (device->cache == NULL || !device->programs_on_disk) return true;
-    char *whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
+    if (!tconv_store_has_folder(&device->store, TCONV_STORED_PROGRAM)) return true;
     size_t size = 0;
-    unsigned char *binary = whole == NULL ? NULL : binary_of(device, program, &size);
+    unsigned char *binary = binary_of(device, program, &size);
     bool stored = false;
-    if (binary != NULL) {
-        const struct tconv_record record = {whole, strlen(whole), binary, size};
-        stored = tconv_folder_store(device->cache, device->cache_limit, &record, reason);
-    } else if (reason != NULL)
+    if (binary != NULL)
+        stored = tconv_store_write(&device->store, TCONV_STORED_PROGRAM, key, binary, size, reason);
+    else if (reason != NULL)
         snprintf(reason->text, sizeof reason->text, "the driver does not give a program's binary");
     free(binary);
-    free(whole);
     return stored;
 }
 
-/* A retained program of the list with its key. */
-struct built {
-    char *key;
-    cl_program program;
-};
+/* ---- memory ---- */
 
-/* Copies the list, so that binaries are read without the lock. False without memory. */
-static bool list_programs(tconv_device *device, struct built **list, size_t *count)
+/* Under the lock: finds the program with this key and retains it. NULL if there is none. */
+static cl_program find(struct tconv_store *store, const char *key)
 {
-    *count = 0;
-    pthread_mutex_lock(&device->lock);
-    size_t all = 0;
-    for (const struct tconv_program *p = device->programs; p != NULL; p = p->next) all++;
-    *list = calloc(all + 1, sizeof **list);
-    bool done = *list != NULL;
-    for (const struct tconv_program *p = device->programs; p != NULL && done; p = p->next) {
-        if (clRetainProgram(p->program) != CL_SUCCESS) continue;
-        (*list)[(*count)++] =
-            (struct built){tconv_whole_key(device, TCONV_KIND_PROGRAM, p->key), p->program};
-        done = (*list)[*count - 1].key != NULL;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return done;
+    cl_program found = tconv_drawer_find(&store->drawer[TCONV_STORED_PROGRAM], key);
+    return found != NULL && clRetainProgram(found) == CL_SUCCESS ? found : NULL;
 }
+
+cl_program tconv_program_find(tconv_device *device, const char *key)
+{
+    pthread_mutex_lock(&device->store.lock);
+    cl_program program = find(&device->store, key);
+    pthread_mutex_unlock(&device->store.lock);
+    return program;
+}
+
+tconv_status tconv_program_keep(tconv_device *device, const char *key, cl_program *program,
+                                tconv_error *error)
+{
+    struct tconv_store *store = &device->store;
+    struct tconv_drawer *drawer = &store->drawer[TCONV_STORED_PROGRAM];
+    struct tconv_entry *entry = tconv_entry_new(key, *program), *gone;
+    const cl_int code = entry == NULL
+                            ? CL_SUCCESS
+                            : clRetainProgram(*program); /* one for the list, one for the caller */
+    if (entry == NULL || code != CL_SUCCESS) {
+        clReleaseProgram(*program);
+        free(entry);
+        return entry == NULL
+                   ? tconv_fail_memory(error, sizeof *entry, "keeping a program")
+                   : tconv_fail_opencl(error, code, "clRetainProgram", "keeping a program");
+    }
+    pthread_mutex_lock(&store->lock);
+    cl_program first = find(store, key);
+    gone = first == NULL ? tconv_drawer_put(drawer, entry) : entry;
+    pthread_mutex_unlock(&store->lock);
+    tconv_drawer_drop(drawer, gone);
+    if (first != NULL) {
+        clReleaseProgram(*program);
+        *program = first;
+    }
+    return TCONV_OK;
+}
+
+/* ---- blobs ---- */
 
 /* Records, one after another. `bytes` is from malloc. */
 struct blob {
@@ -191,21 +219,57 @@ static bool append(struct blob *blob, const char *key, const void *binary, size_
     return true;
 }
 
-/* Appends the search records, the oldest first, as programs are. */
-static bool append_search_records(tconv_device *device, struct blob *blob)
+/* What a blob has of a kind: whole keys with retained programs, or with copies of texts. */
+struct kept {
+    char *key;
+    void *value;
+};
+
+/* Copies a drawer, the entry used last first, so that binaries are read without the lock. False
+ * without memory. */
+static bool copy_drawer(tconv_device *device, enum tconv_stored kind, struct kept **list,
+                        size_t *count)
 {
-    bool memory = true;
-    pthread_mutex_lock(&device->lock);
-    size_t count = 0;
-    for (const struct tconv_search_record *r = device->records; r != NULL; r = r->next) count++;
-    for (size_t left = count; left-- > 0 && memory;) {
-        const struct tconv_search_record *r = device->records;
-        for (size_t i = 0; i < left; i++) r = r->next;
-        char *key = tconv_whole_key(device, TCONV_KIND_SEARCH, r->key);
-        memory = key != NULL && append(blob, key, r->text, strlen(r->text));
-        free(key);
+    struct tconv_store *store = &device->store;
+    *count = 0;
+    pthread_mutex_lock(&store->lock);
+    size_t all = 0;
+    for (const struct tconv_entry *e = store->drawer[kind].first; e != NULL; e = e->next) all++;
+    *list = calloc(all + 1, sizeof **list);
+    bool done = *list != NULL;
+    for (const struct tconv_entry *e = store->drawer[kind].first; e != NULL && done; e = e->next) {
+        struct kept *kept = &(*list)[*count];
+        const bool program = kind == TCONV_STORED_PROGRAM;
+        if (program && clRetainProgram(e->value) != CL_SUCCESS) continue;
+        kept->key = tconv_store_whole_key(store, kind, e->key);
+        kept->value = program ? e->value : strdup(e->value);
+        done = kept->key != NULL && kept->value != NULL;
+        ++*count;
     }
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&store->lock);
+    return done;
+}
+
+/* Appends all of a kind. Backwards, so that what was used last also counts as used last after an
+ * import. False without memory. */
+static bool append_kind(tconv_device *device, enum tconv_stored kind, struct blob *blob)
+{
+    struct kept *list = NULL;
+    size_t count = 0;
+    bool memory = copy_drawer(device, kind, &list, &count);
+    for (size_t i = count; i-- > 0;) {
+        unsigned char *binary = list[i].value;
+        size_t size = 0;
+        if (kind == TCONV_STORED_PROGRAM)
+            binary = memory ? binary_of(device, list[i].value, &size) : NULL;
+        else if (binary != NULL)
+            size = strlen(list[i].value);
+        if (memory && binary != NULL && size > 0) memory = append(blob, list[i].key, binary, size);
+        if (kind == TCONV_STORED_PROGRAM) clReleaseProgram(list[i].value);
+        free(binary);
+        free(list[i].key);
+    }
+    free(list);
     return memory;
 }
 
@@ -220,23 +284,11 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     if (status != TCONV_OK) return status;
     const size_t room = bytes == NULL ? 0 : *size;
     *size = 0;
-    if (device->identity == NULL) return TCONV_OK;
-    struct built *list = NULL;
-    size_t count = 0;
+    if (device->store.identity == NULL) return TCONV_OK;
     struct blob all = {NULL, 0}; /* written only if it fits as a whole */
-    bool memory = list_programs(device, &list, &count);
-    /* Backwards, so that the program used last also counts as used last after an import. */
-    for (size_t i = count; i-- > 0;) {
-        size_t binary_size = 0;
-        unsigned char *binary = memory ? binary_of(device, list[i].program, &binary_size) : NULL;
-        if (binary != NULL) memory = append(&all, list[i].key, binary, binary_size);
-        free(binary);
-        clReleaseProgram(list[i].program);
-        free(list[i].key);
-    }
-    free(list);
-    memory = memory && append_search_records(device, &all);
-    if (!memory)
+    if (!append_kind(device, TCONV_STORED_PROGRAM, &all) ||
+        !append_kind(device, TCONV_STORED_SEARCH, &all) ||
+        !append_kind(device, TCONV_STORED_PREPARED, &all))
         status = tconv_fail_memory(error, all.used, "exporting programs");
     else {
         *size = all.used;
@@ -250,36 +302,29 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     return status;
 }
 
-/* Imports a record whose key begins with the device's identity. `*taken` is false if the record is
- * useless. */
+/* Imports a record. `*taken` is false if it is useless, or of another device. */
 static tconv_status import_record(tconv_device *device, const struct tconv_record *record,
                                   bool *taken, tconv_error *error)
 {
-    static const char search[] = TCONV_KIND_SEARCH, built_program[] = TCONV_KIND_PROGRAM;
-    const size_t prefix = strlen(device->identity), rest = record->key_size - prefix;
-    const char *kind = record->key + prefix;
+    struct tconv_store *store = &device->store;
+    tconv_status status = TCONV_OK;
     *taken = false;
-    if (rest >= strlen(search) && memcmp(kind, search, strlen(search)) == 0) {
-        char *key = strndup(kind + strlen(search), rest - strlen(search));
+    char *whole = strndup(record->key, record->key_size);
+    if (whole == NULL) return tconv_fail_memory(error, record->key_size, "importing programs");
+    const struct tconv_stored_key key = tconv_store_read_key(store, whole);
+    if (key.own && key.kind == TCONV_STORED_PROGRAM) {
+        cl_program program = program_of(device, record);
+        if (program != NULL) status = tconv_program_keep(device, key.key, &program, error);
+        *taken = program != NULL && status == TCONV_OK;
+        if (*taken) clReleaseProgram(program);
+    } else if (key.own && (key.kind == TCONV_STORED_SEARCH || key.kind == TCONV_STORED_PREPARED)) {
         char *text = strndup(record->binary, record->binary_size);
-        *taken = key != NULL && text != NULL && tconv_search_record_add(device, key, text);
-        free(key);
+        *taken = text != NULL && tconv_store_put_text(store, key.kind, key.key, text);
+        if (!*taken)
+            status = tconv_fail_memory(error, record->key_size, "importing search records");
         free(text);
-        return *taken ? TCONV_OK
-                      : tconv_fail_memory(error, record->key_size, "importing search records");
     }
-    if (rest < strlen(built_program) || memcmp(kind, built_program, strlen(built_program)) != 0)
-        return TCONV_OK;
-    cl_program program = program_of(device, record);
-    if (program == NULL) return TCONV_OK;
-    char *key = strndup(kind + strlen(built_program), rest - strlen(built_program));
-    if (key == NULL) {
-        clReleaseProgram(program);
-        return tconv_fail_memory(error, record->key_size, "importing programs");
-    }
-    const tconv_status status = tconv_program_keep(device, key, &program, error);
-    *taken = status == TCONV_OK;
-    if (*taken) clReleaseProgram(program);
+    free(whole);
     return status;
 }
 
@@ -293,15 +338,11 @@ tconv_status tconv_device_import_programs(tconv_device *device, const void *byte
     int count = 0;
     tconv_status status = tconv_process_enter(error);
     const unsigned char *at = bytes;
-    const size_t prefix = device->identity == NULL ? 0 : strlen(device->identity);
     for (struct tconv_record record; status == TCONV_OK && tconv_record_read(at, size, &record);) {
         const size_t used = tconv_record_size(record.key_size, record.binary_size);
+        bool took;
         at += used;
         size -= used;
-        if (prefix == 0 || record.key_size < prefix ||
-            memcmp(record.key, device->identity, prefix) != 0)
-            continue;
-        bool took;
         status = import_record(device, &record, &took, error);
         count += took;
     }

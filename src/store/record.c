@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes, reads and checks records. */
-#include "cache/record.h"
+#include "store/record.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -10,8 +10,8 @@
  *   24+K+B    16               XXH3-128 of everything before
  *
  * Numbers are little-endian. Several records may follow each other. */
-#ifndef TCONV_CACHE_RECORD_H
-#define TCONV_CACHE_RECORD_H
+#ifndef TCONV_STORE_RECORD_H
+#define TCONV_STORE_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
