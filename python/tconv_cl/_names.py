@@ -344,9 +344,14 @@ def _dilates(value: Any, call: Call) -> str:
     return f"dilations={_short([number + 1 for number in numbers])}"
 
 
-def _of_axes(names: Sequence[str], ours: str, default: int) -> Callable[[Any, Call], str]:
+def _of_both(name: str, ours: str, default: int) -> dict[str, Written]:
     """One argument for each axis, as Caffe and OpenCV have them."""
-    return lambda value, call: f"{ours}={_short([operator.index(call.given.get(name, default)) for name in names])}"
+    names = (f"{name}_h", f"{name}_w")
+
+    def write(value: Any, call: Call) -> str:
+        return f"{ours}={_short([operator.index(call.given.get(one, default)) for one in names])}"
+
+    return dict.fromkeys(names, write)
 
 
 def _both_sides(height: str, width: str) -> Callable[[Any, Call], str]:
@@ -408,16 +413,18 @@ OTHERS: dict[str, Written] = {
     **dict.fromkeys(("threads", "num_threads", "n_threads"), "leave it out: the device uses all its compute units"),
     "batch_size": "leave it out: the data's shape says it",
     "verbose": "leave it out: make the call in a `with tconv_cl.trace() as events:`",
-    "stride_h": _of_axes(("stride_h", "stride_w"), "strides", 1),
-    "stride_w": _of_axes(("stride_h", "stride_w"), "strides", 1),
-    "dilation_h": _of_axes(("dilation_h", "dilation_w"), "dilations", 1),
-    "dilation_w": _of_axes(("dilation_h", "dilation_w"), "dilations", 1),
-    "adj_h": _of_axes(("adj_h", "adj_w"), "output_padding", 0),
-    "adj_w": _of_axes(("adj_h", "adj_w"), "output_padding", 0),
+    **_of_both("stride", "strides", 1),
+    **_of_both("strides", "strides", 1),
+    **_of_both("dilation", "dilations", 1),
+    **_of_both("dilations", "dilations", 1),
+    **_of_both("output_padding", "output_padding", 0),
+    **_of_both("pads_begin", "pads_begin", 0),
+    **_of_both("pads_end", "pads_end", 0),
+    **_of_both("adj", "output_padding", 0),
     "kernel_h": _extent_of_filter,
     "kernel_w": _extent_of_filter,
-    "pad_h": _both_sides("pad_h", "pad_w"),
-    "pad_w": _both_sides("pad_h", "pad_w"),
+    **dict.fromkeys(("pad_h", "pad_w"), _both_sides("pad_h", "pad_w")),
+    **dict.fromkeys(("padding_h", "padding_w"), _both_sides("padding_h", "padding_w")),
     **dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right", "pad_t", "pad_b"), _four_sides),
 }
 

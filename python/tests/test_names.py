@@ -155,6 +155,8 @@ EQUAL = {  # what is written, and what must be said
     "output_size=12, padding=1": "'output_size': write output_padding=(3, 1); 'padding': write pads_begin=1, pads_end",
     "stride=2": "strides=2",
     "stride_h=2, stride_w=3": "strides=(2, 3)",
+    "output_padding_w=1": "output_padding=(0, 1)",
+    "pads_begin_h=1": "pads_begin=(1, 0)",
     "dilation=2": "dilations=2",
     "dilation_rate=(1, 2)": "dilations=(1, 2)",
     "rhs_dilation=2": "dilations=2",
@@ -322,6 +324,10 @@ def test_channels_last_by_the_shape(queue):
     np.testing.assert_allclose(np.moveaxis(output, -1, 1), tconv_cl.conv_transpose(DATA, FILTER), rtol=1e-5, atol=1e-5)
 
 
+def options_of(write):
+    return [option.replace("-", "_") for option in re.findall(r"--([a-z-]+) %", write)]
+
+
 def test_the_tool_has_the_same_names():
     """Each name of an option that other systems have, and what stands for it."""
     source = Path(__file__).parents[2] / "src/tool/foreign_list.h"
@@ -329,7 +335,7 @@ def test_the_tool_has_the_same_names():
     ours = {"type": "output_type", "output": "out"}
     count = 0
     for names, write in re.findall(r'F\("([^"]*)",[\s\\]*"([^"]*)"', rows):
-        options = [option.replace("-", "_") for option in re.findall(r"--([a-z-]+) %", write)]
+        options = options_of(write)
         for name in names.replace("-", "_").split():
             if name in _names.ARGUMENTS:
                 continue
@@ -339,3 +345,11 @@ def test_the_tool_has_the_same_names():
             assert {ours.get(option, option) for option in options} <= set(re.findall(r"(\w+)=", text)), (name, text)
             count += 1
     assert count > 40
+    rows = re.search(r"#define FOREIGN_AXES\(A\)(.*?)\n\n", source.read_text(), re.DOTALL)[1]
+    for names, absent, write in re.findall(r'A\("([^"]*)", "(\d)", "([^"]*)"', rows):
+        for name in names.replace("-", "_").split():
+            for side, values in {"h": f"(3, {absent})", "w": f"({absent}, 3)"}.items():
+                text = _names.instead_of(f"{name}_{side}", _names.Call({f"{name}_{side}": 3}), ())
+                assert text == ", ".join(f"{option}={values}" for option in options_of(write)), name
+            count += 1
+    assert count > 48
