@@ -234,7 +234,7 @@ class ConvTranspose:
         self._attributes = attributes_of(**options)
         self._options = options
         self._device = device
-        self._memory_limit = memory_limit
+        self._memory_limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
         if device is not None:
             for number in devices_of(device):
                 check_device(number)
@@ -396,8 +396,9 @@ def window_input(
     Raises:
         RequestError: a ValueError: the request cannot be carried out, or the output does not have these rows.
     """
-    window = window_of(output_rows, 1)
-    assert window is not None
+    window = window_of(output_rows, 1) if output_rows is not None else None
+    if window is None:
+        raise RequestTypeError("output_rows is None: it must be (begin, end)")
     return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
 
 

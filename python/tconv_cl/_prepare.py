@@ -200,6 +200,8 @@ def prepare_model(
     for name, function in (("least", least), ("most", most), ("progress", progress)):
         if name != "progress" or function is not None:
             called(name, function)
+    if device is not None:
+        devices_of(device)  # one that there is not is told before the model runs
     small, large = _observe(least), _observe(most)
     if not small and not large:
         raise RequestError(

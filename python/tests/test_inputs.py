@@ -221,6 +221,9 @@ SHAPES = {"data": (1, 2, 4), "filter": (2, 3, 3)}
         (tconv_cl.prepare_model, dict(least=None, most=None), "least is None: it must be a function"),
         (tconv_cl.prepare_model, dict(least=dict, most=3), "most is 3: it must be a function"),
         (tconv_cl.prepare_model, dict(least=dict, most=dict, progress=3), "progress is 3: it must be a function"),
+        (tconv_cl.prepare_model, dict(least=dict, most=dict, device=b"cpu"), "device is b'cpu'"),
+        (tconv_cl.window_input, dict(output_rows=None), r"output_rows is None: it must be \(begin, end\)"),
+        (tconv_cl.window_input, dict(data=None, output_rows=(0, 1)), "data is None: it must be a shape"),
     ],
     ids=str,
 )
@@ -291,6 +294,8 @@ def test_a_layer_takes_lists():
         (dict(no_such_option=1), "no_such_option"),
         (dict(device=-1), "device is -1"),
         (dict(device=99), "device 99 does not exist"),
+        (dict(memory_limit="x"), "memory_limit is 'x': it must be an integer"),
+        (dict(memory_limit=-1), "memory_limit is -1"),
         (dict(device="no such device"), "no such device"),
     ],
     ids=str,
