@@ -101,12 +101,50 @@ expect 2 "write --pads-begin 1,2 --pads-end 1,2." $shape --padding=1,2
 expect 2 "write --pads-begin 1,2 --pads-end 3,4." $shape --pads 1,2,3,4
 expect 2 "write --pads-begin 1 --pads-end 1." $shape --pads 1
 expect 2 "write --pads-begin and --pads-end, together kernel - stride, the smaller half first; or" $shape --padding same
-expect 2 "write --auto-pad VALID." $shape --padding VALID
+expect 2 "write nothing if no kernel is smaller than its stride, else --output-padding, stride - kernel." $shape --padding VALID
+expect 2 "write --auto-pad same_lower; with --rules onnx" $shape --padding same_lower
+expect 2 "write --pads-begin and --pads-end, numbers: \"full\" has no equivalent." $shape --padding full
+expect 2 "write --pads-begin 1,1 --pads-end 2,2." $shape --padding 1,1,2,2
+expect 2 "write --pads-begin 1,1 --pads-end 2,2." run --padding=1,1,2,2
+expect 2 "write --pads-begin 1,2,3,4 --pads-end 1,2,3,4." shape --data-shape 1,2,3,4,5,6 --padding 1,2,3,4
+expect 2 "write --pads-begin ... --pads-end ...." $shape --padding 1,2,3
+for value in "" 1, 1.5 ,; do
+    expect 2 "write --pads-begin ... --pads-end ...." $shape "--padding=$value"
+    expect 2 "write --pads-begin ... --pads-end ...." $shape "--pads=$value"
+    expect 2 "write --strides ...." $shape "--stride=$value"
+done
 expect 2 "write --pads-begin ... --pads-end ..." $shape --pad
 expect 2 "write --dilations 2." $shape --dilation 2
-expect 2 "write --groups 2." $shape --group=2
+expect 2 "write --groups 2 --data-format NCX --filter-format OIX." $shape --group=2
+expect 2 "write --groups 2 with the --data-format and --filter-format of the tensors." $shape --feature_group_count 2
 expect 2 "write --data-format NXC (" $shape --layout NHWC
+expect 2 "write --data-format NCX --filter-format OIX (" $shape --layout NCHW
+expect 2 "write --data-format NXC (" $shape --data_layout NHWC
+expect 2 "write --data-format ... (NXC: channels last" $shape --layout foo
+expect 2 "write --filter-format ... (XIO:" $shape --kernel-layout foo
+expect 2 "write --type ...." $shape --dtype foo
+expect 2 "write --filter ...." run --weight=
 expect 2 "the kernel in --filter-shape" $shape --kernel-size 3
+for option in kernel_size kernel_h; do
+    expect 2 "--$option: unknown option; write the kernel in --filter-shape" $shape --$option 3
+done
+for option in in_channels Num_Output; do
+    expect 2 "--$option: unknown option; write the channels in --filter-shape" $shape --$option 3
+done
+expect 2 "write --dilations 2." $shape --dilation_rate 2
+expect 2 "write --device 1." bench --device_id 1
+# Options of one axis or one side: the value of the other one is on the command line, or the default.
+expect 2 "write --strides 2,3." $shape --stride-h 2 --stride-w 3
+expect 2 "write --strides 2,3." $shape --stride_w=3 --stride_h=2
+expect 2 "write --strides 1,3." $shape --stride-w 3
+expect 2 "write --strides ...." $shape --stride-w x
+expect 2 "write --strides ...." $shape --stride-w
+expect 2 "write --dilations 2,1." $shape --dilation-h 2
+expect 2 "write --output-padding 0,1." $shape --output-padding-w 1
+expect 2 "write --pads-begin 1,0." $shape --pads-begin-h 1
+expect 2 "write --pads-begin 1,2 --pads-end 1,2." $shape --pad-h 1 --pad-w 2
+expect 2 "write --pads-begin 1,2 --pads-end 0,3." $shape --pad_left 2 --pad_top 1 --pad_right 3
+expect 2 "--strides-of-y: unknown option; see" $shape --strides-of-y 2
 expect 2 "write --filter-format XIO (" $shape --kernel-layout HWOI
 expect 2 "write --type f32." $shape --dtype float32
 expect 2 "write --type bf16." $shape --precision=BFloat16
@@ -122,7 +160,7 @@ expect 2 "write --type f16." $shape --data-type f16
 expect 2 "write --filter w.npy." run --weight w.npy
 expect 2 "write --output y.npy." run --out y.npy
 expect 2 "it must be NCX or NXC; write NXC" $shape --data-format NHWC
-expect 2 "it must be NCX or NXC; write NCX" $shape --data-format channels_first
+expect 2 "it must be NCX or NXC; write NCX --filter-format OIX" $shape --data-format channels_first
 expect 2 "; write silu" check --activation swish
 expect 2 "; write leaky_relu:SLOPE" check --activation LeakyReLU
 expect 2 "; write clamp:LOW,HIGH" check --activation clip

@@ -164,24 +164,13 @@ static bool is_option(const char *name, size_t length)
     return false;
 }
 
-/* The value that an option would have: what follows "=", or the next argument. */
-static const char *value_of(const char *option, int argc, const char **argv)
-{
-    const char *equals = strchr(option, '=');
-    if (equals != NULL) return equals + 1;
-    for (int i = 0; i + 1 < argc; i++)
-        if (strcmp(argv[i], option) == 0 && argv[i + 1][0] != '-') return argv[i + 1];
-    return NULL;
-}
-
 static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
                                  int argc, const char **argv)
 {
     const char *command = argv[0], *word = option + strspn(option, "-");
     const size_t length = strcspn(word, "=");
     char write[300];
-    if (error == POPT_ERROR_BADOPT &&
-        foreign_option(word, length, value_of(option, argc, argv), write, sizeof write))
+    if (error == POPT_ERROR_BADOPT && foreign_option(word, length, argc, argv, write, sizeof write))
         return wrong_request("%s: %s; write %s. See %s --help", option, poptStrerror(error), write,
                              command);
     struct guess guess = guess_begin(word, length);
