@@ -372,8 +372,27 @@ for command in bench run shape devices check; do
 done
 "$tool" -q --device=3 --version | grep -q tconv-cl || fail "--version behind other options"
 "$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
-[ "$system" = wine ] || # there stdout is a pipe, which has no path
-    "$tool" -q shape --data-shape 1,1,2 --filter-shape 1,1,3 --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
+if [ "$system" != wine ]; then # there stdout is a pipe, which has no path
+    small="-q shape --data-shape 1,1,2 --filter-shape 1,1,3"
+    "$tool" $small --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
+    # A file that stdout, stderr or a descriptor stands in is written there, not replaced.
+    "$tool" $small --json - >"$work/right.json"
+    ln -s /dev/stdout "$work/to_stdout"
+    for path in /dev/stdout /dev/fd/1 /proc/self/fd/1 "$work/to_stdout" "$work/z" /dev/stderr /dev/fd/2 /dev/fd/3; do
+        echo keep >"$work/z"
+        case $path in
+        *err | */2) "$tool" $small --json $path 2>>"$work/z" ;;
+        */3) "$tool" $small --json $path 3>>"$work/z" ;;
+        *) "$tool" $small --json "$path" >>"$work/z" ;;
+        esac || fail "--json $path: exit code $?"
+        [ "$(head -1 "$work/z")" = keep ] && sed 1d "$work/z" | cmp -s - "$work/right.json" || fail "--json $path: $(cat "$work/z")"
+    done
+    "$tool" $small --json /dev/fd/3 3<"$work/z" 2>"$work/err"
+    [ $? = 1 ] && grep -q 'json /dev/fd/3 cannot be written: Bad file descriptor$' "$work/err" || fail "--json of an input: $(cat "$work/err")"
+    "$tool" $small --json /dev/stdout >/dev/full 2>"$work/err"
+    [ $? = 1 ] && grep -q 'json /dev/stdout cannot be written: No space' "$work/err" || fail "--json /dev/stdout is full: $(cat "$work/err")"
+    "$tool" $small --json /dev/null >/dev/null || fail "--json /dev/null"
+fi
 
 # Two reports of bench are compared without a device.
 # report_of ID MS...: a report of such layers on stdout
@@ -401,6 +420,25 @@ head -3 "$work/c.csv" | cmp -s - "$work/right.csv" && sed -n 4p "$work/c.csv" | 
 "$tool" compare "$work/old.json" "$work/new.json" --csv - --fail 2>"$work/err" >"$work/out"
 [ $? = 1 ] && cmp -s "$work/out" "$work/c.csv" || fail "compare --csv - --fail: $(cat "$work/out" "$work/err")"
 expect 2 "--json and --csv are both" compare "$work/old.json" "$work/new.json" --csv "$work/x" --json "$work/x"
+# Two outputs to one stream, however it is named.
+if [ "$system" != wine ]; then
+    mkfifo "$work/pipe"
+    for path in "- /dev/stdout" "/dev/fd/1 -" "/proc/self/fd/1 /dev/stdout" "$work/z -" "/dev/stderr /dev/fd/2" "/dev/fd/3 -" "$work/pipe $work/pipe"; do
+        "$tool" compare "$work/old.json" "$work/new.json" --csv ${path#* } --json ${path% *} >"$work/z" 3>&1 2>"$work/err"
+        [ $? = 2 ] && grep -q '^tconv-cl: --json and --csv are both .*: the results need a file of their own$' "$work/err" &&
+            [ ! -s "$work/z" ] || fail "two outputs, $path: $(cat "$work/z" "$work/err")"
+    done
+    "$tool" compare "$work/old.json" "$work/new.json" --csv /dev/null --json /dev/null -q >/dev/null || fail "two outputs to /dev/null"
+    # stdout's or stdin's file is an input, too; stdin is read once.
+    cp "$work/old.json" "$work/z"
+    "$tool" compare "$work/z" "$work/new.json" --csv - >>"$work/z" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- '--csv and the old report are both .*/z: ' "$work/err" && cmp -s "$work/old.json" "$work/z" || fail "stdout is an input: $(cat "$work/err")"
+    "$tool" compare - "$work/new.json" --csv "$work/z" <"$work/z" >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- '--csv and the old report are both -: ' "$work/err" && cmp -s "$work/old.json" "$work/z" || fail "stdin is an output: $(cat "$work/err")"
+    cat "$work/old.json" | "$tool" compare - /dev/stdin >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q 'are both -: stdin can be read once$' "$work/err" || fail "stdin twice: $(cat "$work/err")"
+    "$tool" compare /dev/stdin /dev/stdin <"$work/old.json" | grep -q '^3 layers in both' || fail "the file of stdin twice"
+fi
 if [ "$system" != wine ]; then # where the tool starts no Python
     mkdir "$work/python"
     printf '#!/bin/sh\ncase $2 in import*) ;; *) grep -q geomean_ratio && echo "<svg/>" ;; esac\n' >"$work/python/python3"
