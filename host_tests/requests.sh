@@ -450,6 +450,27 @@ if [ "$system" != wine ]; then # where the tool starts no Python
     [ $? = 2 ] && grep -q 'needs matplotlib, which /some/where/python3 lacks: run /some/where/python3 -m pip install matplotlib' "$work/err" &&
         [ ! -s "$work/out" ] && [ ! -e "$work/y.svg" ] || fail "compare --plot without matplotlib: $(cat "$work/err")"
 fi
+# Numbers that no run has: what is not known is not judged.
+# numbers MS REST: a report of one layer on stdout
+numbers() {
+    printf '{"layers": [{"id": "A", "ms_median": %s%s}]}\n' "$1" "$2"
+}
+numbers 1 ', "runs": 9, "spread": 0.01' >"$work/one.json"
+for numbers in '0.5|, "runs": 9, "spread": -5|A .* 2[.]000      -' '0.5|, "runs": 9, "spread": 1e308|A .* 2[.]000      -' \
+    '0.5|, "runs": 9, "spread": 300|A .* 2[.]000 30001[.]0%' '0.5|, "runs": 9, "spread": 1e200|A .* 2[.]000 1e[+]202%' \
+    '0.5|, "runs": -9, "spread": 0.1|A .* 2[.]000      -' '0.5|, "runs": 1e300, "spread": 0.1|A .* 2[.]000  11[.]0% faster' \
+    '1e-320|, "runs": 9, "spread": 0.1|A .* times of 1 and .*e-32. ms have no ratio' '1e308||A .* times of 1 and 1e[+]308 ms have no ratio' \
+    '-1||A .* not timed in .*' '0||A .* not timed in .*' '1e300||A .* 1 *1e[+]300 1e-300      -'; do
+    rest=${numbers#*|}
+    numbers "${numbers%%|*}" "${rest%%|*}" >"$work/odd.json"
+    "$tool" compare "$work/one.json" "$work/odd.json" --json "$work/c.json" >"$work/out" || fail "compare with $numbers"
+    grep -qxE "${rest#*|}" "$work/out" && ! grep -qi 'inf\|nan' "$work/out" "$work/c.json" || fail "compare with $numbers: $(cat "$work/out")"
+done
+grep -q '^1 layer in both; geometric mean of old / new time 1e-300$' "$work/out" || fail "compare with an odd mean: $(cat "$work/out")"
+for repeat in 4294967297 1099511627776 -3 9223372036854775807; do
+    echo "{\"repeat\": $repeat, \"layers\": []}" >"$work/odd.json"
+    "$tool" compare "$work/one.json" "$work/odd.json" 2>&1 >"$work/out" | grep -q "have --repeat 1, of .* $repeat: what" || fail "compare with --repeat $repeat"
+done
 # As many layers as take a second: to look for each among all takes ten minutes.
 awk 'BEGIN { printf "{\"layers\": ["; for (i = 0; i < 100000; i++) printf "%s{\"id\": \"layer%d\", \"ms_median\": 1}", i ? ", " : "", i; print "]}" }' >"$work/many.json"
 "$tool" compare "$work/many.json" "$work/many.json" | grep -q '^100000 layers in both; geometric mean of old / new time 1.000$' || fail "compare of many layers"
