@@ -256,6 +256,18 @@ expect 2 "--output is missing" run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "is not a .npy file" $run --data "$vectors/cases.csv" --filter "$d.filter.npy"
 expect 1 "is not a .npy file" $run --data "$d.data.npy" --filter "$vectors/cases.csv"
 expect 1 "cannot be opened" $run --data "$work/none.npy" --filter "$d.filter.npy"
+for start in '\001\000' '\002\000\020\000'; do
+    printf "\\223NUMPY$start" >"$work/odd.npy"
+    expect 1 "odd.npy is cut off: it ends before its header" $run --data "$work/odd.npy" --filter "$d.filter.npy"
+done
+printf '\223NUMPY\011\000' >"$work/odd.npy"
+expect 1 "has version 9 of the .npy format" $run --data "$work/odd.npy" --filter "$d.filter.npy"
+for shape_of in '(1, -8)|an extent is negative' '(8.0, 8)|its extents must be whole numbers' '(x,)|its extents must be whole numbers' \
+    '[1, 8]|it must be a tuple' '(99999999999999999999,)|an extent does not fit into 64 bits' \
+    '(1,1,1,1,1,1,1,1,1,1)|it has too many extents: up to 9 can be read'; do
+    printf '\223NUMPY\001\000\200\000%-128s' "{'descr': '<f4', 'fortran_order': False, 'shape': ${shape_of%|*}, }" >"$work/odd.npy"
+    expect 2 "odd.npy has the shape ${shape_of%|*}, : ${shape_of#*|}" $run --data "$work/odd.npy" --filter "$d.filter.npy"
+done
 expect 2 "strides is 0" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 0
 expect 2 "strides has 2 values" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 1,1
 expect 2 "channels" $run --data "$d.data.npy" --filter "$vectors/data/torch_dcgan.filter.npy"
