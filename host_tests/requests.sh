@@ -457,6 +457,14 @@ if [ "$system" != wine ]; then # where the tool starts no Python
     chmod +x "$work/python/python3"
     PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/x.svg" --quiet >"$work/out" 2>&1 &&
         [ "$(cat "$work/x.svg")" = "<svg/>" ] || fail "compare --plot: $(cat "$work/out")"
+    PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" -q --plot /dev/full >"$work/out" 2>"$work/err"
+    [ $? = 1 ] && [ "$(cat "$work/err")" = "tconv-cl: --plot /dev/full cannot be written: No space left on device" ] || fail "a full --plot: $(cat "$work/err")"
+    if python3 -c 'import matplotlib' 2>"$work/err"; then
+        printf '{"layers": [{"id": "$x^{$ <\\u0007\\ufffe", "ms_median": 1}]}' >"$work/odd.json"
+        "$tool" compare -q "$work/odd.json" "$work/odd.json" --plot "$work/odd.svg" && grep -qF '>$x^{$ &lt;??<' "$work/odd.svg" &&
+            python3 -c "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])" "$work/odd.svg" || fail "a picture with an odd id"
+        rm -f "$work/odd.svg"
+    fi
     printf '#!/bin/sh\necho /some/where/python3\nexit 1\n' >"$work/python/python3"
     PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/y.svg" >"$work/out" 2>"$work/err"
     [ $? = 2 ] && grep -q 'needs matplotlib, which /some/where/python3 lacks: run /some/where/python3 -m pip install matplotlib' "$work/err" &&

@@ -112,10 +112,11 @@ void system_drop(void *mapping, size_t size);
 /* From now on the first signal that asks the program to end sets `*caught` instead. */
 void system_watch_interrupts(volatile sig_atomic_t *caught);
 
-/* Runs a program found by the system's rules, with `input` as its stdin and `output` as its stdout.
- * Without input its stderr is dropped. Returns its exit code; -1: it cannot be started, with ENOSYS
- * where the tool cannot start programs on this system. `arguments` begins with the program's name
- * and ends with NULL. */
+/* Runs a program found by the system's rules, with `input` as its stdin, and copies its stdout to
+ * `output`, after the program has read the input; if that fails, ferror and errno tell. Without
+ * input its stderr is dropped. Returns its exit code; -1: it cannot be started, with ENOSYS where
+ * the tool cannot start programs on this system. `arguments` begins with the program's name and
+ * ends with NULL. */
 int system_run(char *const *arguments, const char *input, FILE *output);
 
 #endif

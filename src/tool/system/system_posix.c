@@ -405,26 +405,51 @@ static void write_text(int descriptor, const char *text)
     signal(SIGPIPE, old);
 }
 
+/* Copies what a program writes, to its end even if `output` takes no more: the program then ends as
+ * it should. Returns why `output` took no more, or 0. */
+static int copy_results(int from, FILE *output)
+{
+    char bytes[4096];
+    int reason = 0;
+    for (;;) {
+        const ssize_t n = read(from, bytes, sizeof bytes);
+        if (n == 0 || (n < 0 && errno != EINTR)) break;
+        if (n > 0 && reason == 0 && fwrite(bytes, 1, (size_t)n, output) != (size_t)n)
+            reason = errno;
+    }
+    return reason;
+}
+
 int system_run(char *const *arguments, const char *input, FILE *output)
 {
     posix_spawn_file_actions_t actions;
     pid_t child;
-    int ends[2], status;
+    int ends[2], results[2], status;
     if (pipe(ends) != 0) return -1;
+    if (pipe(results) != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return -1;
+    }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, results[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
+    posix_spawn_file_actions_addclose(&actions, results[0]);
     if (input == NULL)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     const int reason = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[0]);
+    close(results[1]);
     if (reason == 0 && input != NULL) write_text(ends[1], input);
     close(ends[1]);
+    const int lost = reason == 0 ? copy_results(results[0], output) : reason;
+    close(results[0]);
     errno = reason;
     if (reason != 0) return -1;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return -1;
+    errno = lost;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
