@@ -538,15 +538,12 @@ static enum exit_code compute(struct job *job)
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
-        const enum system_kind kind = system_kind(options.output);
-        const bool regular = strcmp(options.output, "-") != 0 &&
-                             (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
         if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
-            code = regular ? compute_in_slabs(job, &devices, &geometry)
-                           : wrong_request("--output %s is not a regular file: several devices, "
-                                           "--memory-limit and large "
-                                           "tensors need one",
-                                           options.output);
+            code = out_file_replaces(options.output)
+                       ? compute_in_slabs(job, &devices, &geometry)
+                       : wrong_request("--output %s is not a regular file: several devices, "
+                                       "--memory-limit and large tensors need one",
+                                       options.output);
         else
             code = compute_whole(job, &devices, &geometry);
         if (code == EXIT_DONE) code = report(&devices, &geometry);
