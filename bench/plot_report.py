@@ -11,6 +11,8 @@ under it. From that of `tconv-cl compare`: the ratio of old and new time of each
 
 import io
 import json
+import os
+import re
 import sys
 
 BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"  # told apart by all eyes
@@ -29,6 +31,7 @@ def plot():
             "svg.fonttype": "none",
             "font.family": "sans-serif",
             "font.size": 9,
+            "text.parse_math": False,  # a $ in an id or a file's name is a $
             "axes.spines.top": False,
             "axes.spines.right": False,
         }
@@ -152,7 +155,17 @@ def draw_ratios(comparison, pyplot):
     return figure
 
 
+def shown(value):
+    """A report whose texts have question marks, as the tool's tables have, for what ends a line or cannot be in XML."""
+    if isinstance(value, str):
+        return re.sub("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]", "?", value)
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    return {key: shown(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
 def draw(report):
+    report = shown(report)
     pyplot = plot()
     figure = (draw_ratios if "geomean_ratio" in report else draw_roofline)(report, pyplot)
     picture = io.BytesIO()
@@ -161,4 +174,10 @@ def draw(report):
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(draw(json.load(sys.stdin)))
+    picture = draw(json.load(sys.stdin))
+    try:
+        sys.stdout.buffer.write(picture)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries again at its end
+        sys.exit(f"plot_report.py: the picture cannot be written: {error.strerror}")

@@ -473,7 +473,8 @@ static void arrays_overlap(void **state)
                       {offsetof(tconv_tensors, filter), (size_t)t.geometry.filter_bytes},
                       {offsetof(tconv_tensors, bias), t.channels * sizeof(float)}};
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
-            void *block = aligned_alloc(4096, 1 << 16);
+            unsigned char *whole = malloc(4096 + (1 << 16)); /* Windows has no aligned_alloc */
+            void *block = whole + (4096 - (uintptr_t)whole % 4096);
             assert_true(inputs[i].bytes <= 1 << 16 && t.geometry.output_bytes <= 1 << 16);
             arrays = apart;
             tconv_tensor *member = (tconv_tensor *)(void *)((char *)&arrays + inputs[i].member);
@@ -482,7 +483,7 @@ static void arrays_overlap(void **state)
             run(layer, &p, &options, &arrays);
             memcpy(t.output, block, (size_t)t.geometry.output_bytes);
             compare_with_oracle(&devices[d], &p, "auto", true, &t);
-            free(block);
+            free(whole);
         }
         free_tensors(&t);
         tconv_layer_release(layer);

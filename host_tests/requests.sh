@@ -101,12 +101,50 @@ expect 2 "write --pads-begin 1,2 --pads-end 1,2." $shape --padding=1,2
 expect 2 "write --pads-begin 1,2 --pads-end 3,4." $shape --pads 1,2,3,4
 expect 2 "write --pads-begin 1 --pads-end 1." $shape --pads 1
 expect 2 "write --pads-begin and --pads-end, together kernel - stride, the smaller half first; or" $shape --padding same
-expect 2 "write --auto-pad VALID." $shape --padding VALID
+expect 2 "write nothing if no kernel is smaller than its stride, else --output-padding, stride - kernel." $shape --padding VALID
+expect 2 "write --auto-pad same_lower; with --rules onnx" $shape --padding same_lower
+expect 2 "write --pads-begin and --pads-end, numbers: \"full\" has no equivalent." $shape --padding full
+expect 2 "write --pads-begin 1,1 --pads-end 2,2." $shape --padding 1,1,2,2
+expect 2 "write --pads-begin 1,1 --pads-end 2,2." run --padding=1,1,2,2
+expect 2 "write --pads-begin 1,2,3,4 --pads-end 1,2,3,4." shape --data-shape 1,2,3,4,5,6 --padding 1,2,3,4
+expect 2 "write --pads-begin ... --pads-end ...." $shape --padding 1,2,3
+for value in "" 1, 1.5 ,; do
+    expect 2 "write --pads-begin ... --pads-end ...." $shape "--padding=$value"
+    expect 2 "write --pads-begin ... --pads-end ...." $shape "--pads=$value"
+    expect 2 "write --strides ...." $shape "--stride=$value"
+done
 expect 2 "write --pads-begin ... --pads-end ..." $shape --pad
 expect 2 "write --dilations 2." $shape --dilation 2
-expect 2 "write --groups 2." $shape --group=2
+expect 2 "write --groups 2 --data-format NCX --filter-format OIX." $shape --group=2
+expect 2 "write --groups 2 with the --data-format and --filter-format of the tensors." $shape --feature_group_count 2
 expect 2 "write --data-format NXC (" $shape --layout NHWC
+expect 2 "write --data-format NCX --filter-format OIX (" $shape --layout NCHW
+expect 2 "write --data-format NXC (" $shape --data_layout NHWC
+expect 2 "write --data-format ... (NXC: channels last" $shape --layout foo
+expect 2 "write --filter-format ... (XIO:" $shape --kernel-layout foo
+expect 2 "write --type ...." $shape --dtype foo
+expect 2 "write --filter ...." run --weight=
 expect 2 "the kernel in --filter-shape" $shape --kernel-size 3
+for option in kernel_size kernel_h; do
+    expect 2 "--$option: unknown option; write the kernel in --filter-shape" $shape --$option 3
+done
+for option in in_channels Num_Output; do
+    expect 2 "--$option: unknown option; write the channels in --filter-shape" $shape --$option 3
+done
+expect 2 "write --dilations 2." $shape --dilation_rate 2
+expect 2 "write --device 1." bench --device_id 1
+# Options of one axis or one side: the value of the other one is on the command line, or the default.
+expect 2 "write --strides 2,3." $shape --stride-h 2 --stride-w 3
+expect 2 "write --strides 2,3." $shape --stride_w=3 --stride_h=2
+expect 2 "write --strides 1,3." $shape --stride-w 3
+expect 2 "write --strides ...." $shape --stride-w x
+expect 2 "write --strides ...." $shape --stride-w
+expect 2 "write --dilations 2,1." $shape --dilation-h 2
+expect 2 "write --output-padding 0,1." $shape --output-padding-w 1
+expect 2 "write --pads-begin 1,0." $shape --pads-begin-h 1
+expect 2 "write --pads-begin 1,2 --pads-end 1,2." $shape --pad-h 1 --pad-w 2
+expect 2 "write --pads-begin 1,2 --pads-end 0,3." $shape --pad_left 2 --pad_top 1 --pad_right 3
+expect 2 "--strides-of-y: unknown option; see" $shape --strides-of-y 2
 expect 2 "write --filter-format XIO (" $shape --kernel-layout HWOI
 expect 2 "write --type f32." $shape --dtype float32
 expect 2 "write --type bf16." $shape --precision=BFloat16
@@ -122,7 +160,7 @@ expect 2 "write --type f16." $shape --data-type f16
 expect 2 "write --filter w.npy." run --weight w.npy
 expect 2 "write --output y.npy." run --out y.npy
 expect 2 "it must be NCX or NXC; write NXC" $shape --data-format NHWC
-expect 2 "it must be NCX or NXC; write NCX" $shape --data-format channels_first
+expect 2 "it must be NCX or NXC; write NCX --filter-format OIX" $shape --data-format channels_first
 expect 2 "; write silu" check --activation swish
 expect 2 "; write leaky_relu:SLOPE" check --activation LeakyReLU
 expect 2 "; write clamp:LOW,HIGH" check --activation clip
@@ -256,6 +294,18 @@ expect 2 "--output is missing" run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "is not a .npy file" $run --data "$vectors/cases.csv" --filter "$d.filter.npy"
 expect 1 "is not a .npy file" $run --data "$d.data.npy" --filter "$vectors/cases.csv"
 expect 1 "cannot be opened" $run --data "$work/none.npy" --filter "$d.filter.npy"
+for start in '\001\000' '\002\000\020\000'; do
+    printf "\\223NUMPY$start" >"$work/odd.npy"
+    expect 1 "odd.npy is cut off: it ends before its header" $run --data "$work/odd.npy" --filter "$d.filter.npy"
+done
+printf '\223NUMPY\011\000' >"$work/odd.npy"
+expect 1 "has version 9 of the .npy format" $run --data "$work/odd.npy" --filter "$d.filter.npy"
+for shape_of in '(1, -8)|an extent is negative' '(8.0, 8)|its extents must be whole numbers' '(x,)|its extents must be whole numbers' \
+    '[1, 8]|it must be a tuple' '(99999999999999999999,)|an extent does not fit into 64 bits' \
+    '(1,1,1,1,1,1,1,1,1,1)|it has too many extents: up to 9 can be read'; do
+    printf '\223NUMPY\001\000\200\000%-128s' "{'descr': '<f4', 'fortran_order': False, 'shape': ${shape_of%|*}, }" >"$work/odd.npy"
+    expect 2 "odd.npy has the shape ${shape_of%|*}, : ${shape_of#*|}" $run --data "$work/odd.npy" --filter "$d.filter.npy"
+done
 expect 2 "strides is 0" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 0
 expect 2 "strides has 2 values" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 1,1
 expect 2 "channels" $run --data "$d.data.npy" --filter "$vectors/data/torch_dcgan.filter.npy"
@@ -372,8 +422,27 @@ for command in bench run shape devices check; do
 done
 "$tool" -q --device=3 --version | grep -q tconv-cl || fail "--version behind other options"
 "$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
-[ "$system" = wine ] || # there stdout is a pipe, which has no path
-    "$tool" -q shape --data-shape 1,1,2 --filter-shape 1,1,3 --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
+if [ "$system" != wine ]; then # there stdout is a pipe, which has no path
+    small="-q shape --data-shape 1,1,2 --filter-shape 1,1,3"
+    "$tool" $small --json /dev/stdout | grep -q '"macs": 6' || fail "--json /dev/stdout"
+    # A file that stdout, stderr or a descriptor stands in is written there, not replaced.
+    "$tool" $small --json - >"$work/right.json"
+    ln -s /dev/stdout "$work/to_stdout"
+    for path in /dev/stdout /dev/fd/1 /proc/self/fd/1 "$work/to_stdout" "$work/z" /dev/stderr /dev/fd/2 /dev/fd/3; do
+        echo keep >"$work/z"
+        case $path in
+        *err | */2) "$tool" $small --json $path 2>>"$work/z" ;;
+        */3) "$tool" $small --json $path 3>>"$work/z" ;;
+        *) "$tool" $small --json "$path" >>"$work/z" ;;
+        esac || fail "--json $path: exit code $?"
+        [ "$(head -1 "$work/z")" = keep ] && sed 1d "$work/z" | cmp -s - "$work/right.json" || fail "--json $path: $(cat "$work/z")"
+    done
+    "$tool" $small --json /dev/fd/3 3<"$work/z" 2>"$work/err"
+    [ $? = 1 ] && grep -q 'json /dev/fd/3 cannot be written: Bad file descriptor$' "$work/err" || fail "--json of an input: $(cat "$work/err")"
+    "$tool" $small --json /dev/stdout >/dev/full 2>"$work/err"
+    [ $? = 1 ] && grep -q 'json /dev/stdout cannot be written: No space' "$work/err" || fail "--json /dev/stdout is full: $(cat "$work/err")"
+    "$tool" $small --json /dev/null >/dev/null || fail "--json /dev/null"
+fi
 
 # Two reports of bench are compared without a device.
 # report_of ID MS...: a report of such layers on stdout
@@ -401,17 +470,65 @@ head -3 "$work/c.csv" | cmp -s - "$work/right.csv" && sed -n 4p "$work/c.csv" | 
 "$tool" compare "$work/old.json" "$work/new.json" --csv - --fail 2>"$work/err" >"$work/out"
 [ $? = 1 ] && cmp -s "$work/out" "$work/c.csv" || fail "compare --csv - --fail: $(cat "$work/out" "$work/err")"
 expect 2 "--json and --csv are both" compare "$work/old.json" "$work/new.json" --csv "$work/x" --json "$work/x"
+# Two outputs to one stream, however it is named.
+if [ "$system" != wine ]; then
+    mkfifo "$work/pipe"
+    for path in "- /dev/stdout" "/dev/fd/1 -" "/proc/self/fd/1 /dev/stdout" "$work/z -" "/dev/stderr /dev/fd/2" "/dev/fd/3 -" "$work/pipe $work/pipe"; do
+        "$tool" compare "$work/old.json" "$work/new.json" --csv ${path#* } --json ${path% *} >"$work/z" 3>&1 2>"$work/err"
+        [ $? = 2 ] && grep -q '^tconv-cl: --json and --csv are both .*: the results need a file of their own$' "$work/err" &&
+            [ ! -s "$work/z" ] || fail "two outputs, $path: $(cat "$work/z" "$work/err")"
+    done
+    "$tool" compare "$work/old.json" "$work/new.json" --csv /dev/null --json /dev/null -q >/dev/null || fail "two outputs to /dev/null"
+    # stdout's or stdin's file is an input, too; stdin is read once.
+    cp "$work/old.json" "$work/z"
+    "$tool" compare "$work/z" "$work/new.json" --csv - >>"$work/z" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- '--csv and the old report are both .*/z: ' "$work/err" && cmp -s "$work/old.json" "$work/z" || fail "stdout is an input: $(cat "$work/err")"
+    "$tool" compare - "$work/new.json" --csv "$work/z" <"$work/z" >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- '--csv and the old report are both -: ' "$work/err" && cmp -s "$work/old.json" "$work/z" || fail "stdin is an output: $(cat "$work/err")"
+    cat "$work/old.json" | "$tool" compare - /dev/stdin >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q 'are both -: stdin can be read once$' "$work/err" || fail "stdin twice: $(cat "$work/err")"
+    "$tool" compare /dev/stdin /dev/stdin <"$work/old.json" | grep -q '^3 layers in both' || fail "the file of stdin twice"
+fi
 if [ "$system" != wine ]; then # where the tool starts no Python
     mkdir "$work/python"
     printf '#!/bin/sh\ncase $2 in import*) ;; *) grep -q geomean_ratio && echo "<svg/>" ;; esac\n' >"$work/python/python3"
     chmod +x "$work/python/python3"
     PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/x.svg" --quiet >"$work/out" 2>&1 &&
         [ "$(cat "$work/x.svg")" = "<svg/>" ] || fail "compare --plot: $(cat "$work/out")"
+    PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" -q --plot /dev/full >"$work/out" 2>"$work/err"
+    [ $? = 1 ] && [ "$(cat "$work/err")" = "tconv-cl: --plot /dev/full cannot be written: No space left on device" ] || fail "a full --plot: $(cat "$work/err")"
+    if python3 -c 'import matplotlib' 2>"$work/err"; then
+        printf '{"layers": [{"id": "$x^{$ <\\u0007\\ufffe", "ms_median": 1}]}' >"$work/odd.json"
+        "$tool" compare -q "$work/odd.json" "$work/odd.json" --plot "$work/odd.svg" && grep -qF '>$x^{$ &lt;??<' "$work/odd.svg" &&
+            python3 -c "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])" "$work/odd.svg" || fail "a picture with an odd id"
+        rm -f "$work/odd.svg"
+    fi
     printf '#!/bin/sh\necho /some/where/python3\nexit 1\n' >"$work/python/python3"
     PATH="$work/python:$PATH" "$tool" compare "$work/old.json" "$work/new.json" --plot "$work/y.svg" >"$work/out" 2>"$work/err"
     [ $? = 2 ] && grep -q 'needs matplotlib, which /some/where/python3 lacks: run /some/where/python3 -m pip install matplotlib' "$work/err" &&
         [ ! -s "$work/out" ] && [ ! -e "$work/y.svg" ] || fail "compare --plot without matplotlib: $(cat "$work/err")"
 fi
+# Numbers that no run has: what is not known is not judged.
+# numbers MS REST: a report of one layer on stdout
+numbers() {
+    printf '{"layers": [{"id": "A", "ms_median": %s%s}]}\n' "$1" "$2"
+}
+numbers 1 ', "runs": 9, "spread": 0.01' >"$work/one.json"
+for numbers in '0.5|, "runs": 9, "spread": -5|A .* 2[.]000      -' '0.5|, "runs": 9, "spread": 1e308|A .* 2[.]000      -' \
+    '0.5|, "runs": 9, "spread": 300|A .* 2[.]000 30001[.]0%' '0.5|, "runs": 9, "spread": 1e200|A .* 2[.]000 1e[+]202%' \
+    '0.5|, "runs": -9, "spread": 0.1|A .* 2[.]000      -' '0.5|, "runs": 1e300, "spread": 0.1|A .* 2[.]000  11[.]0% faster' \
+    '1e-320|, "runs": 9, "spread": 0.1|A .* times of 1 and .*e-32. ms have no ratio' '1e308||A .* times of 1 and 1e[+]308 ms have no ratio' \
+    '-1||A .* not timed in .*' '0||A .* not timed in .*' '1e300||A .* 1 *1e[+]300 1e-300      -'; do
+    rest=${numbers#*|}
+    numbers "${numbers%%|*}" "${rest%%|*}" >"$work/odd.json"
+    "$tool" compare "$work/one.json" "$work/odd.json" --json "$work/c.json" >"$work/out" || fail "compare with $numbers"
+    grep -qxE "${rest#*|}" "$work/out" && ! grep -qi 'inf\|nan' "$work/out" "$work/c.json" || fail "compare with $numbers: $(cat "$work/out")"
+done
+grep -q '^1 layer in both; geometric mean of old / new time 1e-300$' "$work/out" || fail "compare with an odd mean: $(cat "$work/out")"
+for repeat in 4294967297 1099511627776 -3 9223372036854775807; do
+    echo "{\"repeat\": $repeat, \"layers\": []}" >"$work/odd.json"
+    "$tool" compare "$work/one.json" "$work/odd.json" 2>&1 >"$work/out" | grep -q "have --repeat 1, of .* $repeat: what" || fail "compare with --repeat $repeat"
+done
 # As many layers as take a second: to look for each among all takes ten minutes.
 awk 'BEGIN { printf "{\"layers\": ["; for (i = 0; i < 100000; i++) printf "%s{\"id\": \"layer%d\", \"ms_median\": 1}", i ? ", " : "", i; print "]}" }' >"$work/many.json"
 "$tool" compare "$work/many.json" "$work/many.json" | grep -q '^100000 layers in both; geometric mean of old / new time 1.000$' || fail "compare of many layers"

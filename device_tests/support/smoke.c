@@ -43,7 +43,7 @@ size_t keep_smoke_tests(struct CMUnitTest *tests, size_t count)
     for (size_t i = 0; i < count; i++)
         if (tests[i].initial_state == &smoke_mark) tests[kept++] = tests[i];
     if (kept < count)
-        print_message("%zu of %zu tests; all of them run on the fake implementation\n", kept,
-                      count);
+        print_message("%d of %d tests; all of them run on the fake implementation\n", (int)kept,
+                      (int)count);
     return kept;
 }

@@ -31,6 +31,19 @@ quiet devices --json "$work/d.json"
 "$tool" run $device $files --quiet && cmp -s "$work/piped.npy" "$work/y.npy" || fail "run gives something else in a pipe"
 "$tool" run $device --data "$d.data.npy" --filter - --output "$work/y.npy" <"$d.filter.npy" | grep -q 'computed by' && cmp -s "$work/piped.npy" "$work/y.npy" ||
     fail "the filter from a pipe"
+if [ -e /dev/stdout ]; then # stdout by a path: what else is there stays
+    for path in /dev/stdout "$work/st.out"; do
+        printf keep >"$work/st.out"
+        "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output $path >>"$work/st.out" &&
+            { printf keep && cat "$work/piped.npy"; } | cmp -s - "$work/st.out" || fail "run --output $path"
+    done
+    for paths in "/dev/stdout --json -" "- --json /dev/stdout"; do
+        "$tool" run $device -q --data "$d.data.npy" --filter "$d.filter.npy" --output $paths >"$work/st.out" 2>"$work/err"
+        [ $? = 2 ] && [ ! -s "$work/st.out" ] && grep -q -- '--json and --output are both -: ' "$work/err" || fail "run --output $paths: $(cat "$work/err")"
+    done
+    "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output /dev/stderr --memory-limit 1 >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- '--output /dev/stderr is not a regular file' "$work/err" || fail "slabs into stderr: $(cat "$work/err")"
+fi
 for more in "" "--memory-limit 1" "--data-format NCX --filter-format OIX"; do # whole, in slabs, the oneAPI form
     "$tool" run $device $files $more --data-steps 90,21,2 --output-steps 7,1,3 --quiet && cmp -s "$work/piped.npy" "$work/y.npy" ||
         fail "run $more with steps gives something else"

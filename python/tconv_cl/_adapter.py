@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from . import _library as c
-from ._library import CError, RequestError, call_checked, library, raise_error, text
+from ._library import CError, RequestError, RequestTypeError, call_checked, library, raise_error, shown, text
 from ._names import instead_of_value
 from ._trace import callback_of, follow
 from ._types import number_of
@@ -24,8 +24,10 @@ def check_options(search: str | None, least_macs: int | None = None, fallback: s
     if search is not None:
         number_of("search", "search", search)
     if least_macs is not None and not (isinstance(least_macs, Integral) and 0 <= least_macs < 1 << 63):
-        raise RequestError(
-            f"least_macs is {least_macs!r}: it must be a whole number of multiply-adds, 0 or more and less than 2**63"
+        error = RequestError if isinstance(least_macs, Integral) else RequestTypeError
+        raise error(
+            f"least_macs is {shown(least_macs)}: it must be a whole number of multiply-adds, 0 or more and less than "
+            "2**63"
         )
 
 
@@ -35,6 +37,8 @@ def check_device(open_device: Callable[..., Any], device: int | str | None, *, n
     Raises if an environment variable has a wrong value. If there is no device, raises only if one is named or `needed`:
     otherwise the runtime computes by itself.
     """
+    if device is not None and not isinstance(device, (str, Integral)):
+        raise RequestTypeError(f"device is {shown(device)}: it must be an integer or a name")
     error = CError()
     status = open_device(b"" if device is None else text("device", str(device)), byref(error))
     if status != 0 and (needed or device is not None or library.tconv_status_is_request(status)):

@@ -11,12 +11,13 @@ import numpy as np
 from . import _host, _opencl
 from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
 from ._device import Layers, Request, Resolved, check_device, number_of, opened
-from ._library import RequestError
+from ._library import RequestError, RequestTypeError, shown
 from ._request import NXC, XIO, Attributes, Tensor, Window, integer
 from ._names import suggesting
-from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, window_of
+from ._request import DEFAULTS, attributes_among, attributes_of, called, extents, flag, is_list, resolve, shape_of
 from ._request import window_input as _window_input
-from ._types import type_of
+from ._request import window_of
+from ._types import element_type, type_of
 
 if TYPE_CHECKING:
     import pyopencl.array
@@ -221,7 +222,7 @@ class ConvTranspose:
         self._attributes = attributes_of(**options)
         self._options = options
         self._device = device
-        self._memory_limit = memory_limit
+        self._memory_limit = None if memory_limit is None else integer("memory_limit", memory_limit, 0)
         if device is not None:
             for number in devices_of(device):
                 check_device(number)
@@ -374,8 +375,9 @@ def window_input(
     Raises:
         RequestError: a ValueError: the request cannot be carried out, or the output does not have these rows.
     """
-    window = window_of(output_rows, 1)
-    assert window is not None
+    window = window_of(output_rows, 1) if output_rows is not None else None
+    if window is None:
+        raise RequestTypeError("output_rows is None: it must be (begin, end)")
     return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
 
 
@@ -397,7 +399,7 @@ def explain(
 
     Args:
         data, filter: shapes, as for output_shape.
-        dtype: the data's type.
+        dtype: the data's type: NumPy's, or a name, which is the library's ("i8" is int8) before it is NumPy's.
         filter_dtype: the filter's type, if it differs.
         bias: whether there is one.
         device: one device, as for conv_transpose.
@@ -407,17 +409,22 @@ def explain(
         RequestError: a ValueError: the request cannot be carried out; the sentence says why.
         Error: no device, no memory, or an OpenCL call failed.
     """
-    types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
-    tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
-    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
+    tensors = tensors_of(data, filter, dtype, filter_dtype)
+    request = Request(attributes_of(**options), *tensors, flag("bias", bias), scale=False, residual=False)
     on = opened(devices_of(device)[0])
     return on.layer.explain(on.resolved(request))
 
 
 def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int]) -> Any:
     """A problem of these shapes; the element types do not matter."""
-    f32 = type_of("data", np.dtype(np.float32))
-    return attributes.problem(Tensor(tuple(data), f32), Tensor(tuple(filter), f32))
+    return attributes.problem(*tensors_of(data, filter, np.float32, None))
+
+
+def tensors_of(data: Sequence[Any], filter: Sequence[int], dtype: Any, filter_dtype: Any) -> tuple[Tensor, Tensor]:
+    """Data and filter of shapes and types; without a type, the filter has the data's."""
+    number = element_type("dtype", dtype)
+    other = number if filter_dtype is None else element_type("filter_dtype", filter_dtype)
+    return Tensor(shape_of("data", data), number), Tensor(shape_of("filter", filter), other)
 
 
 def _run(
@@ -430,6 +437,8 @@ def _run(
     layers: Layers | None = None,
 ) -> Any:
     """Computes by _opencl or _host, by the kind of `data`."""
+    if progress is not None:
+        called("progress", progress)
     opencl = _opencl.is_array(arrays.data)
     if opencl:
         _opencl.check_arrays(arrays)
@@ -471,13 +480,17 @@ def _same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool
 def devices_of(device: int | str | Sequence[int | str] | None) -> list[int]:
     if device is None:
         return [number_of(None)]
-    numbers = [device] if isinstance(device, str) or not isinstance(device, Sequence) else list(device)
+    numbers = list(device) if isinstance(device, Sequence) and is_list(device) else [device]
     if not numbers:
         raise RequestError("device is an empty list")
-    devices = [
-        number_of(number) if isinstance(number, str) else integer("device", number, 0, 2**31 - 1) for number in numbers
-    ]
+    devices = [number_of(one) if isinstance(one, str) else _device_number(one) for one in numbers]
     for i, number in enumerate(devices):
         if number in devices[:i]:
             raise RequestError(f"device names {number} twice")
     return devices
+
+
+def _device_number(value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        raise RequestTypeError(f"device is {shown(value)}: it must be an integer, a name, or a list of these")
+    return integer("device", value, 0, 2**31 - 1)

@@ -60,10 +60,17 @@ class RequestTypeError(RequestError, TypeError):
     __module__ = "tconv_cl"
 
 
+def shown(value: Any) -> str:
+    """A value for a sentence: what is long, such as an array, by its type."""
+    text = repr(value)
+    long = len(text) > 100 or "\n" in text or getattr(value, "shape", ()) != ()
+    return f"a {type(value).__name__}" if long else text
+
+
 def text(argument: str, value: Any) -> bytes:
     """A string for C, which ends at a zero."""
     if not isinstance(value, str):
-        raise RequestTypeError(f"{argument} is {value!r}: it must be a name")
+        raise RequestTypeError(f"{argument} is {shown(value)}: it must be a name")
     if "\0" in value:
         raise RequestError(f"{argument} is {value!r}: it must not have a zero character")
     try:

@@ -8,6 +8,7 @@ src/tool/foreign_list.h has the names of options; a test compares the two lists.
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
@@ -68,7 +69,7 @@ def _for_each_axis(value: Any, axes: int) -> Shape | None:
     if isinstance(value, (int, np.integer)):
         return (int(value),) * axes
     try:
-        numbers = tuple(int(one) for one in value)
+        numbers = tuple(operator.index(one) for one in value)
     except (TypeError, ValueError):
         return None
     if len(numbers) == axes + 2 and numbers[0] == 1 and 1 in (numbers[1], numbers[-1]):
@@ -99,6 +100,8 @@ def _translated(argument: str, value: Any) -> str:
 
 
 def _pads(begin: Sequence[int], end: Sequence[int]) -> str:
+    if any(operator.index(pad) < 0 for pad in (*begin, *end)):
+        raise ValueError
     return f"pads_begin={_short(begin)}, pads_end={_short(end)}"
 
 
@@ -123,57 +126,119 @@ def _valid(call: Call) -> str:
     return f"output_padding={_short([max(s - k, 0) for k, s in zip(kernel, strides)])}"
 
 
+def _named_pads(name: str, call: Call) -> str:
+    """Pads that have a name: of Keras, of TensorFlow and JAX, which have capitals, or of ONNX."""
+    word = name.lower()
+    text = _same(call) if word == "same" else _valid(call) if word == "valid" else None
+    if text is not None:
+        if "transpose_kernel" in call.given or not (name.isupper() or _is_jax(call)):
+            return text
+        return f"{text}; {'' if _is_jax(call) else 'of JAX without transpose_kernel=True: '}{REVERSED}"
+    if word in ("same_upper", "same_lower"):
+        return f"auto_pad={word!r}{'' if 'rules' in call.given else WITH_RULES}"
+    if word in ("explicit", "notset", "none"):
+        return "leave it out: pads are numbers by default, pads_begin and pads_end"
+    return f"leave it out: {word!r} has no equivalent; pads are numbers, pads_begin and pads_end"
+
+
+WITH_RULES = '; with rules="onnx" the output has the data\'s extent times the stride'
+
+
 def _padding(value: Any, call: Call) -> str:
     if isinstance(value, str):
-        if value.lower() == "same":
-            return _same(call)
-        return _valid(call) if value.lower() == "valid" else f"auto_pad={value.lower()!r}"
+        return _named_pads(value, call)
     if isinstance(value, (int, np.integer)):
         return _pads([int(value)], [int(value)])
     try:
-        numbers = [tuple(one) if isinstance(one, (list, tuple)) else int(one) for one in value]
+        numbers = [tuple(one) if isinstance(one, (list, tuple)) else operator.index(one) for one in value]
     except (TypeError, ValueError):
         return "pads_begin=..., pads_end=..."
     if numbers and all(isinstance(one, tuple) for one in numbers):
         return _pairs([one for one in numbers if isinstance(one, tuple)], call)
-    plain = [one for one in numbers if isinstance(one, int)]
-    if len(plain) == 2 * (call.axes() or 2):  # of all begins, then of all ends
+    plain, axes = [one for one in numbers if isinstance(one, int)], call.axes()
+    if len(plain) == 2 * (axes or 2):  # of all begins, then of all ends
         return _pads(plain[: len(plain) // 2], plain[len(plain) // 2 :])
+    if not plain or (axes is not None and len(plain) not in (1, axes)):
+        return "pads_begin=..., pads_end=..., with one number for each spatial axis"
     return _pads(plain, plain)
 
 
+# JAX computes a correlation: what is written here computes the same with the filter reversed.
+REVERSED = "and reverse the filter along its spatial axes (numpy.flip)"
+
+
+def _is_jax(call: Call) -> bool:
+    return any(name in call.given for name in ("lhs_dilation", "rhs_dilation", "dimension_numbers", "lhs", "rhs"))
+
+
 def _pairs(pairs: Sequence[tuple[int, ...]], call: Call) -> str:
-    """JAX pads the data, and does not reverse the filter unless transpose_kernel is given."""
+    """JAX pads the data, and does not reverse the filter unless transpose_kernel is True, which has a sentence of its
+    own. TensorFlow's pads, with those of batch and channels, are cut from the output."""
     kernel = call.kernel()
+    if len(pairs) > 2 and len(pairs) == (call.axes() or len(pairs) - 2) + 2 and pairs[0] == (0, 0):
+        return _both_ends(pairs[2:] if pairs[1] == (0, 0) else pairs[1:-1])
+    reversal = "" if "transpose_kernel" in call.given else f"; {REVERSED}"
     if kernel is None or len(kernel) != len(pairs):
-        return "pads_begin=dilation * (kernel - 1) - begin, pads_end=dilation * (kernel - 1) - end of each pair"
-    return _pads(
-        [k - 1 - pair[0] for k, pair in zip(kernel, pairs)], [k - 1 - pair[-1] for k, pair in zip(kernel, pairs)]
-    )
+        formula = "dilation * (kernel - 1)"
+        return f"pads_begin={formula} - begin, pads_end={formula} - end of each pair{reversal}"
+    begin = [k - 1 - pair[0] for k, pair in zip(kernel, pairs)]
+    end = [k - 1 - pair[-1] for k, pair in zip(kernel, pairs)]
+    text = _pads([max(pad, 0) for pad in begin], [max(pad, 0) for pad in end])
+    if min(end) < 0:
+        text += f", output_padding={_short([max(-pad, 0) for pad in end])}"
+    if min(begin) < 0:
+        text += f"; and put {_short([max(-pad, 0) for pad in begin])} zeros before the output with numpy.pad"
+    return text + reversal
+
+
+def _both_ends(pairs: Sequence[tuple[int, ...]]) -> str:
+    return _pads([pair[0] for pair in pairs], [pair[-1] for pair in pairs])
+
+
+def _transpose_kernel(value: Any, call: Call) -> str:
+    return "leave it out" if value is True else f"leave it out, {REVERSED}"
+
+
+def _lhs_dilation(value: Any, call: Call) -> str:
+    """Of JAX's general convolution, which does not reverse the filter."""
+    said = "transpose_kernel" in call.given or isinstance(call.given.get("padding"), (str, list, tuple))
+    return f"strides={_text(value)}" + ("" if said else f"; {REVERSED}")
 
 
 def _pads_of_onnx(value: Any, call: Call) -> str:
-    if isinstance(value, (list, tuple)) and len(value) % 2 == 0 and all(isinstance(one, int) for one in value):
+    if (
+        isinstance(value, (list, tuple))
+        and value
+        and len(value) % 2 == 0
+        and all(isinstance(one, int) for one in value)
+    ):
         return _pads(value[: len(value) // 2], value[len(value) // 2 :])
     return _padding(value, call)
 
 
 def _output_size(value: Any, call: Call) -> str:
-    """PyTorch's and Chainer's: the pads stay, and the output ends later."""
-    size, data, kernel = value, call.shape("data"), call.kernel()
-    strides, pads = call.numbers("strides", 1), call.numbers("pads_begin", 0)
+    """PyTorch's and Chainer's, which may have batch and channels: the pads stay, and the output ends later."""
+    data, kernel, strides = call.shape("data"), call.kernel(), call.numbers("strides", 1)
+    begin, end = call.numbers("pads_begin", 0), call.numbers("pads_end", 0)
     if "padding" in call.given or "pad" in call.given:
         axes = call.axes()
-        pads = None if axes is None else _for_each_axis(call.given.get("padding", call.given.get("pad")), axes)
-    if data is None or kernel is None or strides is None or pads is None:
-        return "output_padding=size - ((extent - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding)"
+        begin = None if axes is None else _for_each_axis(call.given.get("padding", call.given.get("pad")), axes)
+        end = begin
+    if data is None or kernel is None or strides is None or begin is None or end is None:
+        return "output_padding=size - ((extent - 1) * stride + dilation * (kernel - 1) + 1 - pad_begin - pad_end)"
     extents = data[1:-1] if _is_last(call) else data[2:]
-    sizes = _for_each_axis(size, len(extents))
+    if isinstance(value, (list, tuple)) and len(value) == len(data):
+        value = value[1:-1] if _is_last(call) else value[2:]
+    sizes = _for_each_axis(value, len(extents))
     if sizes is None:
-        return "output_padding=..."
-    return "output_padding=" + _text(
-        _short([y - ((x - 1) * s + k - 2 * p) for y, x, s, k, p in zip(sizes, extents, strides, kernel, pads)])
-    )
+        return "output_padding=..., one number for each spatial axis"
+    least = [(x - 1) * s + k - b - e for x, s, k, b, e in zip(extents, strides, kernel, begin, end)]
+    if any(size < possible for size, possible in zip(sizes, least)):
+        return (
+            f"leave it out: the size {_text(_short(sizes))} is too small, the least is {_text(_short(least))}; larger "
+            "pads_end make it smaller"
+        )
+    return "output_padding=" + _text(_short([size - possible for size, possible in zip(sizes, least)]))
 
 
 # ---- formats ----
@@ -242,12 +307,12 @@ ARGUMENTS = (
 
 
 def _type(value: Any, call: Call) -> str:
-    """A type of NumPy's: "i8" is an integer of 8 bits here, and of 8 bytes there."""
+    """A type: a name of the library, else what NumPy takes, also as PyTorch writes it."""
     name = str(value).removeprefix("torch.")
-    try:
-        return f"output_type=numpy.{np.dtype(name if isinstance(value, str) or name != str(value) else value).name}"
-    except TypeError:
-        return 'output_type=a type of NumPy\'s, or a name as "f32"'
+    dtype = _dtype(name if isinstance(value, str) or name != str(value) else value)
+    if dtype is not None:
+        return f"output_type={dtype}"
+    return f'output_type=a type of NumPy\'s, or a name as "f32"; {_text(value)} is none that there is'
 
 
 SHAPES = "the filter's shape says it, [CI, CO/groups, K...]"
@@ -275,13 +340,18 @@ def _clamp(value: Any, call: Call) -> str:
 
 def _dilates(value: Any, call: Call) -> str:
     """oneDNN's count from 0."""
-    numbers = [value] if isinstance(value, int) else [one for one in value if isinstance(one, int)]
-    return f"dilations={_short([number + 1 for number in numbers] or [1])}"
+    numbers = [value] if isinstance(value, int) else [operator.index(one) for one in value]
+    return f"dilations={_short([number + 1 for number in numbers])}"
 
 
-def _of_axes(names: Sequence[str], ours: str, default: int) -> Callable[[Any, Call], str]:
+def _of_both(name: str, ours: str, default: int) -> dict[str, Written]:
     """One argument for each axis, as Caffe and OpenCV have them."""
-    return lambda value, call: f"{ours}={_short([call.given.get(name, default) for name in names])}"
+    names = (f"{name}_h", f"{name}_w")
+
+    def write(value: Any, call: Call) -> str:
+        return f"{ours}={_short([operator.index(call.given.get(one, default)) for one in names])}"
+
+    return dict.fromkeys(names, write)
 
 
 def _both_sides(height: str, width: str) -> Callable[[Any, Call], str]:
@@ -328,7 +398,8 @@ OTHERS: dict[str, Written] = {
     ),
     "dilates": _dilates,
     **dict.fromkeys(("dtype", "out_dtype", "output_dtype", "preferred_element_type", "dst_type"), _type),
-    "transpose_kernel": "leave it out if it is True; else reverse the filter along its spatial axes with numpy.flip",
+    "transpose_kernel": _transpose_kernel,
+    "lhs_dilation": _lhs_dilation,
     "negative_slope": lambda value, call: f'activation=("leaky_relu", {_text(value)})',
     **dict.fromkeys(("min_val", "max_val", "min_value", "max_value", "clip_min", "clip_max"), _clamp),
     **dict.fromkeys(("relu", "with_relu"), 'activation="relu"'),
@@ -342,18 +413,26 @@ OTHERS: dict[str, Written] = {
     **dict.fromkeys(("threads", "num_threads", "n_threads"), "leave it out: the device uses all its compute units"),
     "batch_size": "leave it out: the data's shape says it",
     "verbose": "leave it out: make the call in a `with tconv_cl.trace() as events:`",
-    "stride_h": _of_axes(("stride_h", "stride_w"), "strides", 1),
-    "stride_w": _of_axes(("stride_h", "stride_w"), "strides", 1),
-    "dilation_h": _of_axes(("dilation_h", "dilation_w"), "dilations", 1),
-    "dilation_w": _of_axes(("dilation_h", "dilation_w"), "dilations", 1),
-    "adj_h": _of_axes(("adj_h", "adj_w"), "output_padding", 0),
-    "adj_w": _of_axes(("adj_h", "adj_w"), "output_padding", 0),
+    **_of_both("stride", "strides", 1),
+    **_of_both("strides", "strides", 1),
+    **_of_both("dilation", "dilations", 1),
+    **_of_both("dilations", "dilations", 1),
+    **_of_both("output_padding", "output_padding", 0),
+    **_of_both("pads_begin", "pads_begin", 0),
+    **_of_both("pads_end", "pads_end", 0),
+    **_of_both("adj", "output_padding", 0),
     "kernel_h": _extent_of_filter,
     "kernel_w": _extent_of_filter,
-    "pad_h": _both_sides("pad_h", "pad_w"),
-    "pad_w": _both_sides("pad_h", "pad_w"),
+    **dict.fromkeys(("pad_h", "pad_w"), _both_sides("pad_h", "pad_w")),
+    **dict.fromkeys(("padding_h", "padding_w"), _both_sides("padding_h", "padding_w")),
     **dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right", "pad_t", "pad_b"), _four_sides),
 }
+
+# Those whose False asks for nothing.
+SWITCHES = frozenset(
+    "relu with_relu use_bias bias_term tune autotune cudnn_tune benchmark exhaustive inplace in_place strict "
+    "raise_error".split()
+)
 
 # The same for the functions that put the library under another runtime.
 RUNTIME: dict[str, Written] = {
@@ -383,18 +462,20 @@ RUNTIME: dict[str, Written] = {
 
 def instead_of(name: str, call: Call, known: Collection[str], table: Mapping[str, Written] = OTHERS) -> str | None:
     """What to write instead of an argument of another system; None if it is not known."""
-    written = table.get(name)
+    written, value = table.get(name), call.given[name]
+    ours = SAME.get(name) if table is OTHERS else None
+    if written is None and ours is None:
+        ours = next((other for other in (f"{name}s", name.rstrip("s"), name.lower()) if other in known), None)
     if isinstance(written, str):
-        return written
+        return "leave it out: that is the default" if value is False and name in SWITCHES else written
+    if value is None and table is OTHERS and (written is not None or ours not in (None, "data", "filter")):
+        return "leave it out: None asks for the default"
     if written is not None:
         try:
-            return written(call.given[name], call)
-        except (TypeError, ValueError, IndexError, AttributeError):  # a value that no system takes
+            return written(value, call)
+        except Exception:  # a value that no system takes: its own methods may raise anything
             return None
-    ours = SAME.get(name) if table is OTHERS else None
-    if ours is None:
-        ours = next((other for other in (f"{name}s", name.rstrip("s"), name.lower()) if other in known), None)
-    return None if ours is None else f"{ours}={_translated(ours, call.given[name])}"
+    return None if ours is None else f"{ours}={_translated(ours, value)}"
 
 
 def refuse(
@@ -531,6 +612,8 @@ def instead_of_value(argument: str, value: Any, names: Collection[str] = ()) -> 
 
 def instead_of_list(argument: str, value: Shape, axes: int) -> str:
     """The same for a list of another length: with the batch and the channels, or of all begins and all ends."""
+    if axes < 1:  # the rank is what is wrong
+        return ""
     if argument in ("pads_begin", "pads_end") and len(value) == 2 * axes:
         return f"; write {_pads(value[:axes], value[axes:])}"
     if argument == "output_shape" and len(value) == axes + 2:
@@ -545,7 +628,18 @@ def _name_of(value: Any) -> str:
 
 
 def _numpy_type(value: Any) -> str:
+    dtype = _dtype(value)
+    return "" if dtype is None else f"; write {dtype}"
+
+
+def _dtype(value: Any) -> str | None:
+    """How a type that the library has is written."""
+    from . import _types  # which takes sentences from here
+
+    if value == "bfloat16":
+        return '"bf16"'
     try:
-        return f"; write numpy.{np.dtype(value).name}"
-    except TypeError:
-        return ""
+        number = _types.element_type("", value)
+    except ValueError:
+        return None
+    return '"bf16"' if number == _types.BF16 else f"numpy.{_types.dtype_of(number).name}"

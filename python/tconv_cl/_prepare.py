@@ -12,13 +12,12 @@ import numpy as np
 
 from . import _library as c
 from ._callbacks import Listening, callback
-from ._convolution import Options, devices_of
+from ._convolution import Options, devices_of, tensors_of
 from ._device import Device, opened
 from ._library import RequestError, call
 from ._names import suggesting
-from ._request import DEFAULTS, NXC, ONEAPI_CONV_BACKPROP, Tensor, attributes_of, integer
+from ._request import DEFAULTS, NXC, ONEAPI_CONV_BACKPROP, attributes_of, called, flag, integer, shape_of
 from ._trace import TraceEvent, trace
-from ._types import type_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it since 3.11
@@ -88,7 +87,8 @@ def prepare(
     Args:
         data: the data's shape; batch and spatial extents may be pairs of the least and the largest.
         filter: the filter's shape.
-        dtype, filter_dtype: the types of data and filter.
+        dtype, filter_dtype: the types of data and filter: NumPy's, or names, which are the library's ("i8" is int8)
+            before they are NumPy's. filter_dtype None: as data.
         bias, scale, residual: whether calls have them.
         device: as for conv_transpose.
         progress: is called with the number of programs that are made and the number of all, before each group of
@@ -107,14 +107,16 @@ def prepare(
         True
     """
     attributes = attributes_of(**options)
-    types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
-    least, most = _range(data)
-    tensors = (Tensor(least, type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
+    arrays = {"bias": flag("bias", bias), "scale": flag("scale", scale), "residual": flag("residual", residual)}
+    if progress is not None:
+        called("progress", progress)
+    least, most = _range(shape_of("data", data))
+    tensors = tensors_of(least, filter, dtype, filter_dtype)
     programs = 0
     for number in devices_of(device):
         problem = attributes.problem(*tensors)
         last = c.Shape(len(most), most) if most != least and len(most) <= c.MAX_RANK else None
-        plan_options = attributes.options(bias=bias, scale=scale, residual=residual)
+        plan_options = attributes.options(**arrays)
         programs += _prepare(opened(number), problem, last, plan_options, progress)
     return programs
 
@@ -195,6 +197,11 @@ def prepare_model(
         >>> prepare_model(lambda: run(3), lambda: run(9)) >= 1
         True
     """
+    for name, function in (("least", least), ("most", most), ("progress", progress)):
+        if name != "progress" or function is not None:
+            called(name, function)
+    if device is not None:
+        devices_of(device)  # one that there is not is told before the model runs
     small, large = _observe(least), _observe(most)
     if not small and not large:
         raise RequestError(

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from ctypes import byref, c_int64
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _library as c
-from ._library import RequestError, RequestTypeError, call, library, text
+from ._library import RequestError, RequestTypeError, call, library, shown, text
 from ._names import instead_of_list, refuse
 from ._types import number_of, output_type_of
 
@@ -186,16 +188,20 @@ def attributes_among(given: dict[str, Any]) -> Attributes:
         activation=activation,
         a=a,
         b=b,
-        requantize=bool(given["requantize"]),
+        requantize=flag("requantize", given["requantize"]),
         data_zero_point=integer("data_zero_point", given["data_zero_point"], -128, 255),
         filter_zero_point=integer("filter_zero_point", given["filter_zero_point"], -128, 255),
         output_zero_point=integer("output_zero_point", given["output_zero_point"], -128, 255),
     )
 
 
-@lru_cache(maxsize=64)
+_number_of_text = lru_cache(maxsize=64)(number_of)
+
+
 def _number_of(argument: str, name: Any) -> int:
-    return number_of(argument, argument, name)
+    """The number behind a name; what is no text cannot be looked up, and is refused."""
+    find = _number_of_text if isinstance(name, str) else number_of
+    return find(argument, argument, name)
 
 
 def _number_or_none(argument: str, name: Any) -> int:
@@ -212,9 +218,41 @@ def integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63 
     return number
 
 
+def flag(argument: str, value: Any) -> bool:
+    """Reads what is true or false: not any object, since an array of one zero, or "no", would count as either."""
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
+        return bool(value)
+    raise RequestTypeError(f"{argument} is {shown(value)}: it must be True or False")
+
+
+def called(argument: str, value: Any) -> None:
+    """Refuses what cannot be called, before work begins."""
+    if not callable(value):
+        raise RequestTypeError(f"{argument} is {shown(value)}: it must be a function")
+
+
+def shape_of(argument: str, value: Any) -> tuple[Any, ...]:
+    """Reads the entries of a shape; each is still to be read."""
+    try:
+        if not is_list(value) or len(getattr(value, "shape", (0,))) != 1:
+            raise TypeError
+        return tuple(value)
+    except TypeError:
+        hint = "; write its .shape" if hasattr(value, "shape") else ""
+        raise RequestTypeError(f"{argument} is {shown(value)}: it must be a shape, a list of extents{hint}") from None
+
+
+def is_list(value: Any) -> bool:
+    """True for values in an order: not for text, bytes, sets and dictionaries, of which Python makes lists too."""
+    if isinstance(value, (list, tuple)):
+        return True
+    others = (str, bytes, bytearray, memoryview, Set, Mapping)
+    return (isinstance(value, Iterable) or hasattr(value, "__getitem__")) and not isinstance(value, others)
+
+
 def _integers(argument: str, value: Any) -> int | tuple[int, ...]:
     """Reads one number for every axis, or one number for each."""
-    if isinstance(value, int):
+    if isinstance(value, int) or not (is_list(value) or isinstance(value, str)):
         return integer(argument, value)
     try:
         values = tuple(value)
@@ -234,14 +272,22 @@ _NAME_READERS = tuple((name, _number_or_none if DEFAULTS[name] is None else _num
 
 def _real(argument: str, value: Any) -> float:
     try:
+        if isinstance(value, (str, bytes, bytearray)):  # Python makes numbers of these too
+            raise TypeError
         return float(value)
     except (TypeError, ValueError):
-        raise RequestTypeError(f"{argument} is {value!r}: it must be a number") from None
+        raise RequestTypeError(f"{argument} is {shown(value)}: it must be a number") from None
+    except OverflowError:
+        raise RequestError(f"{argument} is {shown(value)}: it does not fit a number of 64 bits") from None
 
 
 def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     """A name, or a name and the activation's numbers: "relu", ("leaky_relu", 0.1), ("clamp", -1, 1)."""
-    name, *numbers = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
+    several = not isinstance(value, str) and isinstance(value, Sequence) and is_list(value)
+    given: Sequence[Any] = value if several else (value,)
+    if not given:
+        raise RequestError(f"activation is {value!r}: it must be a name, or a name and its numbers")
+    name, *numbers = given
     if isinstance(name, str) and ":" in name:
         known, *texts = name.replace(",", ":").split(":")  # as the tool's --activation
         raise RequestError(f"activation is {name!r}: write ({', '.join([repr(known), *texts])})")

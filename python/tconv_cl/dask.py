@@ -24,7 +24,7 @@ from dask.utils import parse_bytes
 from ._arrays import Arrays, check
 from ._convolution import ConvTranspose, Options
 from ._device import Request, Resolved, devices
-from ._library import RequestError
+from ._library import RequestError, RequestTypeError, shown
 from ._names import suggesting
 from ._request import DEFAULTS, Tensor, attributes_of, resolve, rows_at, window_input
 from ._types import type_of
@@ -83,7 +83,7 @@ def conv_transpose(
         ((1, 1, 2002), (200, 200), 2.0)
     """
     if not isinstance(data, da.Array) or type(data._meta) is not np.ndarray:
-        raise RequestError(f"data is a {type(data).__name__}: it must be a Dask array of NumPy arrays")
+        raise RequestTypeError(f"data is a {type(data).__name__}: it must be a Dask array of NumPy arrays")
     if any(np.isnan(extent) for extent in data.shape):
         raise RequestError(f"data has the shape {data.shape}: call its compute_chunk_sizes() first")
     small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
@@ -125,8 +125,9 @@ class _Division:
         self.axis = rows_at(geometry.data_format)
         try:
             limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
-        except (TypeError, ValueError):
-            raise RequestError(f"memory_limit is {memory_limit!r}: write bytes, as 67108864 or '64 MiB'") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            kind = RequestError if isinstance(error, ValueError) else RequestTypeError
+            raise kind(f"memory_limit is {shown(memory_limit)}: write bytes, as 67108864 or '64 MiB'") from None
         if limit < 1:
             raise RequestError(f"memory_limit is {memory_limit}: it must be at least 1")
         items = max(data.chunks[0])
@@ -142,7 +143,8 @@ class _Division:
         try:
             rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
         except (TypeError, ValueError, ZeroDivisionError) as error:
-            raise RequestError(f"chunks is {chunks!r}: {error}") from None
+            kind = RequestTypeError if isinstance(error, TypeError) else RequestError
+            raise kind(f"chunks is {shown(chunks)}: {error}") from None
         if min(rows) < 1:
             raise RequestError(f"chunks is {chunks!r}: a chunk has {min(rows)} output rows, it must have at least 1")
         self.items = max(items, 1)
@@ -266,7 +268,7 @@ def _dask_array(name: str, array: Any) -> da.Array | None:
     if array is None or isinstance(array, da.Array):
         return array
     if not isinstance(array, np.ndarray):
-        raise RequestError(f"{name} is a {type(array).__name__}: it must be a NumPy or a Dask array")
+        raise RequestTypeError(f"{name} is a {type(array).__name__}: it must be a NumPy or a Dask array")
     return da.from_array(array, chunks=-1)
 
 

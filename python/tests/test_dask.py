@@ -237,6 +237,15 @@ def test_requests():
     for sentence, arguments in requests.items():
         with pytest.raises(tconv_cl.RequestError, match=sentence):
             tconv_cl.dask.conv_transpose(**(dict(data=data, filter=filter) | arguments))
+    for arguments in (
+        dict(data=[1]),
+        dict(filter=[1]),
+        dict(memory_limit=[]),
+        dict(memory_limit=b"1"),
+        dict(chunks={}),
+    ):
+        with pytest.raises(tconv_cl.RequestTypeError, match=f"{next(iter(arguments))} is "):
+            tconv_cl.dask.conv_transpose(**(dict(data=data, filter=filter) | arguments))
     with pytest.raises(tconv_cl.RequestError, match="no distributed worker runs this task"):
         tconv_cl.dask.conv_transpose(data, filter, device="worker").compute()
     with pytest.raises(tconv_cl.Error, match="device 99 does not exist"):

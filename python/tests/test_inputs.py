@@ -4,6 +4,7 @@
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyopencl
 import pytest
 
 import tconv_cl
+from tconv_cl import _adapter, _types
 
 RANDOM = np.random.default_rng(7)
 DATA, FILTER = RANDOM.random((1, 2, 5), np.float32), RANDOM.random((2, 3, 3), np.float32)
@@ -163,6 +165,21 @@ class Copied:
         (dict(strides=1.5), "strides is 1.5: it must be an integer"),
         (dict(alpha="x"), "alpha is 'x': it must be a number"),
         (dict(algorithm=3), "algorithm is 3: it must be a name"),
+        (dict(alpha="2"), "alpha is '2': it must be a number"),
+        (dict(strides={2}), r"strides is \{2\}: it must be an integer"),
+        (dict(strides=b"2"), "strides is b'2': it must be an integer"),
+        (dict(device=b"cpu"), "device is b'cpu': it must be an integer, a name, or a list of these"),
+        (dict(device=bytearray(b"cpu")), r"device is bytearray\(b'cpu'\): it must be"),
+        (dict(device=[b"cpu"]), "device is b'cpu': it must be"),
+        (dict(activation=[["relu"]]), r"activation is \['relu'\]: it must be none, relu"),
+        (dict(activation=b"relu"), "activation is b'relu': it must be none, relu"),
+        *(
+            (dict([(name, value)]), f"{name} is {re.escape(repr(value))}: it must be ")
+            for name in ("data_format", "filter_format", "rules", "auto_pad", "math", "search", "output_type")
+            for value in (["NXC"], {"a": 1})
+        ),
+        (dict(requantize="no"), "requantize is 'no': it must be True or False"),
+        (dict(progress=3), "progress is 3: it must be a function"),
     ],
     ids=str,
 )
@@ -171,6 +188,86 @@ def test_wrong_types(arguments, sentence):
         tconv_cl.conv_transpose(**(dict(data=DATA, filter=FILTER) | arguments))
     assert isinstance(caught.value, tconv_cl.RequestError)  # as for all wrong requests
     assert type(pickle.loads(pickle.dumps(caught.value))) is tconv_cl.RequestTypeError
+
+
+SHAPES = {"data": (1, 2, 4), "filter": (2, 3, 3)}
+
+
+@pytest.mark.parametrize(
+    "function, arguments, sentence",
+    [
+        *(
+            (function, {name: value}, f"{name} is .*: it must be a shape, a list of extents")
+            for function in (tconv_cl.prepare, tconv_cl.explain, tconv_cl.output_shape)
+            for name in ("data", "filter")
+            for value in (None, 3, "abc", {1, 2, 3}, np.ones((1, 2, 4), np.float32))
+        ),
+        *(
+            (function, arguments, sentence)
+            for function in (tconv_cl.prepare, tconv_cl.explain)
+            for arguments, sentence in (
+                (dict(dtype=None), "dtype is None: it must be a NumPy type, or a name: f32, f16"),
+                (dict(dtype=3), "dtype is 3: it must be a NumPy type"),
+                (dict(dtype=complex), "dtype is complex128: it must be one of float32"),
+                (dict(filter_dtype=[]), "filter_dtype is "),
+                (dict(bias="no"), "bias is 'no': it must be True or False"),
+                (dict(bias=BIAS), "bias is a ndarray: it must be True or False"),
+                (dict(device=b"cpu"), "device is b'cpu'"),
+            )
+        ),
+        (tconv_cl.prepare, dict(scale=None), "scale is None: it must be True or False"),
+        (tconv_cl.prepare, dict(residual=[]), r"residual is \[\]: it must be True or False"),
+        (tconv_cl.prepare, dict(progress=3), "progress is 3: it must be a function"),
+        (tconv_cl.prepare_model, dict(least=None, most=None), "least is None: it must be a function"),
+        (tconv_cl.prepare_model, dict(least=dict, most=3), "most is 3: it must be a function"),
+        (tconv_cl.prepare_model, dict(least=dict, most=dict, progress=3), "progress is 3: it must be a function"),
+        (tconv_cl.prepare_model, dict(least=dict, most=dict, device=b"cpu"), "device is b'cpu'"),
+        (tconv_cl.window_input, dict(output_rows=None), r"output_rows is None: it must be \(begin, end\)"),
+        (tconv_cl.window_input, dict(data=None, output_rows=(0, 1)), "data is None: it must be a shape"),
+    ],
+    ids=str,
+)
+def test_wrong_types_of_shapes_and_flags(function, arguments, sentence):
+    shapes = {} if function is tconv_cl.prepare_model else SHAPES
+    with pytest.raises(tconv_cl.RequestTypeError, match=sentence):
+        function(**(shapes | arguments))
+
+
+def test_wrong_types_of_adapters():
+    for device in (b"cpu", [0], 1.5):
+        with pytest.raises(tconv_cl.RequestTypeError, match="device is .*: it must be an integer or a name"):
+            _adapter.check_device(lambda *_: 0, device)
+    with pytest.raises(tconv_cl.RequestTypeError, match="least_macs is '1': it must be a whole number"):
+        _adapter.check_options(None, "1")
+
+
+def test_wrong_values():
+    for arguments in (dict(activation=()), dict(activation=[]), dict(alpha=10**400)):
+        with pytest.raises(tconv_cl.RequestError, match=f"{next(iter(arguments))} is "):
+            tconv_cl.conv_transpose(DATA, FILTER, **arguments)
+    with pytest.raises(tconv_cl.RequestError, match="dtype is 'float31': it must be a NumPy type, or a name: f32"):
+        tconv_cl.explain(**SHAPES, dtype="float31")
+
+
+def test_ranks_without_spatial_axes():
+    for data, filter in (((), ()), ((1,), (1,)), ((1, 2), (2, 3))):
+        for options in ({}, dict(output_shape=(2, 2)), dict(strides=(2, 2)), dict(pads_begin=())):
+            with pytest.raises(tconv_cl.RequestError) as caught:
+                tconv_cl.output_shape(data, filter, **options)
+            assert not re.search(r"the (-\d|0) spatial axes", str(caught.value)), str(caught.value)
+
+
+def test_names_of_types_have_one_meaning():
+    """The library's: NumPy's "i8" has 64 bits."""
+    for name, dtype in {
+        "i8": np.int8,
+        "u8": np.uint8,
+        "f32": np.float32,
+        "float32": np.float32,
+        "i4": np.int32,
+    }.items():
+        assert _types.element_type("dtype", name) == _types.type_of("data", np.dtype(dtype))
+    assert _types.output_type_of("i8") == _types.element_type("dtype", "i8")
 
 
 # ---- layers ----
@@ -197,6 +294,8 @@ def test_a_layer_takes_lists():
         (dict(no_such_option=1), "no_such_option"),
         (dict(device=-1), "device is -1"),
         (dict(device=99), "device 99 does not exist"),
+        (dict(memory_limit="x"), "memory_limit is 'x': it must be an integer"),
+        (dict(memory_limit=-1), "memory_limit is -1"),
         (dict(device="no such device"), "no such device"),
     ],
     ids=str,

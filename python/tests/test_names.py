@@ -82,13 +82,63 @@ def test_pads_of_jax_are_those_of_the_data(pair):
     np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-4)
 
 
+def correlated(data, filter, stride, pair, reverse):
+    """lax.conv_transpose of one axis: the data, dilated and padded, correlated with the filter."""
+    dilated = np.zeros((*data.shape[:2], stride * (data.shape[2] - 1) + 1))
+    dilated[:, :, ::stride] = data
+    padded, kernel = np.pad(dilated, ((0, 0), (0, 0), pair)), filter[:, :, ::-1] if reverse else filter
+    outputs = padded.shape[2] - filter.shape[2] + 1
+    return sum(np.einsum("nix,io->nox", padded[:, :, k : k + outputs], kernel[:, :, k]) for k in range(filter.shape[2]))
+
+
+@pytest.mark.parametrize(
+    "pair, options",
+    [
+        ((1, 1), dict(padding=((1, 1),), strides=2)),
+        ((0, 2), dict(padding=[(0, 2)], strides=2)),
+        ((1, 4), dict(padding=[(1, 4)], strides=2)),  # beyond the last output of the whole
+        ((1, 1), dict(padding=((1, 1),), lhs_dilation=(2,))),
+        ((1, 1), dict(padding=((1, 1),), strides=2, transpose_kernel=False)),
+        ((1, 1), dict(padding=((1, 1),), strides=2, transpose_kernel=True)),
+        ((2, 1), dict(padding="SAME", strides=2)),
+        ((2, 1), dict(padding="same", lhs_dilation=(2,))),
+        ((2, 2), dict(padding="VALID", strides=2)),
+    ],
+    ids=str,
+)
+def test_filters_of_jax_are_reversed_unless_they_are_transposed(pair, options):
+    data, filter = DATA[:, :, 0], CUT[3][:, :, 0]
+    with pytest.raises(TypeError) as caught:
+        tconv_cl.conv_transpose(data, filter, **options)
+    says, transposed = str(caught.value), options.get("transpose_kernel", False)
+    assert ("reverse the filter along its spatial axes (numpy.flip)" in says) is not transposed
+    pads = re.search(r"pads_begin=\d, pads_end=\d(, output_padding=\d)?", says)
+    arguments = eval(f"dict({pads[0]})") if pads else {}
+    flipped = filter if transposed else np.flip(filter, 2)
+    output = tconv_cl.conv_transpose(data, flipped, strides=2, **arguments)
+    np.testing.assert_allclose(output, correlated(data, filter, 2, pair, transposed), rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_is_reversed_for_other_systems():
+    for padding in ("same", "valid", 1, (1, 2), [[0, 0], [1, 1], [1, 1], [0, 0]]):
+        assert "reverse" not in said(tconv_cl.conv_transpose, DATA, FILTER, padding=padding)
+
+
 EQUAL = {  # what is written, and what must be said
     "padding=1": "pads_begin=1, pads_end=1",
     "padding=(1, 2)": "pads_begin=(1, 2), pads_end=(1, 2)",
     "padding=(1, 2, 3, 4)": "pads_begin=(1, 2), pads_end=(3, 4)",
     "padding=((0, 1), (1, 2))": "pads_begin=(2, 1), pads_end=(1, 0)",  # JAX: of the data
     "padding='same'": "pads_begin=0, pads_end=1",
-    "padding='SAME_LOWER'": "auto_pad='same_lower'",
+    "padding='SAME_LOWER'": "auto_pad='same_lower'; with rules=\"onnx\"",
+    "padding='full'": "leave it out: 'full' has no equivalent; pads are numbers, pads_begin and pads_end",
+    "padding='CIRCULAR'": "leave it out: 'circular' has no equivalent",
+    "padding=(1, 2, 3)": "pads_begin=..., pads_end=..., with one number for each spatial axis",
+    "padding=[1.5, 2]": "pads_begin=..., pads_end=...",
+    "padding=[[0, 0], [1, 2], [3, 0], [0, 0]]": "pads_begin=(1, 3), pads_end=(2, 0)",  # TensorFlow: of the output
+    "padding=[[0, 0], [0, 0], [1, 1], [1, 1]]": "pads_begin=1, pads_end=1",
+    "padding=[(4, 1), (1, 3)]": "pads_begin=(0, 1), pads_end=(1, 0), output_padding=(0, 1); and put (2, 0)",
+    "padding=None": "leave it out",
     "pads=1": "pads_begin=1, pads_end=1",
     "pads=[1, 2, 3, 4]": "pads_begin=(1, 2), pads_end=(3, 4)",
     "pads=[1, 2]": "pads_begin=1, pads_end=2",
@@ -97,9 +147,16 @@ EQUAL = {  # what is written, and what must be said
     "pad_top=1, pad_left=2, pad_bottom=0, pad_right=1": "pads_begin=(1, 2), pads_end=(0, 1)",
     "padding_l=(1, 1), padding_r=(0, 0)": "'padding_l': write pads_begin=(1, 1); 'padding_r': write pads_end=(0, 0)",
     "output_size=(11, 13)": "output_padding=0",
+    "output_size=(1, 3, 12, 13)": "output_padding=(1, 0)",
+    "output_size=(12, 13), pads_begin=1": "output_padding=(2, 1)",
+    "output_size=(3, 3)": "leave it out: the size 3 is too small, the least is (11, 13); larger pads_end",
+    "output_size=[float('inf'), 1]": "output_padding=..., one number",
+    "output_size=None": "leave it out",
     "output_size=12, padding=1": "'output_size': write output_padding=(3, 1); 'padding': write pads_begin=1, pads_end",
     "stride=2": "strides=2",
     "stride_h=2, stride_w=3": "strides=(2, 3)",
+    "output_padding_w=1": "output_padding=(0, 1)",
+    "pads_begin_h=1": "pads_begin=(1, 0)",
     "dilation=2": "dilations=2",
     "dilation_rate=(1, 2)": "dilations=(1, 2)",
     "rhs_dilation=2": "dilations=2",
@@ -117,6 +174,15 @@ EQUAL = {  # what is written, and what must be said
     "dimension_numbers=('NHWC', 'HWIO', 'NHWC')": 'data_format="NXC"; the arrays keep their axes',
     "dtype='f4'": "output_type=numpy.float32",
     "dtype=np.int32": "output_type=numpy.int32",
+    "dtype=None": "leave it out",
+    "preferred_element_type=None": "leave it out",
+    "dtype='f32'": "output_type=numpy.float32",
+    "dtype='i8'": "output_type=numpy.int8",  # the library's name
+    "dtype='bfloat16'": 'output_type="bf16"',
+    "dtype=bool": 'output_type=a type of NumPy\'s, or a name as "f32"; ... is none',
+    "relu=False": "leave it out",
+    "autotune=False": "leave it out",
+    "stride=None": "leave it out",
     "device_id='cuda:1'": 'device="gpu"',
     "device_id='cpu'": "device='cpu'",
     "device_name=1": "device=1",
@@ -158,9 +224,15 @@ def test_no_part_of_a_name_is_taken_for_it():
     assert _names.close_to("pads_begni", known) == "pads_begin" and _names.close_to("ruels", known) == "rules"
 
 
+class Broken:
+    def __iter__(self):
+        raise LookupError
+
+
 def test_values_that_no_system_takes():
     """The error is still about the name."""
     odd = (None, "x", "", object(), [], (), [None], {}, float("nan"), -1, DATA, [[1]], (1, "a"), b"same", np.int64(3))
+    odd += ([float("inf"), 1], Broken())
     for name in {*_names.OTHERS, *_names.SAME, "nonsense"} - {"data", "filter"}:
         for value in odd:
             for function, first in ((tconv_cl.conv_transpose, (DATA, FILTER)), (tconv_cl.ConvTranspose, (FILTER,))):
@@ -225,7 +297,7 @@ VALUES = {
     },
     "auto_pad": {"same": 'write "same_upper"; with rules="onnx"', None: 'write "explicit"'},
     "rules": {"pytorch": 'write "spec", with the pads as numbers'},
-    "output_type": {"float32": "write numpy.float32", "f4": "write numpy.float32"},
+    "output_type": {"float32": "write numpy.float32", "f4": "write numpy.float32", "bfloat16": 'write "bf16"'},
     "filter_format": {"HWOI": '"XIO": filter_format="OIX" is', "HWIO": 'filter_format="OIX" is [CI, CO/groups, K...]'},
     "search": {True: 'write "measure"', "tune": 'write "measure"'},
     "math": {"fp16": 'write "fast"'},
@@ -252,6 +324,10 @@ def test_channels_last_by_the_shape(queue):
     np.testing.assert_allclose(np.moveaxis(output, -1, 1), tconv_cl.conv_transpose(DATA, FILTER), rtol=1e-5, atol=1e-5)
 
 
+def options_of(write):
+    return [option.replace("-", "_") for option in re.findall(r"--([a-z-]+) %", write)]
+
+
 def test_the_tool_has_the_same_names():
     """Each name of an option that other systems have, and what stands for it."""
     source = Path(__file__).parents[2] / "src/tool/foreign_list.h"
@@ -259,7 +335,7 @@ def test_the_tool_has_the_same_names():
     ours = {"type": "output_type", "output": "out"}
     count = 0
     for names, write in re.findall(r'F\("([^"]*)",[\s\\]*"([^"]*)"', rows):
-        options = [option.replace("-", "_") for option in re.findall(r"--([a-z-]+) %", write)]
+        options = options_of(write)
         for name in names.replace("-", "_").split():
             if name in _names.ARGUMENTS:
                 continue
@@ -269,3 +345,11 @@ def test_the_tool_has_the_same_names():
             assert {ours.get(option, option) for option in options} <= set(re.findall(r"(\w+)=", text)), (name, text)
             count += 1
     assert count > 40
+    rows = re.search(r"#define FOREIGN_AXES\(A\)(.*?)\n\n", source.read_text(), re.DOTALL)[1]
+    for names, absent, write in re.findall(r'A\("([^"]*)", "(\d)", "([^"]*)"', rows):
+        for name in names.replace("-", "_").split():
+            for side, values in {"h": f"(3, {absent})", "w": f"({absent}, 3)"}.items():
+                text = _names.instead_of(f"{name}_{side}", _names.Call({f"{name}_{side}": 3}), ())
+                assert text == ", ".join(f"{option}={values}" for option in options_of(write)), name
+            count += 1
+    assert count > 48

@@ -6,9 +6,12 @@
  *   F("names", "what to write")   names with blanks between them. In what to write, % is the value,
  *                                 %< and %> are the halves of a list: begins, then ends. Behind
  *                                 the name of an option, % is what a row V makes of the value
+ *   A("names", "number", "what to write")   names that have -h or -w behind them; % is the values
+ *                                 of both, and the number stands for one that is not given
  *   V("options", "values", "what to write")   values of our options
  *
- * Names and values are found in any letter case. */
+ * Names and values are found in any letter case, and with _ for -. Three dots stand for a value
+ * that our option does not take. */
 #ifndef TCONV_TOOL_FOREIGN_LIST_H
 #define TCONV_TOOL_FOREIGN_LIST_H
 
@@ -22,12 +25,16 @@
     F("padding-l pad-begin", "--pads-begin %")                                                     \
     F("padding-r pad-end", "--pads-end %")                                                         \
     F("adj", "--output-padding %")                                                                 \
-    F("group num-group num-groups feature-group-count", "--groups %")                              \
-    F("layout data-layout", "--data-format % (NXC: channels last, NCX: first)")                    \
+    F("group num-group num-groups", "--groups % --data-format NCX --filter-format OIX")            \
+    F("feature-group-count",                                                                       \
+      "--groups % with the --data-format and --filter-format of the tensors")                      \
+    F("layout data-layout",                                                                        \
+      "--data-format % (NXC: channels last, NCX: first; the filter is XIO, unless --filter-format "\
+      "is OIX)")                                                                                   \
     F("kernel-layout filter-layout weight-layout",                                                 \
       "--filter-format % (XIO: kernel, output channels, input channels; OIX: input channels, "     \
       "output channels, kernel)")                                                                  \
-    F("kernel-size kernel-shape", "the kernel in --filter-shape")                                  \
+    F("kernel-size kernel-shape kernel-h kernel-w", "the kernel in --filter-shape")                \
     F("in-channels out-channels num-output num-filter channels",                                   \
       "the channels in --filter-shape: input channels, output channels of a group, kernel")        \
     F("batch-size", "the batch in --data-shape")                                                   \
@@ -44,6 +51,14 @@
     F("device-id device-name", "--device %")                                                       \
     F("memory max-memory", "--memory-limit %")
 
+#define FOREIGN_AXES(A)                                                                            \
+    A("stride strides", "1", "--strides %")                                                        \
+    A("dilation dilations", "1", "--dilations %")                                                  \
+    A("adj output-padding", "0", "--output-padding %")                                             \
+    A("pads-begin", "0", "--pads-begin %")                                                         \
+    A("pads-end", "0", "--pads-end %")                                                             \
+    A("pad padding", "0", "--pads-begin % --pads-end %")
+
 /* What only the tool has. */
 #define FOREIGN_TOOL_OPTIONS(F)                                                                    \
     F("data-type precision", "--type %")                                                           \
@@ -52,7 +67,7 @@
 
 #define FOREIGN_VALUES(V)                                                                          \
     V("data-format", "NHWC NDHWC NWC NLC channels_last last", "NXC")                               \
-    V("data-format", "NCHW NCDHW NCW NCL channels_first first", "NCX")                             \
+    V("data-format", "NCHW NCDHW NCW NCL channels_first first", "NCX --filter-format OIX")         \
     V("filter-format", "HWOI DHWOI WOI",                                                           \
       "XIO, which is kernel, output channels of a group, input channels")                          \
     V("filter-format", "IOHW IODHW IOW",                                                           \

@@ -69,9 +69,10 @@ void paint(enum colour colour);
 
 /* ---- foreign.c ---- */
 
-/* Writes what to write in place of an option that only other systems have. `value` may be NULL.
- * False if there is no such option. */
-bool foreign_option(const char *name, size_t length, const char *value, char *text, size_t size);
+/* Writes what to write in place of an option of a command line that only other systems have, with
+ * its value there. False if there is no such option. */
+bool foreign_option(const char *name, size_t length, int argc, const char **argv, char *text,
+                    size_t size);
 
 /* What to write in place of another system's value of an option; NULL if there is no such value. */
 const char *foreign_value(const char *option, const char *value);

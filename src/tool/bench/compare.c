@@ -106,10 +106,18 @@ static json_t *index_layers(const json_t *report)
     return NULL;
 }
 
-/* The distance of the quartiles over the median; NaN after too few runs. */
+/* The distance of the quartiles over the median; NaN after too few runs, and if it is less than 0,
+ * which no distance is. */
 static double spread_of(const json_t *layer)
 {
-    return number_of(layer, "runs") >= FEWEST_RUNS ? number_of(layer, "spread") : NAN;
+    const double spread = number_of(layer, "spread");
+    return number_of(layer, "runs") >= FEWEST_RUNS && spread >= 0 ? spread : NAN;
+}
+
+/* True of what can be printed as a percentage. */
+static bool is_percentage(double fraction)
+{
+    return isfinite(100 * fraction);
 }
 
 /* Compares two layers with the same id. A difference beyond noise exceeds the sum of both
@@ -133,7 +141,14 @@ static void judge(const json_t *old, const json_t *new, const char *old_name, co
         return;
     }
     p->ratio = p->old_ms / p->new_ms;
+    if (!isnormal(p->ratio) || !isnormal(1 / p->ratio)) {
+        p->ratio = NAN;
+        snprintf(p->note, sizeof p->note, "times of %g and %g ms have no ratio", p->old_ms,
+                 p->new_ms);
+        return;
+    }
     p->noise = spread_of(old) + spread_of(new);
+    if (!is_percentage(p->noise)) p->noise = NAN;
     if (!isnan(p->noise))
         p->verdict = p->ratio > 1 + p->noise         ? FASTER
                      : p->ratio < 1 / (1 + p->noise) ? SLOWER
@@ -150,6 +165,26 @@ static const char *const columns[] = {"id",    "layer",   "ms_old", "ms_new", "r
 static const char *word(enum verdict verdict)
 {
     return verdict == FASTER ? "faster" : verdict == SLOWER ? "slower" : "";
+}
+
+/* Numbers as they stand in a table, however large or small damaged reports make them. */
+struct number_text {
+    char text[24];
+};
+
+static struct number_text ratio_text(double ratio)
+{
+    struct number_text t;
+    snprintf(t.text, sizeof t.text, ratio >= 0.0005 && ratio < 1e6 ? "%.3f" : "%.3g", ratio);
+    return t;
+}
+
+static struct number_text noise_text(double noise)
+{
+    struct number_text t = {"-"};
+    if (!isnan(noise))
+        snprintf(t.text, sizeof t.text, noise < 1e4 ? "%.1f%%" : "%.3g%%", 100 * noise);
+    return t;
 }
 
 static json_t *pair_json(const struct pair *p)
@@ -179,11 +214,8 @@ static void print_pair(const struct pair *p)
     if (isnan(p->ratio)) {
         print_wrapped(p->note, figures);
     } else {
-        printf("%9.4g %9.4g %6.3f ", p->old_ms, p->new_ms, p->ratio);
-        if (isnan(p->noise))
-            printf("%6s", "-");
-        else
-            printf("%5.1f%%", 100 * p->noise);
+        printf("%9.4g %9.4g %6s %6s", p->old_ms, p->new_ms, ratio_text(p->ratio).text,
+               noise_text(p->noise).text);
         snprintf(text, sizeof text, "%s%s%s%s", verdict[0] == '\0' && p->note[0] == '\0' ? "" : " ",
                  verdict, verdict[0] != '\0' && p->note[0] != '\0' ? ", " : "", p->note);
         print_wrapped(text, figures + 33);
@@ -261,10 +293,10 @@ static json_t *origin_json(const json_t *report, const char *name)
 }
 
 /* How many computations a run had: --repeat. Earlier versions always had one. */
-static int repeat_of(const json_t *report)
+static json_int_t repeat_of(const json_t *report)
 {
     const json_t *repeat = json_object_get(report, "repeat");
-    return json_is_integer(repeat) ? (int)json_integer_value(repeat) : 1;
+    return json_is_integer(repeat) ? json_integer_value(repeat) : 1;
 }
 
 /* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
@@ -279,8 +311,9 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
         notice("the devices differ: %s is of %s, %s of %s", old_name, old_device, new_name,
                new_device);
     if (repeat_of(old) != repeat_of(new))
-        notice("runs of %s have --repeat %d, of %s %d: what a launch takes differs", old_name,
-               repeat_of(old), new_name, repeat_of(new));
+        notice("runs of %s have --repeat %" JSON_INTEGER_FORMAT ", of %s %" JSON_INTEGER_FORMAT
+               ": what a launch takes differs",
+               old_name, repeat_of(old), new_name, repeat_of(new));
     struct sums sums = {0};
     struct pair pair;
     size_t i;
@@ -308,9 +341,10 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
     json_decref(of_new);
     const double mean = sums.both == 0 ? NAN : exp(sums.logarithms / sums.both);
     if (table_wanted() && !options.quiet) {
-        char text[60] = "";
+        char text[70] = "";
         if (sums.both > 0)
-            snprintf(text, sizeof text, "; geometric mean of old / new time %.3f", mean);
+            snprintf(text, sizeof text, "; geometric mean of old / new time %s",
+                     ratio_text(mean).text);
         print_line("%d layer%s in both%s", sums.both, plural(sums.both), text);
         print_list("faster", FASTER, sums.faster, list);
         print_list("slower", SLOWER, sums.slower, list);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs a Python program with `input` as its stdin and `output` as its stdout. Returns its exit
- * code, or -1 with errno if Python cannot be started. */
+/* Runs a Python program with `input` as its stdin, and copies its stdout to `output`. Returns its
+ * exit code, or -1 with errno if Python cannot be started. */
 static int run_python(const char *program, const char *input, FILE *output)
 {
     char *arguments[] = {"python3", "-c", (char *)program, NULL};
@@ -61,11 +61,12 @@ enum exit_code plot_draw(const json_t *report)
     struct out_file file;
     const enum exit_code code = out_file_begin("--plot", options.plot, &file);
     if (code != EXIT_DONE) return code;
-    fflush(file.stream);
     char *text = json_dumps(report, 0);
     const int result = text == NULL ? -1
                                     : run_python(tool_file("plot_report.py"), text, file.stream);
+    const int reason = errno;
     free(text);
+    errno = reason; /* why the picture cannot be written, where that is so */
     if (result == 0) return out_file_end(&file, true);
     out_file_discard(&file);
     return failed_work("--plot %s cannot be drawn: python3 ended with code %d", options.plot,

@@ -117,6 +117,51 @@ static int add_files(struct named_file *files, int count, int kind)
     return count;
 }
 
+/* Names stdout and stdin "-" where an option names them by a path, such as /dev/stdout, or by the
+ * file that the shell sent stdout to. A file that is stdin can also be read by its name. False
+ * without memory. */
+static bool name_streams(void)
+{
+    char **texts[ROWS + 2];
+    bool written[ROWS + 2];
+    int count = 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].kind != WRITTEN && rows[i].kind != READ) continue;
+        written[count] = rows[i].kind == WRITTEN;
+        texts[count++] = text_of(&rows[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        written[count] = false;
+        texts[count++] = &options.arguments[i];
+    }
+    for (int i = 0; i < count; i++) {
+        char *const path = *texts[i];
+        if (path == NULL || !system_leads_to(path, written[i] ? stdout : stdin)) continue;
+        if (!written[i] && system_kind(path) == SYSTEM_REGULAR) continue;
+        if ((*texts[i] = strdup("-")) == NULL) {
+            *texts[i] = path;
+            return false;
+        }
+        free(path);
+    }
+    return true;
+}
+
+static bool is_file_of(const char *path, FILE *stream)
+{
+    return system_kind(path) == SYSTEM_REGULAR && system_leads_to(path, stream);
+}
+
+/* True if a file that is written and another one are one. "-" is a name of stdout, and stdin's of a
+ * file that is read. */
+static bool are_one(const char *written, const char *other, bool other_written)
+{
+    const bool to_stdout = strcmp(written, "-") == 0, stream = strcmp(other, "-") == 0;
+    if (other_written && (to_stdout || stream)) return to_stdout && stream;
+    if (to_stdout) return !stream && is_file_of(other, stdout);
+    return stream ? is_file_of(written, stdin) : system_same_file(written, other);
+}
+
 /* No file that is written takes another one's place, and stdin and stdout are of one file each;
  * false after a message. */
 static bool files_apart(void)
@@ -132,9 +177,10 @@ static bool files_apart(void)
     for (int i = 0; i < count; i++)
         for (int j = i + 1; j < count && apart; j++) {
             if (files[i].path == NULL || files[j].path == NULL) continue;
-            const bool stream = strcmp(files[i].path, "-") == 0, written = i < written_count;
-            if (stream ? written != (j < written_count) : !written) continue;
-            apart = !system_same_file(files[i].path, files[j].path);
+            const bool written = i < written_count;
+            if (!written && strcmp(files[i].path, "-") != 0) continue;
+            apart = written ? !are_one(files[i].path, files[j].path, j < written_count)
+                            : strcmp(files[j].path, "-") != 0;
             if (!apart)
                 wrong_request(
                     "%s and %s are both %s: %s", files[i].option, files[j].option, files[j].path,
@@ -164,24 +210,13 @@ static bool is_option(const char *name, size_t length)
     return false;
 }
 
-/* The value that an option would have: what follows "=", or the next argument. */
-static const char *value_of(const char *option, int argc, const char **argv)
-{
-    const char *equals = strchr(option, '=');
-    if (equals != NULL) return equals + 1;
-    for (int i = 0; i + 1 < argc; i++)
-        if (strcmp(argv[i], option) == 0 && argv[i + 1][0] != '-') return argv[i + 1];
-    return NULL;
-}
-
 static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
                                  int argc, const char **argv)
 {
     const char *command = argv[0], *word = option + strspn(option, "-");
     const size_t length = strcspn(word, "=");
     char write[300];
-    if (error == POPT_ERROR_BADOPT &&
-        foreign_option(word, length, value_of(option, argc, argv), write, sizeof write))
+    if (error == POPT_ERROR_BADOPT && foreign_option(word, length, argc, argv, write, sizeof write))
         return wrong_request("%s: %s; write %s. See %s --help", option, poptStrerror(error), write,
                              command);
     struct guess guess = guess_begin(word, length);
@@ -286,6 +321,8 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
         code = wrong_request("--math is \"%s\": it must be exact or fast", options.math);
     else if (!read_epilogue(&epilogue))
         code = EXIT_REQUEST_WRONG;
+    else if (!name_streams())
+        code = failed_work("the options cannot be read: no memory");
     else if (!files_apart())
         code = EXIT_REQUEST_WRONG;
     else if ((code = check_results()) == EXIT_DONE)

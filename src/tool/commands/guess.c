@@ -14,7 +14,18 @@ static int least(int a, int b)
 
 static bool same(char a, char b)
 {
-    return tolower((unsigned char)a) == tolower((unsigned char)b);
+    return tolower((unsigned char)a) == tolower((unsigned char)b) || (a == '_' && b == '-');
+}
+
+/* True for a word that has more behind the candidate, or behind its singular: --stride-h is one
+ * side of --strides, and its value is not that of both. A plural is a misspelling. */
+static bool continues(const struct guess *guess, const char *candidate, size_t length)
+{
+    if (length > 0 && candidate[length - 1] == 's') length--;
+    if (length == 0 || guess->length <= length) return false;
+    for (size_t i = 0; i < length; i++)
+        if (!same(guess->word[i], candidate[i])) return false;
+    return guess->length > length + 1 || guess->word[length] != 's';
 }
 
 /* The edit distance: how many letters must be changed, removed, added or swapped with their
@@ -52,7 +63,7 @@ void guess_try(struct guess *guess, const char *candidate)
         guess->best = guess->begins++ == 0 ? candidate : NULL;
         return;
     }
-    if (guess->begins > 0) return;
+    if (guess->begins > 0 || continues(guess, candidate, length)) return;
     const int edits = edit_distance(guess->word, guess->length, candidate, length);
     const int most = guess->length < 6 ? 1 : 2;
     /* Of two as close, the one that begins with the same letter. */

@@ -530,12 +530,10 @@ static enum exit_code compute(struct job *job)
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
-        const enum system_kind kind = system_kind(options.output);
-        const bool regular = strcmp(options.output, "-") != 0 &&
-                             (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
         devices.data = &job->data;
-        code = regular && geometry.output_bytes != 0 ? compute_into_file(job, &devices, &geometry)
-                                                     : compute_and_write(job, &devices, &geometry);
+        code = out_file_replaces(options.output) && geometry.output_bytes != 0
+                   ? compute_into_file(job, &devices, &geometry)
+                   : compute_and_write(job, &devices, &geometry);
         if (code == EXIT_DONE) code = report(&devices, &geometry);
     }
     close_devices(&devices);

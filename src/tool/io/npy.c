@@ -94,22 +94,27 @@ static bool read_type(const char *at, tconv_type *type, bool *swapped)
     return false;
 }
 
-static bool read_shape(const char *at, tconv_shape *shape)
+_Static_assert(TCONV_MAX_RANK == 9, "a sentence of read_shape says so");
+
+/* Returns NULL, or why a shape cannot be read. */
+static const char *read_shape(const char *at, tconv_shape *shape)
 {
-    if (at == NULL || *at != '(') return false;
+    if (at == NULL || *at != '(') return "it must be a tuple, such as (1, 20)";
     shape->rank = 0;
     for (at++;;) {
         at += strspn(at, " ,");
-        if (*at == ')') return true;
+        if (*at == ')') return NULL;
         char *end;
         errno = 0;
         const long long extent = strtoll(at, &end, 10);
-        if (end == at || errno == ERANGE || extent < 0 || shape->rank == TCONV_MAX_RANK)
-            return false;
+        if (end == at) return "its extents must be whole numbers";
+        if (errno == ERANGE) return "an extent does not fit into 64 bits";
+        if (extent < 0) return "an extent is negative";
+        if (shape->rank == TCONV_MAX_RANK) return "it has too many extents: up to 9 can be read";
         shape->dim[shape->rank++] = extent;
         at = end;
         at += strspn(at, " ");
-        if (*at != ',' && *at != ')') return false;
+        if (*at != ',' && *at != ')') return "its extents must be whole numbers";
     }
 }
 
@@ -123,9 +128,11 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
         return failed_work("%s %s is not a .npy file", option, path);
     const int version = start[MAGIC];
     const size_t width = version == 1 ? 2 : 4;
-    if (version < 1 || version > 3 || fread(length_bytes, 1, width, file) != width)
+    if (version < 1 || version > 3)
         return failed_work("%s %s has version %d of the .npy format; 1 to 3 can be read", option,
                            path, version);
+    if (fread(length_bytes, 1, width, file) != width)
+        return failed_work("%s %s is cut off: it ends before its header", option, path);
     const size_t length = length_bytes[0] | (size_t)length_bytes[1] << 8 |
                           (size_t)length_bytes[2] << 16 | (size_t)length_bytes[3] << 24;
     if (length > LONGEST_HEADER)
@@ -137,7 +144,8 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     header[length] = '\0';
     const char *fortran = value_of(header, "'fortran_order'");
     const bool typed = read && read_type(value_of(header, "'descr'"), &npy->type, &order->swapped);
-    const bool shaped = read && read_shape(value_of(header, "'shape'"), &npy->shape);
+    const char *const misshapen =
+        read_shape(read ? value_of(header, "'shape'") : NULL, &npy->shape);
     order->fortran = fortran != NULL && strncmp(fortran, "True", 4) == 0;
     enum exit_code code = EXIT_DONE;
     if (!read || fortran == NULL || (!order->fortran && strncmp(fortran, "False", 5) != 0) ||
@@ -148,9 +156,10 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
                              "or u1 to u8",
                              option, path, (int)strcspn(value_of(header, "'descr'"), ",}"),
                              value_of(header, "'descr'"));
-    else if (!shaped)
-        code = wrong_request("%s %s has a shape that cannot be read: it may have up to %d extents",
-                             option, path, TCONV_MAX_RANK);
+    else if (misshapen != NULL)
+        code = wrong_request("%s %s has the shape %.*s: %s", option, path,
+                             (int)strcspn(value_of(header, "'shape'"), "'}"),
+                             value_of(header, "'shape'"), misshapen);
     free(header);
     *bytes = tconv_type_size(npy->type);
     for (int i = 0; code == EXIT_DONE && i < npy->shape.rank; i++)

@@ -73,22 +73,51 @@ static FILE *begin_beside(const char *target, char **temporary)
     return NULL;
 }
 
-/* Begins stdout as an output file; it stays open. */
-static bool begin_stdout(const char *option, struct out_file *file)
+/* The standard stream that a path leads to, or NULL. To replace what it leads to would lose what
+ * else is written there. */
+static FILE *standard_stream(const char *path)
 {
-    *file = (struct out_file){stdout, strdup("-"), NULL, option};
-    return file->path != NULL;
+    return strcmp(path, "-") == 0 || system_leads_to(path, stdout) ? stdout
+           : system_leads_to(path, stderr)                         ? stderr
+                                                                   : NULL;
+}
+
+static bool is_standard(const FILE *stream)
+{
+    return stream == stdout || stream == stderr;
+}
+
+/* Begins a file on a stream that is there already: stdout or stderr, which stay open, or one of a
+ * descriptor. */
+static enum exit_code begin_on(FILE *stream, const char *option, const char *path,
+                               struct out_file *file)
+{
+    const int reason = errno;
+    *file = (struct out_file){stream, strdup(path), NULL, option};
+    if (stream == NULL) return failed(file, reason);
+    if (file->path != NULL) return EXIT_DONE;
+    out_file_discard(file);
+    return failed_work("%s %s cannot be written: %s", option, path, strerror(ENOMEM));
+}
+
+bool out_file_replaces(const char *path)
+{
+    const enum system_kind kind = system_kind(path);
+    return (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR) && standard_stream(path) == NULL &&
+           system_descriptor(path) < 0;
 }
 
 enum exit_code out_file_begin(const char *option, const char *path, struct out_file *file)
 {
-    if (strcmp(path, "-") == 0)
-        return begin_stdout(option, file) ? EXIT_DONE : failed(file, ENOMEM);
+    FILE *const standard = standard_stream(path);
+    if (standard != NULL) return begin_on(standard, option, path, file);
+    const int descriptor = system_descriptor(path);
+    if (descriptor >= 0) return begin_on(system_open_descriptor(descriptor), option, path, file);
     const enum system_kind kind = system_kind(path);
     if (kind == SYSTEM_BROKEN_LINK)
         return failed_work("%s %s is a link to a file that is not there: name that file", option,
                            path);
-    /* A link stays; the file that it names is written. /dev/stdout may lead to what has no path. */
+    /* A link stays; the file that it names is written. */
     char *target = kind == SYSTEM_REGULAR ? system_target(path) : strdup(path);
     *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
     if (file->path == NULL || target == NULL) return failed(file, errno);
@@ -109,7 +138,8 @@ enum exit_code out_file_end(struct out_file *file, bool good)
 {
     int reason = errno;
     const bool sound = good && ferror(file->stream) == 0;
-    const bool closed = (file->stream == stdout ? fflush(stdout) : fclose(file->stream)) == 0;
+    const bool closed = (is_standard(file->stream) ? fflush(file->stream) : fclose(file->stream)) ==
+                        0;
     if (sound && !closed) reason = errno;
     bool written = sound && closed;
     if (written && file->temporary != NULL && !system_replace(file->temporary, file->path)) {
@@ -125,7 +155,7 @@ enum exit_code out_file_end(struct out_file *file, bool good)
 
 void out_file_discard(struct out_file *file)
 {
-    if (file->stream != stdout) fclose(file->stream);
+    if (!is_standard(file->stream)) fclose(file->stream);
     if (file->temporary != NULL) system_remove(file->temporary);
     system_remove_on_signal(NULL);
     forget(file);
@@ -133,7 +163,7 @@ void out_file_discard(struct out_file *file)
 
 enum exit_code out_file_check(const char *option, const char *path)
 {
-    if (strcmp(path, "-") == 0 || system_kind(path) == SYSTEM_OTHER)
+    if (system_kind(path) == SYSTEM_OTHER && system_descriptor(path) < 0)
         return EXIT_DONE; /* opening a pipe would wait for its reader */
     if (path[0] == '\0') return wrong_request("%s is empty: it must name a file", option);
     struct out_file file;

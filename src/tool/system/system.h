@@ -63,8 +63,20 @@ bool system_may_write(const char *path);
 /* The bytes of a path in front of its last part: the folder with its separator, or none. */
 size_t system_folder_length(const char *path);
 
-/* True if two paths name one regular file, or would name one when it exists. */
+/* True if two paths name one regular file, pipe or socket, or would name one file when it exists.
+ */
 bool system_same_file(const char *a, const char *b);
+
+/* True if a path leads to the file, pipe, socket or terminal behind a stream, as /dev/stdout does.
+ * False for /dev/null and its like, which are nobody's. */
+bool system_leads_to(const char *path, FILE *stream);
+
+/* The descriptor that /dev/stdout, /dev/fd/N or /proc/self/fd/N names, if it is open; -1 for other
+ * paths, and on Windows. */
+int system_descriptor(const char *path);
+
+/* A new stream that writes to a copy of a descriptor, where it stands. NULL on failure. */
+FILE *system_open_descriptor(int descriptor);
 
 /* Makes a new file, open for writing and mapping. If the file `like` exists, it gets that one's
  * permissions. NULL on failure: EEXIST if a file has this path already, ENAMETOOLONG if the file
@@ -100,10 +112,11 @@ void system_drop(void *mapping, size_t size);
 /* From now on the first signal that asks the program to end sets `*caught` instead. */
 void system_watch_interrupts(volatile sig_atomic_t *caught);
 
-/* Runs a program found by the system's rules, with `input` as its stdin and `output` as its stdout.
- * Without input its stderr is dropped. Returns its exit code; -1: it cannot be started, with ENOSYS
- * where the tool cannot start programs on this system. `arguments` begins with the program's name
- * and ends with NULL. */
+/* Runs a program found by the system's rules, with `input` as its stdin, and copies its stdout to
+ * `output`, after the program has read the input; if that fails, ferror and errno tell. Without
+ * input its stderr is dropped. Returns its exit code; -1: it cannot be started, with ENOSYS where
+ * the tool cannot start programs on this system. `arguments` begins with the program's name and
+ * ends with NULL. */
 int system_run(char *const *arguments, const char *input, FILE *output);
 
 #endif

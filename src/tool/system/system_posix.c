@@ -165,18 +165,63 @@ static const char *name_of(const char *path)
     return path + system_folder_length(path);
 }
 
+/* True if two states are of one file, pipe or socket: what one writer takes from another. */
+static bool same_state(const struct stat *a, const struct stat *b)
+{
+    return (S_ISREG(a->st_mode) || S_ISFIFO(a->st_mode) || S_ISSOCK(a->st_mode)) &&
+           a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 bool system_same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
     const bool a_there = stat(a, &of_a) == 0, b_there = stat(b, &of_b) == 0;
-    if (a_there && b_there)
-        return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    if (a_there && b_there) return same_state(&of_a, &of_b);
     if (a_there || b_there || strcmp(name_of(a), name_of(b)) != 0) return false;
     char *folder_a = folder_of(a), *folder_b = folder_of(b);
     const bool same = folder_a != NULL && folder_b != NULL && strcmp(folder_a, folder_b) == 0;
     free(folder_a);
     free(folder_b);
     return same;
+}
+
+bool system_leads_to(const char *path, FILE *stream)
+{
+    struct stat of_path, of_stream;
+    if (stat(path, &of_path) != 0 || fstat(fileno(stream), &of_stream) != 0) return false;
+    return same_state(&of_path, &of_stream) ||
+           (S_ISCHR(of_path.st_mode) && S_ISCHR(of_stream.st_mode) &&
+            of_path.st_rdev == of_stream.st_rdev && system_is_terminal(stream));
+}
+
+int system_descriptor(const char *path)
+{
+    static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    long number = -1;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(path, names[i]) == 0) number = i;
+    for (int i = 0; i < 2; i++) {
+        const size_t length = strlen(folders[i]);
+        if (strncmp(path, folders[i], length) != 0) continue;
+        const char *digits = path + length;
+        const size_t count = strspn(digits, "0123456789");
+        if (count > 0 && count < 10 && digits[count] == '\0') number = strtol(digits, NULL, 10);
+    }
+    return number >= 0 && fcntl((int)number, F_GETFD) != -1 ? (int)number : -1;
+}
+
+FILE *system_open_descriptor(int descriptor)
+{
+    const int flags = fcntl(descriptor, F_GETFL);
+    if (flags != -1 && (flags & O_ACCMODE) == O_RDONLY) {
+        errno = EBADF; /* as a write would say */
+        return NULL;
+    }
+    const int copy = flags == -1 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    FILE *file = copy < 0 ? NULL : fdopen(copy, "wb");
+    if (file == NULL && copy >= 0) close(copy);
+    return file;
 }
 
 FILE *system_create(const char *path, const char *like)
@@ -360,26 +405,51 @@ static void write_text(int descriptor, const char *text)
     signal(SIGPIPE, old);
 }
 
+/* Copies what a program writes, to its end even if `output` takes no more: the program then ends as
+ * it should. Returns why `output` took no more, or 0. */
+static int copy_results(int from, FILE *output)
+{
+    char bytes[4096];
+    int reason = 0;
+    for (;;) {
+        const ssize_t n = read(from, bytes, sizeof bytes);
+        if (n == 0 || (n < 0 && errno != EINTR)) break;
+        if (n > 0 && reason == 0 && fwrite(bytes, 1, (size_t)n, output) != (size_t)n)
+            reason = errno;
+    }
+    return reason;
+}
+
 int system_run(char *const *arguments, const char *input, FILE *output)
 {
     posix_spawn_file_actions_t actions;
     pid_t child;
-    int ends[2], status;
+    int ends[2], results[2], status;
     if (pipe(ends) != 0) return -1;
+    if (pipe(results) != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return -1;
+    }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, results[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
+    posix_spawn_file_actions_addclose(&actions, results[0]);
     if (input == NULL)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     const int reason = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[0]);
+    close(results[1]);
     if (reason == 0 && input != NULL) write_text(ends[1], input);
     close(ends[1]);
+    const int lost = reason == 0 ? copy_results(results[0], output) : reason;
+    close(results[0]);
     errno = reason;
     if (reason != 0) return -1;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return -1;
+    errno = lost;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }

@@ -240,21 +240,51 @@ static bool same_path(const char *a, const char *b)
     return known && CompareStringOrdinal(full[0], -1, full[1], -1, TRUE) == CSTR_EQUAL;
 }
 
+/* True if two handles are of one file, which is no folder. */
+static bool same_handle(HANDLE a, HANDLE b)
+{
+    BY_HANDLE_FILE_INFORMATION i, j;
+    return GetFileInformationByHandle(a, &i) && GetFileInformationByHandle(b, &j) &&
+           (i.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0 &&
+           i.dwVolumeSerialNumber == j.dwVolumeSerialNumber &&
+           i.nFileIndexHigh == j.nFileIndexHigh && i.nFileIndexLow == j.nFileIndexLow;
+}
+
 bool system_same_file(const char *a, const char *b)
 {
     HANDLE of_a = open_path(a), of_b = open_path(b);
-    BY_HANDLE_FILE_INFORMATION i, j;
     bool same = false;
     if (of_a != INVALID_HANDLE_VALUE && of_b != INVALID_HANDLE_VALUE)
-        same = GetFileInformationByHandle(of_a, &i) && GetFileInformationByHandle(of_b, &j) &&
-               (i.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0 &&
-               i.dwVolumeSerialNumber == j.dwVolumeSerialNumber &&
-               i.nFileIndexHigh == j.nFileIndexHigh && i.nFileIndexLow == j.nFileIndexLow;
+        same = same_handle(of_a, of_b);
     else if (of_a == INVALID_HANDLE_VALUE && of_b == INVALID_HANDLE_VALUE)
         same = same_path(a, b);
     if (of_a != INVALID_HANDLE_VALUE) CloseHandle(of_a);
     if (of_b != INVALID_HANDLE_VALUE) CloseHandle(of_b);
     return same;
+}
+
+/* Pipes and consoles have no paths that lead to them. */
+bool system_leads_to(const char *path, FILE *stream)
+{
+    HANDLE of_stream = handle_of(stream);
+    if (GetFileType(of_stream) != FILE_TYPE_DISK) return false;
+    HANDLE of_path = open_path(path);
+    const bool same = of_path != INVALID_HANDLE_VALUE && same_handle(of_path, of_stream);
+    if (of_path != INVALID_HANDLE_VALUE) CloseHandle(of_path);
+    return same;
+}
+
+int system_descriptor(const char *path)
+{
+    (void)path;
+    return -1;
+}
+
+FILE *system_open_descriptor(int descriptor)
+{
+    (void)descriptor;
+    errno = EBADF;
+    return NULL;
 }
 
 bool system_may_write(const char *path)
