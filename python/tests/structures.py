@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
-import importlib.util
+import importlib
 import itertools
 import subprocess
 import sys
@@ -68,11 +68,17 @@ def arguments(folder: Path) -> list[set[str]]:
     return [found[name] for name in ("Options", "conv_transpose", "output_shape")]
 
 
+def load(folder: Path) -> ModuleType:
+    """The module _library without the package's own, which needs NumPy."""
+    package = ModuleType("tconv_cl")
+    package.__path__ = [str(folder)]
+    sys.modules["tconv_cl"] = package
+    return importlib.import_module("tconv_cl._library")
+
+
 if __name__ == "__main__":
     path = Path(sys.argv[1])
-    spec = importlib.util.spec_from_file_location("_library", path / "_library.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load(path)
     differences = layouts(module, "cc") + missing_options(module, path)
     for difference in differences:
         print(difference)
