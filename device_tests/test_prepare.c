@@ -228,6 +228,22 @@ static void expect_refusal(const tconv_problem *p, const tconv_shape *most, cons
                  TCONV_ERROR_ARGUMENT, &error, words);
 }
 
+/* Ranges whose largest shape, or whose count of extents, exceeds 63 bits. */
+static void huge_ranges_are_refused(void **state)
+{
+    (void)state;
+    tconv_error error;
+    tconv_problem p = problem_of(0);
+    tconv_shape most = {3, {1, 5, INT64_MAX}};
+    expect_error(tconv_device_prepare(devices[0].device, &p, &most, NULL, NULL, &error),
+                 TCONV_ERROR_SHAPE, &error, "the largest shape of the range: ");
+    p = problem_of(LEAST);
+    p.data.dim[0] = 0;
+    most = (tconv_shape){3, {INT64_MAX, 5, LEAST}};
+    expect_error(tconv_device_prepare(devices[0].device, &p, &most, NULL, NULL, &error),
+                 TCONV_ERROR_SHAPE, &error, "the largest shape of the range: ");
+}
+
 static void misuse_is_refused(void **state)
 {
     (void)state;
@@ -276,6 +292,7 @@ int main(void)
         smoke_test(the_folder_has_finished_kernels),
         cmocka_unit_test(other_plans_follow_the_model),
         cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(huge_ranges_are_refused),
         cmocka_unit_test(misuse_is_refused),
     };
     return run_smoke_or_all("prepare", tests, set_up_all, tear_down_all);

@@ -108,8 +108,8 @@ static void count_problems(struct range *r)
     do {
         int64_t all = 1;
         for (int a = 0; a < r->axes; a++) {
-            const int64_t extents = r->most.dim[a] - r->least.dim[a] + 1;
-            r->values[a] = extents < most ? extents : most;
+            const int64_t last = r->most.dim[a] - r->least.dim[a]; /* one more may overflow */
+            r->values[a] = last < most ? last + 1 : most;
             all = all > MOST_PROBLEMS ? all : all * r->values[a];
         }
         r->problems = (size_t)all;
@@ -125,7 +125,9 @@ static void set_problem(struct range *r, size_t number)
         const int64_t values = r->values[a], at = (int64_t)(number % (size_t)values),
                       last = r->most.dim[a] - r->least.dim[a];
         number /= (size_t)values;
-        if (values > 1)
+        if (at == values - 1)
+            r->problem.data.dim[a] += last;
+        else
             r->problem.data.dim[a] +=
                 (int64_t)((double)last * (double)at / (double)(values - 1) + 0.5);
     }
@@ -140,6 +142,23 @@ static tconv_status begin(struct range *r, tconv_plan **plan, tconv_error *error
     (*plan)->retry.insist = true; /* the caller asks for these programs */
     if (status != TCONV_OK) tconv_plan_release(*plan);
     return status;
+}
+
+/* Checks the smallest problem and the largest one, so that all between are right. */
+static tconv_status check_ends(struct range *r, tconv_error *error)
+{
+    tconv_plan *plan;
+    tconv_error own;
+    tconv_status status = begin(r, &plan, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_release(plan);
+    if (r->axes == 0) return TCONV_OK;
+    r->problem.data = r->most;
+    status = begin(r, &plan, &own);
+    if (status != TCONV_OK)
+        return tconv_fail(error, status, "the largest shape of the range: %s", own.message);
+    tconv_plan_release(plan);
+    return TCONV_OK;
 }
 
 /* The index of a pattern, which is added if it is new; -1 if there is no room. */
@@ -468,11 +487,13 @@ static tconv_status keep(struct range *r, tconv_error *error)
 static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
 {
     bool stopped = false;
+    tconv_status status = check_ends(r, error);
+    if (status != TCONV_OK) return status;
     count_problems(r);
     r->near = calloc(r->problems, sizeof *r->near);
     if (r->near == NULL)
         return tconv_fail_memory(error, r->problems * sizeof *r->near, "preparing programs");
-    tconv_status status = list_problems(r, error);
+    status = list_problems(r, error);
     if (status == TCONV_OK) status = make_programs(r, &stopped, error);
     if (status == TCONV_OK && !stopped) status = keep(r, error);
     if (status == TCONV_OK && programs != NULL) {
