@@ -63,6 +63,8 @@ def _range(data: Sequence[Extent]) -> tuple[tuple[int, ...], tuple[int, ...]]:
             )
         least.append(integer(f"data[{axis}]", pair[0], 0))
         most.append(integer(f"data[{axis}]", pair[1], 0))
+        if most[-1] < least[-1]:
+            raise RequestError(f"data[{axis}] is {extent!r}: the range is empty, give the least extent first")
     return tuple(least), tuple(most)
 
 
@@ -110,6 +112,9 @@ def prepare(
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     least, most = _range(data)
     tensors = (Tensor(least, type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
+    channels = _channels_at(attributes.problem(*tensors))
+    if channels < len(most) and most[channels] != least[channels]:
+        raise RequestError(f"data[{channels}] is {data[channels]!r}: channels are no range, give one number")
     programs = 0
     for number in devices_of(device):
         problem = attributes.problem(*tensors)

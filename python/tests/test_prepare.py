@@ -74,8 +74,9 @@ def test_an_interrupt_ends_it():
 @pytest.mark.parametrize(
     "data, words",
     [
-        ((1, 5, (9, 3)), "the range is empty"),
-        ((1, (5, 6), 9), "channels are no range"),
+        ((1, 5, (9, 3)), r"data\[2\] is \(9, 3\): the range is empty"),
+        ((1, (5, 6), 9), r"data\[1\] is \(5, 6\): channels are no range"),
+        ((1, 5, (1, 2**62)), "the largest shape of the range: .*overflow"),
         ((1, 5, (1, 2, 3)), r"data\[2\] is \(1, 2, 3\): it must be an extent, or a pair"),
         ((1, 5, (-1, 3)), r"data\[2\] is -1"),
         ((1, 5), "axes"),

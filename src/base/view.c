@@ -6,6 +6,13 @@
 
 #include <string.h>
 
+int tconv_channels_axis(const tconv_problem *p)
+{
+    const bool last = p->data_format == TCONV_NXC || (p->data_format == TCONV_DATA_DEFAULT &&
+                                                      p->operation == TCONV_ONEAPI_CONV_BACKPROP);
+    return last ? p->data.rank - 1 : 1;
+}
+
 const tconv_steps *tconv_given_steps(const tconv_problem *p, enum tconv_spaced tensor)
 {
     return tensor == TCONV_SPACED_DATA     ? &p->data_steps

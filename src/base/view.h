@@ -21,6 +21,9 @@ struct tconv_view {
     int64_t extent[TCONV_TENSOR_AXES], step[TCONV_TENSOR_AXES];
 };
 
+/* The axis of the data's channels. */
+int tconv_channels_axis(const tconv_problem *problem);
+
 /* The steps that the problem gives; their count may be 0. */
 const tconv_steps *tconv_given_steps(const tconv_problem *problem, enum tconv_spaced tensor);
 
