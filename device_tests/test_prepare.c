@@ -60,15 +60,20 @@ static int prepare(tconv_device *device, int64_t least, int64_t most)
 }
 
 /* Makes a plan, and writes its algorithm with the tile. */
-static void choose(tconv_device *device, int64_t extent, char name[TILE])
+static void choose_problem(tconv_device *device, const tconv_problem *p, char name[TILE])
 {
     tconv_error error;
     tconv_plan *plan;
-    const tconv_problem p = problem_of(extent);
-    expect_ok(tconv_plan_create(device, &p, NULL, &plan, &error), &error);
+    expect_ok(tconv_plan_create(device, p, NULL, &plan, &error), &error);
     const int length = snprintf(name, TILE, "%s ", tconv_plan_algorithm(plan));
     tconv_plan_tile(plan, name + length, TILE - (size_t)length);
     tconv_plan_release(plan);
+}
+
+static void choose(tconv_device *device, int64_t extent, char name[TILE])
+{
+    const tconv_problem p = problem_of(extent);
+    choose_problem(device, &p, name);
 }
 
 static void compute(const struct device *device, int64_t extent)
@@ -120,6 +125,39 @@ static void no_extent_of_the_range_compiles(void **state)
         assert_int_equal(prepare(own.device, LEAST, MOST), programs);
         assert_int_equal(h.compiled, 0);
         tconv_device_release(own.device);
+    }
+}
+
+/* The extents between those that are looked at. */
+static void large_ranges_are_served(void **state)
+{
+    (void)state;
+    enum { SIDE = 34, FAR = 90 };
+    for (int d = 0; d < device_count; d++) {
+        char name[TILE];
+        struct heard h;
+        tconv_error error;
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        tconv_shape most = {4, {1, 4, SIDE, SIDE}};
+        set_shape(&p.data, 4, (int64_t[]){1, 4, 1, 1});
+        set_shape(&p.filter, 4, (int64_t[]){4, 3, 3, 3});
+        set_list(&p.strides, 2, (int64_t[]){2, 2});
+        tconv_device *device = open_device(&devices[d], NULL, &h);
+        for (int range = 0; range < 2; range++) {
+            expect_ok(tconv_device_prepare(device, &p, &most, NULL, NULL, &error), &error);
+            h = (struct heard){0, 0, 0};
+            for (int i = 0; i < 400; i++) {
+                tconv_problem one = p;
+                one.data.dim[2] = 1 + i * 37 % most.dim[2];
+                one.data.dim[3] = 1 + i * 11 % most.dim[3];
+                choose_problem(device, &one, name);
+            }
+            assert_int_equal(h.compiled, 0);
+            assert_int_equal(h.prepared, h.plans);
+            if (d > 0) break;
+            most.dim[2] = most.dim[3] = FAR;
+        }
+        tconv_device_release(device);
     }
 }
 
@@ -289,6 +327,7 @@ int main(void)
 {
     struct CMUnitTest tests[] = {
         cmocka_unit_test(no_extent_of_the_range_compiles),
+        cmocka_unit_test(large_ranges_are_served),
         smoke_test(the_folder_has_finished_kernels),
         cmocka_unit_test(other_plans_follow_the_model),
         cmocka_unit_test(it_can_be_stopped),

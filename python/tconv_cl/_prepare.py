@@ -84,8 +84,10 @@ def prepare(
 ) -> int:
     """Compiles what conv_transpose needs for all shapes of a range, so that no later call compiles.
 
-    Few programs serve a range, and later calls prefer them. Their list is stored in the folder of tuning results, and
-    they themselves in the cache: later processes find both. docs/serving.md says how a server uses this.
+    Few programs serve a range, and later calls prefer them. Of a range of more than 4096 shapes, only some are looked
+    at: another may still compile if no prepared program is nearly as fast as its best one. The list of programs is
+    stored in the folder of tuning results, and they themselves in the cache: later processes find both. docs/serving.md
+    says how a server uses this.
 
     Args:
         data: the data's shape; batch and spatial extents may be pairs of the least and the largest.

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "base/view.h"
 #include "device/device.h"
 #include "plan/prepared.h"
 #include "plan/scratch.h"
@@ -24,7 +25,7 @@
 #include <string.h>
 
 enum {
-    MOST_PROBLEMS = 1024, /* of a range that are looked at */
+    MOST_PROBLEMS = 4096, /* of a range that are looked at; plan.h and serving.md say it, too */
     MOST_PATTERNS = 128,  /* of a range's tiles */
     MOST_NEAR = 32,       /* tiles of a problem that are nearly as good as its best one */
 };
@@ -74,9 +75,6 @@ static tconv_status check_range(const tconv_problem *problem, const tconv_shape 
                                 tconv_error *error)
 {
     const tconv_shape *least = &problem->data;
-    const bool last = problem->data_format == TCONV_NXC ||
-                      (problem->data_format == TCONV_DATA_DEFAULT &&
-                       problem->operation == TCONV_ONEAPI_CONV_BACKPROP);
     if (most->rank != least->rank || most->rank < 3 || most->rank > TCONV_MAX_RANK)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "most has %d axes and problem.data %d: give both the same, from 3 to %d",
@@ -87,7 +85,7 @@ static tconv_status check_range(const tconv_problem *problem, const tconv_shape 
                           "the problem has element steps, which fit one shape: prepare each shape "
                           "with most = NULL");
     for (int a = 0; a < most->rank; a++) {
-        const bool channels = a == (last ? most->rank - 1 : 1);
+        const bool channels = a == tconv_channels_axis(problem);
         const char *wrong = least->dim[a] < 0 ? "an extent is at least 0"
                             : channels && most->dim[a] != least->dim[a]
                                 ? "channels are no range: give the same number"
@@ -101,7 +99,7 @@ static tconv_status check_range(const tconv_problem *problem, const tconv_shape 
     return TCONV_OK;
 }
 
-/* Decides which extents are looked at: all, or of each axis evenly many. */
+/* Decides how many extents are looked at: all, or about as many of each axis. */
 static void count_problems(struct range *r)
 {
     int64_t most = MOST_PROBLEMS; /* extents of one axis */
@@ -117,19 +115,24 @@ static void count_problems(struct range *r)
     } while (r->problems > MOST_PROBLEMS && most > 1);
 }
 
+/* How far number `at` of `count` extents that are looked at is above the least one. Small extents,
+ * between which the tiles change most, are all looked at; then the gaps grow evenly. */
+static int64_t extent_above(int64_t last, int64_t at, int64_t count)
+{
+    if (at == count - 1) return last;
+    const double part = (double)at / (double)(count - 1);
+    const int64_t grown = (int64_t)((double)last * part * part);
+    return grown > at ? grown : at;
+}
+
 /* Makes `r->problem` the problem of this number. */
 static void set_problem(struct range *r, size_t number)
 {
     r->problem.data = r->least;
     for (int a = r->axes - 1; a >= 0; a--) {
-        const int64_t values = r->values[a], at = (int64_t)(number % (size_t)values),
-                      last = r->most.dim[a] - r->least.dim[a];
+        const int64_t values = r->values[a], at = (int64_t)(number % (size_t)values);
         number /= (size_t)values;
-        if (at == values - 1)
-            r->problem.data.dim[a] += last;
-        else
-            r->problem.data.dim[a] +=
-                (int64_t)((double)last * (double)at / (double)(values - 1) + 0.5);
+        r->problem.data.dim[a] += extent_above(r->most.dim[a] - r->least.dim[a], at, values);
     }
 }
 
@@ -333,18 +336,18 @@ static tconv_status expect(const struct range *r, size_t i, tconv_plan *plan,
     const struct near *near = &r->near[i];
     bool found = false;
     tconv_choice choice;
-    if (r->chooses) {
-        const tconv_status status = tconv_plan_recorded(plan, candidate, &found, &choice, error);
-        if (status != TCONV_OK || found) return status;
-    }
-    for (int c = 0; c < near->count; c++) {
+    if (!r->chooses) return tconv_plan_cheapest(plan, candidate, error);
+    tconv_status status = tconv_plan_recorded(plan, candidate, &found, &choice, error);
+    if (status != TCONV_OK || found) return status;
+    for (int c = 0; c < near->count; c++) { /* as tconv_plan_prepared, without listing them again */
         if ((found && near->candidate[c].cost >= candidate->cost) ||
             !tconv_is_prepared(&r->prepared, &near->candidate[c]))
             continue;
         *candidate = near->candidate[c];
         found = true;
     }
-    return found ? TCONV_OK : tconv_plan_cheapest(plan, candidate, error);
+    if (!found) status = tconv_plan_prepared(plan, &r->prepared, candidate, &found, error);
+    return status != TCONV_OK || found ? status : tconv_plan_cheapest(plan, candidate, error);
 }
 
 /* Lists the programs that plans of the range would ask for, behind those that were made. */

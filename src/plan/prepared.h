@@ -8,9 +8,12 @@
 
 #include "plan/plan_internal.h"
 
-/* A plan takes a prepared program if the cost model expects at most TCONV_NEARLY times the time of
- * the cheapest candidate. The model's own error is larger: docs/selection.md. */
+/* The programs of a range are chosen so that each problem that is looked at has one for which the
+ * cost model expects at most TCONV_NEARLY times the time of the cheapest candidate. A plan takes
+ * one at up to TCONV_ACCEPTED times, because its problem may lie between those. The model's own
+ * error is of this size: docs/selection.md. */
 #define TCONV_NEARLY 1.1
+#define TCONV_ACCEPTED 1.25
 
 /* Patterns that set all tile parameters on which programs depend, and no other. */
 enum { TCONV_MOST_PREPARED = 48 };
@@ -36,5 +39,11 @@ bool tconv_is_prepared(const struct tconv_prepared *prepared,
                        const struct tconv_candidate *candidate);
 
 bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_pattern *b);
+
+/* Finds the cheapest candidate of a plan's problem with prepared programs. `*found` is false if
+ * there is none, or if the cost model expects another candidate to be clearly faster (choose.c). */
+tconv_status tconv_plan_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
+                                 struct tconv_candidate *candidate, bool *found,
+                                 tconv_error *error);
 
 #endif
