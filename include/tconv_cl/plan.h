@@ -140,7 +140,9 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
 
 /* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
  * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
- * largest ones, with the same channels. NULL: the range is this one problem.
+ * largest ones, with the same channels. NULL: the range is this one problem. If the problem has
+ * element steps, they are those of the largest shape; in smaller ones the axes lie in the same order
+ * in memory, with as many elements between rows.
  *
  * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS, and for which no
  * result is stored, takes a prepared one if the cost model expects at most 1.25 times the time of

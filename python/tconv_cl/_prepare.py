@@ -135,15 +135,21 @@ class _Layer(NamedTuple):
     extents: tuple[int, ...]
 
     @property
-    def key(self) -> tuple[bytes, bytes, str | None]:
-        """Everything but batch and spatial extents, and the steps, which depend on them."""
+    def key(self) -> tuple[Any, ...]:
+        """Everything but batch and spatial extents; of the steps, which depend on them, their order."""
         without = c.Problem.from_buffer_copy(self.problem)
         channels = _channels_at(without)
         for axis in range(without.data.rank):
             if axis != channels:
                 without.data.dim[axis] = 0
         without.data_steps = without.output_steps = without.residual_steps = c.Steps()
-        return bytes(without), bytes(self.options), self.algorithm
+        steps = self.problem.data_steps, self.problem.output_steps, self.problem.residual_steps
+        return bytes(without), bytes(self.options), self.algorithm, *map(_order, steps)
+
+
+def _order(steps: c.Steps) -> tuple[int, ...]:
+    """The axes as they lie in memory, those with small steps first; () for a dense tensor."""
+    return tuple(sorted(range(steps.count), key=lambda axis: steps.value[axis]))
 
 
 def _channels_at(problem: c.Problem) -> int:
@@ -171,6 +177,16 @@ def _observe(run: Callable[[], Any]) -> list[_Layer]:
     return layers
 
 
+def _largest(layers: list[_Layer]) -> list[_Layer]:
+    """Those whose extents no other one reaches. Their steps are those of the largest shape of a range."""
+    seen = {layer.extents: layer for layer in layers}
+    return [
+        layer
+        for extents, layer in seen.items()
+        if not any(other != extents and all(a >= b for a, b in zip(other, extents)) for other in seen)
+    ]
+
+
 def prepare_model(
     least: Callable[[], Any],
     most: Callable[[], Any],
@@ -182,7 +198,8 @@ def prepare_model(
 
     `least` runs the model on its smallest inputs, `most` on its largest ones: by PyTorch, ONNX Runtime, OpenVINO or
     NumPy, on `device`. A layer that only `most` runs with tconv_cl, because smaller ones are left to the runtime, is
-    prepared from extent 1.
+    prepared from extent 1. Views are prepared for tensors that lie in memory like the largest ones: with the axes in
+    the same order, and as many elements between rows.
 
     Args:
         least, most: functions without arguments.
@@ -207,21 +224,18 @@ def prepare_model(
         raise RequestError(
             "tconv_cl computed no layer of the model: the runtime's own operators did, or none was called"
         )
-    ranges: dict[tuple[bytes, bytes, str | None], list[_Layer]] = {}
+    ranges: dict[tuple[Any, ...], list[_Layer]] = {}
     for layer in small + large:
         ranges.setdefault(layer.key, []).append(layer)
     session, keys = session_of(devices_of(device)[0]), {layer.key for layer in small}
     programs = 0
     for key, layers in ranges.items():
-        problem, options, algorithm, _ = layers[0]
-        seen = list(zip(*(layer.extents for layer in layers)))
-        high = [max(extents) for extents in seen]
-        low = [min(extents) for extents in seen]
+        channels = _channels_at(layers[0].problem)
+        low = [min(extents) for extents in zip(*(layer.extents for layer in layers))]
         if key not in keys:
-            low = [extent if axis == _channels_at(problem) else 1 for axis, extent in enumerate(low)]
-        problem.data = c.Shape(len(low), tuple(low))
-        if low != high:  # element steps fit one shape
-            problem.data_steps = problem.output_steps = problem.residual_steps = c.Steps()
-        options.algorithm = None if algorithm is None else algorithm.encode()
-        programs += _prepare(session, problem, c.Shape(len(high), tuple(high)), options, progress)
+            low = [extent if axis == channels else 1 for axis, extent in enumerate(low)]
+        for problem, options, algorithm, high in _largest(layers):
+            problem.data = c.Shape(len(low), tuple(low))
+            options.algorithm = None if algorithm is None else algorithm.encode()
+            programs += _prepare(session, problem, c.Shape(len(high), high), options, progress)
     return programs

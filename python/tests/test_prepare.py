@@ -62,6 +62,23 @@ def test_a_layer_that_only_large_inputs_have():
     assert compiled(events) == 0
 
 
+def test_views_between():
+    """Channels are the last axis in memory, which other programs serve."""
+    layer = tconv_cl.ConvTranspose(np.ones((4, 3, 3, 3), np.float32), strides=2)
+
+    def run(height, width):
+        layer(np.ones((1, height, width, 4), np.float32).transpose(0, 3, 1, 2))
+
+    tconv_cl.prepare_model(lambda: run(8, 8), lambda: run(14, 30))
+    tconv_cl.clear_cache()
+    with tconv_cl.trace() as events:
+        for height in range(8, 15, 2):
+            for width in range(8, 31, 3):
+                run(height, width)
+    assert compiled(events) == 0
+    assert {event.source for event in events if event.kind == "plan"} == {"prepared"}
+
+
 def test_an_interrupt_ends_it():
     def interrupt(*_):
         raise KeyboardInterrupt

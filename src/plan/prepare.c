@@ -13,9 +13,11 @@
 #include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/view.h"
 #include "device/device.h"
+#include "geometry/window.h"
 #include "plan/prepared.h"
 #include "plan/scratch.h"
 #include "plan/unit.h"
@@ -54,12 +56,13 @@ struct job {
 
 struct range {
     tconv_device *device;
-    tconv_problem problem; /* with the least extents, until `set_problem` */
+    tconv_problem problem; /* with the least extents, until `set_problem`, and the largest steps */
     tconv_plan_options options;
     bool chooses; /* plans of the range look for prepared programs */
     tconv_shape least, most;
-    int axes;                       /* of `most`; 0: only one problem */
-    int64_t values[TCONV_MAX_RANK]; /* how many extents of each axis are looked at */
+    struct tconv_view like[TCONV_SPACED_TENSORS]; /* the tensors of the largest problem */
+    int axes;                                     /* of `most`; 0: only one problem */
+    int64_t values[TCONV_MAX_RANK];               /* how many extents of each axis are looked at */
     size_t problems;
     struct near *near; /* of each problem */
     int patterns;
@@ -79,11 +82,6 @@ static tconv_status check_range(const tconv_problem *problem, const tconv_shape 
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "most has %d axes and problem.data %d: give both the same, from 3 to %d",
                           most->rank, least->rank, TCONV_MAX_RANK);
-    if (problem->data_steps.count + problem->output_steps.count + problem->residual_steps.count !=
-        0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "the problem has element steps, which fit one shape: prepare each shape "
-                          "with most = NULL");
     for (int a = 0; a < most->rank; a++) {
         const bool channels = a == tconv_channels_axis(problem);
         const char *wrong = least->dim[a] < 0 ? "an extent is at least 0"
@@ -136,10 +134,31 @@ static void set_problem(struct range *r, size_t number)
     }
 }
 
+/* Gives the current problem steps like those of the largest one. */
+static tconv_status lay_out(const struct range *r, tconv_problem *problem, tconv_error *error)
+{
+    tconv_steps *const steps[TCONV_SPACED_TENSORS] = {&problem->data_steps, &problem->output_steps,
+                                                      &problem->residual_steps};
+    const tconv_problem dense = tconv_without_steps(problem);
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    const tconv_status status = tconv_resolve_window(&dense, r->options.output_begin,
+                                                     r->options.output_end, &geometry, error);
+    for (int i = 0; i < TCONV_SPACED_TENSORS && status == TCONV_OK; i++) {
+        if (steps[i]->count == 0) continue;
+        struct tconv_view view = tconv_view_of(&dense, &geometry, (enum tconv_spaced)i);
+        tconv_view_lay_out(&r->like[i], &view);
+        memcpy(steps[i]->value, view.step, (size_t)view.rank * sizeof *view.step);
+    }
+    return status;
+}
+
 /* Begins a plan of the current problem. */
 static tconv_status begin(struct range *r, tconv_plan **plan, tconv_error *error)
 {
-    tconv_status status = tconv_plan_begin(r->device, &r->problem, &r->options, plan, error);
+    tconv_problem problem = r->problem;
+    tconv_status status = r->like[0].rank > 0 ? lay_out(r, &problem, error) : TCONV_OK;
+    if (status == TCONV_OK)
+        status = tconv_plan_begin(r->device, &problem, &r->options, plan, error);
     if (status != TCONV_OK) return status;
     status = tconv_plan_read_options(*plan, &r->options, error);
     (*plan)->retry.insist = true; /* the caller asks for these programs */
@@ -147,19 +166,25 @@ static tconv_status begin(struct range *r, tconv_plan **plan, tconv_error *error
     return status;
 }
 
-/* Checks the smallest problem and the largest one, so that all between are right. */
+/* Checks the largest problem, so that all smaller ones are right, and keeps how its tensors lie in
+ * memory. What is wrong with the least one, too, is not the range's fault. */
 static tconv_status check_ends(struct range *r, tconv_error *error)
 {
     tconv_plan *plan;
     tconv_error own;
-    tconv_status status = begin(r, &plan, error);
+    const tconv_problem given = r->problem;
+    tconv_status status;
+    if (r->axes > 0) r->problem = tconv_without_steps(&given);
+    status = begin(r, &plan, error);
     if (status != TCONV_OK) return status;
     tconv_plan_release(plan);
     if (r->axes == 0) return TCONV_OK;
+    r->problem = given;
     r->problem.data = r->most;
     status = begin(r, &plan, &own);
     if (status != TCONV_OK)
         return tconv_fail(error, status, "the largest shape of the range: %s", own.message);
+    memcpy(r->like, plan->view, sizeof r->like);
     tconv_plan_release(plan);
     return TCONV_OK;
 }
