@@ -157,11 +157,13 @@ def _channels_at(problem: c.Problem) -> int:
     return int(problem.data.rank) - 1 if last else 1
 
 
-def _observe(run: Callable[[], Any]) -> list[_Layer]:
-    """The layers that run while `run` is called, and are not windows of larger ones."""
+def _observe(run: Callable[[], Any]) -> tuple[list[_Layer], bool]:
+    """The layers that run while `run` is called, and whether windows of larger ones ran, too."""
     layers: list[_Layer] = []
+    windows = False
 
     def hear(event: TraceEvent) -> None:
+        nonlocal windows
         if event.kind not in ("plan", "launch") or event.given is None:
             return
         problem = c.Problem.from_buffer_copy(event.given[0])
@@ -171,10 +173,12 @@ def _observe(run: Callable[[], Any]) -> list[_Layer]:
             algorithm, options.algorithm = event.algorithm, None  # its text is no longer valid
         if options.output_begin == options.output_end == 0:
             layers.append(_Layer(problem, options, algorithm, tuple(problem.data.dim[: problem.data.rank])))
+        else:
+            windows = True
 
     with trace(hear):
         run()
-    return layers
+    return layers, windows
 
 
 def _largest(layers: list[_Layer]) -> list[_Layer]:
@@ -210,7 +214,7 @@ def prepare_model(
         How many programs the layers take.
 
     Raises:
-        RequestError: a ValueError: tconv_cl computed no layer.
+        RequestError: a ValueError: tconv_cl computed no layer, or computed one in slabs or windows.
         Error: no device, no memory, or the programs cannot be stored.
 
     Examples:
@@ -219,7 +223,12 @@ def prepare_model(
         >>> prepare_model(lambda: run(3), lambda: run(9)) >= 1
         True
     """
-    small, large = _observe(least), _observe(most)
+    (small, windows), (large, more_windows) = _observe(least), _observe(most)
+    if windows or more_windows:
+        raise RequestError(
+            "a layer of the model computes in slabs or windows (memory_limit, output_rows, several devices, or too "
+            "little device memory), which cannot be prepared: let the model compute whole layers on one device"
+        )
     if not small and not large:
         raise RequestError(
             "tconv_cl computed no layer of the model: the runtime's own operators did, or none was called"

@@ -109,3 +109,11 @@ def test_unknown_arguments_and_models_without_layers():
         tconv_cl.prepare((1, 5, 9), FILTER.shape, padding=1)
     with pytest.raises(tconv_cl.RequestError, match="computed no layer"):
         tconv_cl.prepare_model(lambda: None, lambda: None)
+
+
+def test_slabs_are_refused():
+    layer = tconv_cl.ConvTranspose(FILTER, strides=2)
+    in_slabs = tconv_cl.ConvTranspose(FILTER, strides=2, memory_limit=1 << 20)
+    for run in (in_slabs, lambda data: (layer(data), in_slabs(data))):
+        with pytest.raises(tconv_cl.RequestError, match="in slabs or windows .* cannot be prepared"):
+            tconv_cl.prepare_model(lambda: None, lambda run=run: run(np.ones((1, 5, 20), np.float32)))
