@@ -293,6 +293,49 @@ static void views_are_prepared(void **state)
     }
 }
 
+/* Another device object prepares another range of the layer while the first one does. */
+struct other {
+    tconv_device *device;
+    bool done;
+};
+
+static bool prepare_other(void *context, const char *algorithm, int index, int count,
+                          double best_ms)
+{
+    struct other *other = context;
+    (void)algorithm, (void)index, (void)count, (void)best_ms;
+    if (!other->done) prepare(other->device, 3, 3);
+    other->done = true;
+    return true;
+}
+
+static void lists_of_two_ranges_are_joined(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        struct heard h, h_other;
+        char name[TILE];
+        tconv_error error;
+        assert_true(clear_folder(folder));
+        tconv_device *device = open_device(&devices[d], folder, &h);
+        struct other other = {open_device(&devices[d], folder, &h_other), false};
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.search_progress = prepare_other;
+        options.search_context = &other;
+        const tconv_problem p = problem_of(4000);
+        expect_ok(tconv_device_prepare(device, &p, NULL, &options, NULL, &error), &error);
+        assert_true(other.done);
+        tconv_device_release(other.device);
+        tconv_device_release(device);
+        device = open_device(&devices[d], folder, &h);
+        choose(device, 3, name);
+        choose(device, 4000, name);
+        assert_int_equal(h.prepared, 2);
+        assert_int_equal(h.compiled, 0);
+        tconv_device_release(device);
+    }
+}
+
 /* Ranges whose largest shape, or whose count of extents, exceeds 63 bits. */
 static void huge_ranges_are_refused(void **state)
 {
@@ -360,6 +403,7 @@ int main(void)
         cmocka_unit_test(other_plans_follow_the_model),
         cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(views_are_prepared),
+        cmocka_unit_test(lists_of_two_ranges_are_joined),
         cmocka_unit_test(huge_ranges_are_refused),
         cmocka_unit_test(misuse_is_refused),
     };

@@ -68,7 +68,7 @@ struct range {
     int patterns;
     struct tconv_pattern pattern[MOST_PATTERNS];
     enum fitness fitness[MOST_PATTERNS];
-    struct tconv_prepared prepared;
+    struct tconv_prepared prepared, dropped;
     struct job *jobs;
     size_t job_count, jobs_done;
     struct tconv_os_reason not_stored; /* the first reason; "": all is stored */
@@ -428,6 +428,7 @@ static void give_up(struct range *r, const struct tconv_candidate *candidate, en
         if (!tconv_prepared_equal(&r->prepared.pattern[k], &pattern))
             r->prepared.pattern[kept++] = r->prepared.pattern[k];
     r->prepared.count = kept;
+    if (r->dropped.count < TCONV_MOST_PREPARED) r->dropped.pattern[r->dropped.count++] = pattern;
 }
 
 static enum fitness fitness_of(const struct range *r, const struct tconv_candidate *candidate)
@@ -507,7 +508,7 @@ static tconv_status keep(struct range *r, tconv_error *error)
     const tconv_status status = begin(r, &plan, error);
     if (status != TCONV_OK) return status;
     struct tconv_os_reason reason = {""};
-    if (!tconv_prepared_keep(plan, &r->prepared, &reason)) r->not_stored = reason;
+    if (!tconv_prepared_keep(plan, &r->prepared, &r->dropped, &reason)) r->not_stored = reason;
     tconv_plan_release(plan);
     return TCONV_OK;
 }

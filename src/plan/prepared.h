@@ -26,10 +26,11 @@ struct tconv_prepared {
  * is 0. */
 void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared);
 
-/* Remembers it, instead of what was remembered. False with a reason if it cannot be stored. */
+/* Remembers it, with what others have stored meanwhile, such as another process with another range,
+ * but for the patterns of `dropped`. False with a reason if it cannot be stored. */
 struct tconv_os_reason;
 bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
-                         struct tconv_os_reason *reason);
+                         const struct tconv_prepared *dropped, struct tconv_os_reason *reason);
 
 /* The pattern of a candidate's programs. */
 struct tconv_pattern tconv_prepared_pattern(const struct tconv_candidate *candidate);
