@@ -5,12 +5,15 @@
 #include "setup.h"
 #include "smoke.h"
 
+#include "tconv_cl/cache.h"
+
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -336,6 +339,47 @@ static void lists_of_two_ranges_are_joined(void **state)
     }
 }
 
+static uint64_t folder_bytes(void)
+{
+    uint64_t bytes = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[500];
+        struct stat s;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.' && stat(path, &s) == 0) bytes += (uint64_t)s.st_size;
+    }
+    closedir(d);
+    return bytes;
+}
+
+/* A folder that removes the first programs for the last ones. */
+static void a_small_limit_is_told(void **state)
+{
+    (void)state;
+    struct heard h;
+    tconv_error error;
+    const tconv_problem p = problem_of(LEAST), last = problem_of(MOST);
+    assert_true(clear_folder(folder));
+    tconv_device *device = open_device(&devices[0], folder, &h);
+    assert_true(prepare(device, LEAST, MOST) > 1);
+    tconv_device_release(device);
+    const uint64_t all = folder_bytes();
+    for (int less = 0; less < 2; less++) {
+        assert_true(clear_folder(folder));
+        device = open_device(&devices[0], folder, &h);
+        expect_ok(tconv_device_set_cache(device, folder, all - (uint64_t)less, &error), &error);
+        const tconv_status status =
+            tconv_device_prepare(device, &p, &last.data, NULL, NULL, &error);
+        if (less == 0)
+            expect_ok(status, &error);
+        else
+            expect_error(status, TCONV_ERROR_FILE, &error, "bytes is too small for all of them");
+        tconv_device_release(device);
+    }
+}
+
 /* Ranges whose largest shape, or whose count of extents, exceeds 63 bits. */
 static void huge_ranges_are_refused(void **state)
 {
@@ -403,6 +447,7 @@ int main(void)
         cmocka_unit_test(other_plans_follow_the_model),
         cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(views_are_prepared),
+        cmocka_unit_test(a_small_limit_is_told),
         cmocka_unit_test(lists_of_two_ranges_are_joined),
         cmocka_unit_test(huge_ranges_are_refused),
         cmocka_unit_test(misuse_is_refused),

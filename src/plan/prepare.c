@@ -513,6 +513,26 @@ static tconv_status keep(struct range *r, tconv_error *error)
     return TCONV_OK;
 }
 
+/* Checks that all programs are in the folder: its limit may have removed the first ones while the
+ * last ones were stored. */
+static void check_stored(struct range *r)
+{
+    for (size_t i = 0; i < r->jobs_done; i++)
+        for (char *line = r->jobs[i].programs, *end; (end = strchr(line, '\n')) != NULL;
+             line = end + 1) {
+            char *space = strchr(line, ' '); /* between file and options */
+            *space = *end = '\0';
+            if (r->not_stored.text[0] == '\0' &&
+                !tconv_device_has_program(r->device, line, space + 1))
+                snprintf(r->not_stored.text, sizeof r->not_stored.text,
+                         "its limit of %llu bytes is too small for all of them: set a larger one "
+                         "(TCONV_CL_CACHE_MIB)",
+                         (unsigned long long)tconv_device_cache_limit(r->device));
+            *space = ' ';
+            *end = '\n';
+        }
+}
+
 static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
 {
     bool stopped = false;
@@ -525,6 +545,7 @@ static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
     status = list_problems(r, error);
     if (status == TCONV_OK) status = make_programs(r, &stopped, error);
     if (status == TCONV_OK && !stopped) status = keep(r, error);
+    if (status == TCONV_OK && !stopped) check_stored(r);
     if (status == TCONV_OK && programs != NULL) {
         *programs = 0;
         for (size_t i = 0; i < r->jobs_done; i++)
