@@ -141,8 +141,8 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
 /* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
  * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
  * largest ones, with the same channels. NULL: the range is this one problem. If the problem has
- * element steps, they are those of the largest shape; in smaller ones the axes lie in the same order
- * in memory, with as many elements between rows.
+ * element steps, they are those of the largest shape; in smaller ones the axes lie in the same
+ * order in memory, with as many elements between rows.
  *
  * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS, and for which no
  * result is stored, takes a prepared one if the cost model expects at most 1.25 times the time of
@@ -152,8 +152,9 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
  * list goes into the folder of search results, the programs, with all of their kernels, into the
  * program cache (cache.h). Later processes with the same folder find both; preparing again takes
  * them about a second for each layer, and writes nothing that is there already. If something cannot
- * be stored, the error is TCONV_ERROR_FILE, and the programs are prepared in this process only.
- * Without a folder nothing is stored, and that is no error.
+ * be stored, or the folder's limit is too small for all of it, the error is TCONV_ERROR_FILE, and
+ * the programs are prepared in this process only. Without a folder nothing is stored, and that is
+ * no error.
  *
  * Each program runs once, on scratch buffers as large as one of the problems. Of a range of at most
  * 4096 problems, all are looked at, and none compiles later. Of a larger one, about as many extents
