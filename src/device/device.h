@@ -40,6 +40,9 @@ bool tconv_device_has_own_sources(const tconv_device *device);
  * thread. */
 char *tconv_device_search_record(tconv_device *device, const char *key);
 
+/* The same from the folder first, where another process may have replaced it. */
+char *tconv_device_search_record_anew(tconv_device *device, const char *key);
+
 /* Keeps such a text in memory, and stores it if there is a folder; replaces an older one. False if
  * it cannot be stored; `reason` says why. Any thread. */
 bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
@@ -95,5 +98,11 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
  * a reason if it cannot be stored. Any thread. */
 bool tconv_device_complete_program(tconv_device *device, const char *name, const char *options,
                                    struct tconv_os_reason *reason);
+
+/* True if the folder has a program, or if there is no folder for programs. Any thread. */
+bool tconv_device_has_program(const tconv_device *device, const char *name, const char *options);
+
+/* The limit of the folder, in bytes. */
+uint64_t tconv_device_cache_limit(const tconv_device *device);
 
 #endif

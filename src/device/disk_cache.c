@@ -147,6 +147,26 @@ bool tconv_program_store(const tconv_device *device, const char *key, cl_program
     return stored;
 }
 
+bool tconv_device_has_program(const tconv_device *device, const char *name, const char *options)
+{
+    if (device->cache == NULL || !device->programs_on_disk) return true;
+    const size_t size = strlen(name) + strlen(options) + 2;
+    char *key = malloc(size), *whole = NULL;
+    if (key != NULL) {
+        snprintf(key, size, "%s %s", name, options);
+        whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
+    }
+    const bool there = whole != NULL && tconv_folder_has(device->cache, whole);
+    free(whole);
+    free(key);
+    return there;
+}
+
+uint64_t tconv_device_cache_limit(const tconv_device *device)
+{
+    return device->cache_limit;
+}
+
 /* A retained program of the list with its key. */
 struct built {
     char *key;

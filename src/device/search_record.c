@@ -116,6 +116,12 @@ char *tconv_device_search_record(tconv_device *device, const char *key)
     return text;
 }
 
+char *tconv_device_search_record_anew(tconv_device *device, const char *key)
+{
+    char *text = load_text(device, key);
+    return text != NULL ? text : tconv_device_search_record(device, key);
+}
+
 bool tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text,
                                      struct tconv_os_reason *reason)
 {
