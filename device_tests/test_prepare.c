@@ -5,12 +5,15 @@
 #include "setup.h"
 #include "smoke.h"
 
+#include "tconv_cl/cache.h"
+
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -60,15 +63,20 @@ static int prepare(tconv_device *device, int64_t least, int64_t most)
 }
 
 /* Makes a plan, and writes its algorithm with the tile. */
-static void choose(tconv_device *device, int64_t extent, char name[TILE])
+static void choose_problem(tconv_device *device, const tconv_problem *p, char name[TILE])
 {
     tconv_error error;
     tconv_plan *plan;
-    const tconv_problem p = problem_of(extent);
-    expect_ok(tconv_plan_create(device, &p, NULL, &plan, &error), &error);
+    expect_ok(tconv_plan_create(device, p, NULL, &plan, &error), &error);
     const int length = snprintf(name, TILE, "%s ", tconv_plan_algorithm(plan));
     tconv_plan_tile(plan, name + length, TILE - (size_t)length);
     tconv_plan_release(plan);
+}
+
+static void choose(tconv_device *device, int64_t extent, char name[TILE])
+{
+    const tconv_problem p = problem_of(extent);
+    choose_problem(device, &p, name);
 }
 
 static void compute(const struct device *device, int64_t extent)
@@ -120,6 +128,39 @@ static void no_extent_of_the_range_compiles(void **state)
         assert_int_equal(prepare(own.device, LEAST, MOST), programs);
         assert_int_equal(h.compiled, 0);
         tconv_device_release(own.device);
+    }
+}
+
+/* The extents between those that are looked at. */
+static void large_ranges_are_served(void **state)
+{
+    (void)state;
+    enum { SIDE = 34, FAR = 90 };
+    for (int d = 0; d < device_count; d++) {
+        char name[TILE];
+        struct heard h;
+        tconv_error error;
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        tconv_shape most = {4, {1, 4, SIDE, SIDE}};
+        set_shape(&p.data, 4, (int64_t[]){1, 4, 1, 1});
+        set_shape(&p.filter, 4, (int64_t[]){4, 3, 3, 3});
+        set_list(&p.strides, 2, (int64_t[]){2, 2});
+        tconv_device *device = open_device(&devices[d], NULL, &h);
+        for (int range = 0; range < 2; range++) {
+            expect_ok(tconv_device_prepare(device, &p, &most, NULL, NULL, &error), &error);
+            h = (struct heard){0, 0, 0};
+            for (int i = 0; i < 400; i++) {
+                tconv_problem one = p;
+                one.data.dim[2] = 1 + i * 37 % most.dim[2];
+                one.data.dim[3] = 1 + i * 11 % most.dim[3];
+                choose_problem(device, &one, name);
+            }
+            assert_int_equal(h.compiled, 0);
+            assert_int_equal(h.prepared, h.plans);
+            if (d > 0) break;
+            most.dim[2] = most.dim[3] = FAR;
+        }
+        tconv_device_release(device);
     }
 }
 
@@ -228,6 +269,133 @@ static void expect_refusal(const tconv_problem *p, const tconv_shape *most, cons
                  TCONV_ERROR_ARGUMENT, &error, words);
 }
 
+/* Steps of the largest shape say how tensors of all others lie: here channels are their last axis
+ * in memory, and rows of data have two elements more. */
+static void views_are_prepared(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        char name[TILE];
+        struct heard h;
+        tconv_error error;
+        tconv_problem p = problem_of(LEAST);
+        const tconv_problem largest = problem_of(MOST);
+        p.data_steps = (tconv_steps){3, {7 * MOST, 1, 7}};
+        p.output_steps = (tconv_steps){3, {999, 1, 7}};
+        tconv_device *device = open_device(&devices[d], NULL, &h);
+        expect_ok(tconv_device_prepare(device, &p, &largest.data, NULL, NULL, &error), &error);
+        h = (struct heard){0, 0, 0};
+        for (int x = LEAST; x <= MOST; x++) {
+            p.data.dim[2] = x;
+            p.data_steps.value[0] = 7 * x;
+            choose_problem(device, &p, name);
+        }
+        assert_int_equal(h.compiled, 0);
+        assert_int_equal(h.prepared, h.plans);
+        tconv_device_release(device);
+    }
+}
+
+/* Another device object prepares another range of the layer while the first one does. */
+struct other {
+    tconv_device *device;
+    bool done;
+};
+
+static bool prepare_other(void *context, const char *algorithm, int index, int count,
+                          double best_ms)
+{
+    struct other *other = context;
+    (void)algorithm, (void)index, (void)count, (void)best_ms;
+    if (!other->done) prepare(other->device, 3, 3);
+    other->done = true;
+    return true;
+}
+
+static void lists_of_two_ranges_are_joined(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        struct heard h, h_other;
+        char name[TILE];
+        tconv_error error;
+        assert_true(clear_folder(folder));
+        tconv_device *device = open_device(&devices[d], folder, &h);
+        struct other other = {open_device(&devices[d], folder, &h_other), false};
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.search_progress = prepare_other;
+        options.search_context = &other;
+        const tconv_problem p = problem_of(4000);
+        expect_ok(tconv_device_prepare(device, &p, NULL, &options, NULL, &error), &error);
+        assert_true(other.done);
+        tconv_device_release(other.device);
+        tconv_device_release(device);
+        device = open_device(&devices[d], folder, &h);
+        choose(device, 3, name);
+        choose(device, 4000, name);
+        assert_int_equal(h.prepared, 2);
+        assert_int_equal(h.compiled, 0);
+        tconv_device_release(device);
+    }
+}
+
+static uint64_t folder_bytes(void)
+{
+    uint64_t bytes = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[500];
+        struct stat s;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.' && stat(path, &s) == 0) bytes += (uint64_t)s.st_size;
+    }
+    closedir(d);
+    return bytes;
+}
+
+/* A folder that removes the first programs for the last ones. */
+static void a_small_limit_is_told(void **state)
+{
+    (void)state;
+    struct heard h;
+    tconv_error error;
+    const tconv_problem p = problem_of(LEAST), last = problem_of(MOST);
+    assert_true(clear_folder(folder));
+    tconv_device *device = open_device(&devices[0], folder, &h);
+    assert_true(prepare(device, LEAST, MOST) > 1);
+    tconv_device_release(device);
+    const uint64_t all = folder_bytes();
+    for (int less = 0; less < 2; less++) {
+        assert_true(clear_folder(folder));
+        device = open_device(&devices[0], folder, &h);
+        expect_ok(tconv_device_set_cache(device, folder, all - (uint64_t)less, &error), &error);
+        const tconv_status status =
+            tconv_device_prepare(device, &p, &last.data, NULL, NULL, &error);
+        if (less == 0)
+            expect_ok(status, &error);
+        else
+            expect_error(status, TCONV_ERROR_FILE, &error, "bytes is too small for all of them");
+        tconv_device_release(device);
+    }
+}
+
+/* Ranges whose largest shape, or whose count of extents, exceeds 63 bits. */
+static void huge_ranges_are_refused(void **state)
+{
+    (void)state;
+    tconv_error error;
+    tconv_problem p = problem_of(0);
+    tconv_shape most = {3, {1, 5, INT64_MAX}};
+    expect_error(tconv_device_prepare(devices[0].device, &p, &most, NULL, NULL, &error),
+                 TCONV_ERROR_SHAPE, &error, "the largest shape of the range: ");
+    p = problem_of(LEAST);
+    p.data.dim[0] = 0;
+    most = (tconv_shape){3, {INT64_MAX, 5, LEAST}};
+    expect_error(tconv_device_prepare(devices[0].device, &p, &most, NULL, NULL, &error),
+                 TCONV_ERROR_SHAPE, &error, "the largest shape of the range: ");
+}
+
 static void misuse_is_refused(void **state)
 {
     (void)state;
@@ -249,8 +417,9 @@ static void misuse_is_refused(void **state)
     assert_true(tconv_device_prepare(devices[0].device, &other, NULL, NULL, NULL, &error) !=
                 TCONV_ERROR_ARGUMENT);
     other = problem_of(LEAST);
-    other.data_steps = (tconv_steps){3, {99, 9, 1}};
-    expect_refusal(&other, &p.data, "element steps");
+    other.data_steps = (tconv_steps){2, {99, 9}};
+    expect_error(tconv_device_prepare(devices[0].device, &other, &p.data, NULL, NULL, &error),
+                 TCONV_ERROR_ATTRIBUTE, &error, "data_steps has 2 values");
     other = problem_of(LEAST); /* channels last: the last axis has them */
     other.operation = TCONV_ONEAPI_CONV_BACKPROP;
     set_shape(&other.data, 3, (int64_t[]){1, LEAST, 5});
@@ -273,9 +442,14 @@ int main(void)
 {
     struct CMUnitTest tests[] = {
         cmocka_unit_test(no_extent_of_the_range_compiles),
+        cmocka_unit_test(large_ranges_are_served),
         smoke_test(the_folder_has_finished_kernels),
         cmocka_unit_test(other_plans_follow_the_model),
         cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(views_are_prepared),
+        cmocka_unit_test(a_small_limit_is_told),
+        cmocka_unit_test(lists_of_two_ranges_are_joined),
+        cmocka_unit_test(huge_ranges_are_refused),
         cmocka_unit_test(misuse_is_refused),
     };
     return run_smoke_or_all("prepare", tests, set_up_all, tear_down_all);

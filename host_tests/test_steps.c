@@ -237,6 +237,31 @@ static void residuals_follow_from_the_outputs_place(void **state)
     }
 }
 
+/* A smaller tensor lies like a larger one: the same order of axes, the same room between rows. */
+static void tensors_lie_like_larger_ones(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t like[4], step[4], extent[4], wanted[4];
+    } cases[] = {
+        {{2, 3, 4, 5}, {60, 1, 15, 3}, {2, 3, 2, 4}, {24, 1, 12, 3}}, /* channels last */
+        {{2, 3, 4, 5}, {84, 28, 7, 1}, {2, 3, 2, 4}, {36, 12, 6, 1}}, /* two more in rows */
+        {{2, 3, 4, 5}, {180, 60, 10, 2}, {1, 3, 3, 3}, {90, 30, 6, 2}},
+        {{2, 3, 4, 5}, {0, 1, 0, 0}, {2, 3, 2, 4}, {0, 1, 0, 0}}, /* a residual for each channel */
+        {{1, 3, 4, 5}, {1, 1, 15, 3}, {1, 3, 1, 1}, {1, 1, 3, 3}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tconv_view like = {.rank = 4}, view = {.rank = 4};
+        memcpy(like.extent, cases[i].like, sizeof cases[i].like);
+        memcpy(like.step, cases[i].step, sizeof cases[i].step);
+        memcpy(view.extent, cases[i].extent, sizeof cases[i].extent);
+        tconv_view_lay_out(&like, &view);
+        for (int a = 0; a < 4; a++)
+            if (view.step[a] != cases[i].wanted[a])
+                fail_msg("case %zu, axis %d: step %lld", i, a, (long long)view.step[a]);
+    }
+}
+
 static void copies_touch_only_elements(void **state)
 {
     (void)state;
@@ -302,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_text_has_steps),
         cmocka_unit_test(only_even_axes_are_merged),
         cmocka_unit_test(residuals_follow_from_the_outputs_place),
+        cmocka_unit_test(tensors_lie_like_larger_ones),
         cmocka_unit_test(copies_touch_only_elements),
         cmocka_unit_test(products_of_large_steps_do_not_overflow),
     };

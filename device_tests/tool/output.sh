@@ -41,8 +41,8 @@ if [ -e /dev/stdout ]; then # stdout by a path: what else is there stays
         "$tool" run $device -q --data "$d.data.npy" --filter "$d.filter.npy" --output $paths >"$work/st.out" 2>"$work/err"
         [ $? = 2 ] && [ ! -s "$work/st.out" ] && grep -q -- '--json and --output are both -: ' "$work/err" || fail "run --output $paths: $(cat "$work/err")"
     done
-    "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output /dev/stderr --memory-limit 1 >"$work/out" 2>"$work/err"
-    [ $? = 2 ] && grep -q -- '--output /dev/stderr is not a regular file' "$work/err" || fail "slabs into stderr: $(cat "$work/err")"
+    "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output /dev/stderr --memory-limit 1 --quiet 2>"$work/err"
+    cmp -s "$work/piped.npy" "$work/err" || fail "slabs into stderr"
 fi
 for more in "" "--memory-limit 1" "--data-format NCX --filter-format OIX"; do # whole, in slabs, the oneAPI form
     "$tool" run $device $files $more --data-steps 90,21,2 --output-steps 7,1,3 --quiet && cmp -s "$work/piped.npy" "$work/y.npy" ||

@@ -34,9 +34,9 @@ expect_refusal() { # CODE WORDS ARGUMENTS...
     "$tool" prepare $device "$@" >"$work/out" 2>"$work/err" || code=$?
     [ $code = "$wanted" ] && grep -q "$words" "$work/err" || fail "prepare $*: $code, $(cat "$work/err")"
 }
-expect_refusal 2 "the range is empty" --data-shape 1,5,9 --up-to 1,5,8 $layer
-expect_refusal 2 "channels are no range" --data-shape 1,5,9 --up-to 1,6,9 $layer
-expect_refusal 2 "most has 2 axes" --data-shape 1,5,9 --up-to 1,5 $layer
+expect_refusal 2 "up-to 1,5,8 has 8 at axis 2, and the layer's data 9: the range is empty" --data-shape 1,5,9 --up-to 1,5,8 $layer
+expect_refusal 2 "up-to 1,6,9 has 6 at axis 1, and the layer's data 5: channels are no range" --data-shape 1,5,9 --up-to 1,6,9 $layer
+expect_refusal 2 "up-to 1,5 has 2 axes, and the layer's data 3: " --data-shape 1,5,9 --up-to 1,5 $layer
 expect_refusal 2 "up-to is for one layer" --ids B07,B43 --up-to 1,5,8
 expect_refusal 2 "up-to" --data-shape 1,5,9 --up-to 1,x,8 $layer
 

@@ -62,6 +62,8 @@ def _range(data: Sequence[Extent]) -> tuple[tuple[int, ...], tuple[int, ...]]:
             )
         least.append(integer(f"data[{axis}]", pair[0], 0))
         most.append(integer(f"data[{axis}]", pair[1], 0))
+        if most[-1] < least[-1]:
+            raise RequestError(f"data[{axis}] is {extent!r}: the range is empty, give the least extent first")
     return tuple(least), tuple(most)
 
 
@@ -81,8 +83,10 @@ def prepare(
 ) -> int:
     """Compiles what conv_transpose needs for all shapes of a range, so that no later call compiles.
 
-    Few programs serve a range, and later calls prefer them. Their list is stored in the folder of tuning results, and
-    they themselves in the cache: later processes find both. docs/serving.md says how a server uses this.
+    Few programs serve a range, and later calls prefer them. Of a range of more than 4096 shapes, only some are looked
+    at: another may still compile if no prepared program is nearly as fast as its best one. The list of programs is
+    stored in the folder of tuning results, and they themselves in the cache: later processes find both. docs/serving.md
+    says how a server uses this.
 
     Args:
         data: the data's shape; batch and spatial extents may be pairs of the least and the largest.
@@ -112,6 +116,9 @@ def prepare(
         called("progress", progress)
     least, most = _range(shape_of("data", data))
     tensors = tensors_of(least, filter, dtype, filter_dtype)
+    channels = _channels_at(attributes.problem(*tensors))
+    if channels < len(most) and most[channels] != least[channels]:
+        raise RequestError(f"data[{channels}] is {data[channels]!r}: channels are no range, give one number")
     programs = 0
     for number in devices_of(device):
         problem = attributes.problem(*tensors)
@@ -130,15 +137,21 @@ class _Layer(NamedTuple):
     extents: tuple[int, ...]
 
     @property
-    def key(self) -> tuple[bytes, bytes, str | None]:
-        """Everything but batch and spatial extents, and the steps, which depend on them."""
+    def key(self) -> tuple[Any, ...]:
+        """Everything but batch and spatial extents; of the steps, which depend on them, their order."""
         without = c.Problem.from_buffer_copy(self.problem)
         channels = _channels_at(without)
         for axis in range(without.data.rank):
             if axis != channels:
                 without.data.dim[axis] = 0
         without.data_steps = without.output_steps = without.residual_steps = c.Steps()
-        return bytes(without), bytes(self.options), self.algorithm
+        steps = self.problem.data_steps, self.problem.output_steps, self.problem.residual_steps
+        return bytes(without), bytes(self.options), self.algorithm, *map(_order, steps)
+
+
+def _order(steps: c.Steps) -> tuple[int, ...]:
+    """The axes as they lie in memory, those with small steps first; () for a dense tensor."""
+    return tuple(sorted(range(steps.count), key=lambda axis: steps.value[axis]))
 
 
 def _channels_at(problem: c.Problem) -> int:
@@ -146,11 +159,13 @@ def _channels_at(problem: c.Problem) -> int:
     return int(problem.data.rank) - 1 if last else 1
 
 
-def _observe(run: Callable[[], Any]) -> list[_Layer]:
-    """The layers that run while `run` is called, and are not windows of larger ones."""
+def _observe(run: Callable[[], Any]) -> tuple[list[_Layer], bool]:
+    """The layers that run while `run` is called, and whether windows of larger ones ran, too."""
     layers: list[_Layer] = []
+    windows = False
 
     def hear(event: TraceEvent) -> None:
+        nonlocal windows
         if event.kind not in ("plan", "launch") or event.given is None:
             return
         problem = c.Problem.from_buffer_copy(event.given[0])
@@ -160,10 +175,22 @@ def _observe(run: Callable[[], Any]) -> list[_Layer]:
             algorithm, options.algorithm = event.algorithm, None  # its text is no longer valid
         if options.output_begin == options.output_end == 0:
             layers.append(_Layer(problem, options, algorithm, tuple(problem.data.dim[: problem.data.rank])))
+        else:
+            windows = True
 
     with trace(hear):
         run()
-    return layers
+    return layers, windows
+
+
+def _largest(layers: list[_Layer]) -> list[_Layer]:
+    """Those whose extents no other one reaches. Their steps are those of the largest shape of a range."""
+    seen = {layer.extents: layer for layer in layers}
+    return [
+        layer
+        for extents, layer in seen.items()
+        if not any(other != extents and all(a >= b for a, b in zip(other, extents)) for other in seen)
+    ]
 
 
 def prepare_model(
@@ -177,7 +204,8 @@ def prepare_model(
 
     `least` runs the model on its smallest inputs, `most` on its largest ones: by PyTorch, ONNX Runtime, OpenVINO or
     NumPy, on `device`. A layer that only `most` runs with tconv_cl, because smaller ones are left to the runtime, is
-    prepared from extent 1.
+    prepared from extent 1. Views are prepared for tensors that lie in memory like the largest ones: with the axes in
+    the same order, and as many elements between rows.
 
     Args:
         least, most: functions without arguments.
@@ -188,7 +216,7 @@ def prepare_model(
         How many programs the layers take.
 
     Raises:
-        RequestError: a ValueError: tconv_cl computed no layer.
+        RequestError: a ValueError: tconv_cl computed no layer, or computed one in slabs or windows.
         Error: no device, no memory, or the programs cannot be stored.
 
     Examples:
@@ -202,26 +230,28 @@ def prepare_model(
             called(name, function)
     if device is not None:
         devices_of(device)  # one that there is not is told before the model runs
-    small, large = _observe(least), _observe(most)
+    (small, windows), (large, more_windows) = _observe(least), _observe(most)
+    if windows or more_windows:
+        raise RequestError(
+            "a layer of the model computes in slabs or windows (memory_limit, output_rows, several devices, or too "
+            "little device memory), which cannot be prepared: let the model compute whole layers on one device"
+        )
     if not small and not large:
         raise RequestError(
             "tconv_cl computed no layer of the model: the runtime's own operators did, or none was called"
         )
-    ranges: dict[tuple[bytes, bytes, str | None], list[_Layer]] = {}
+    ranges: dict[tuple[Any, ...], list[_Layer]] = {}
     for layer in small + large:
         ranges.setdefault(layer.key, []).append(layer)
     on, keys = opened(devices_of(device)[0]), {layer.key for layer in small}
     programs = 0
     for key, layers in ranges.items():
-        problem, options, algorithm, _ = layers[0]
-        seen = list(zip(*(layer.extents for layer in layers)))
-        high = [max(extents) for extents in seen]
-        low = [min(extents) for extents in seen]
+        channels = _channels_at(layers[0].problem)
+        low = [min(extents) for extents in zip(*(layer.extents for layer in layers))]
         if key not in keys:
-            low = [extent if axis == _channels_at(problem) else 1 for axis, extent in enumerate(low)]
-        problem.data = c.Shape(len(low), tuple(low))
-        if low != high:  # element steps fit one shape
-            problem.data_steps = problem.output_steps = problem.residual_steps = c.Steps()
-        options.algorithm = None if algorithm is None else algorithm.encode()
-        programs += _prepare(on, problem, c.Shape(len(high), tuple(high)), options, progress)
+            low = [extent if axis == channels else 1 for axis, extent in enumerate(low)]
+        for problem, options, algorithm, high in _largest(layers):
+            problem.data = c.Shape(len(low), tuple(low))
+            options.algorithm = None if algorithm is None else algorithm.encode()
+            programs += _prepare(on, problem, c.Shape(len(high), high), options, progress)
     return programs

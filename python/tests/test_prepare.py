@@ -62,6 +62,23 @@ def test_a_layer_that_only_large_inputs_have():
     assert compiled(events) == 0
 
 
+def test_views_between():
+    """Channels are the last axis in memory, which other programs serve."""
+    layer = tconv_cl.ConvTranspose(np.ones((4, 3, 3, 3), np.float32), strides=2)
+
+    def run(height, width):
+        layer(np.ones((1, height, width, 4), np.float32).transpose(0, 3, 1, 2))
+
+    tconv_cl.prepare_model(lambda: run(8, 8), lambda: run(14, 30))
+    tconv_cl.clear_cache()
+    with tconv_cl.trace() as events:
+        for height in range(8, 15, 2):
+            for width in range(8, 31, 3):
+                run(height, width)
+    assert compiled(events) == 0
+    assert {event.source for event in events if event.kind == "plan"} == {"prepared"}
+
+
 def test_an_interrupt_ends_it():
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -74,8 +91,9 @@ def test_an_interrupt_ends_it():
 @pytest.mark.parametrize(
     "data, words",
     [
-        ((1, 5, (9, 3)), "the range is empty"),
-        ((1, (5, 6), 9), "channels are no range"),
+        ((1, 5, (9, 3)), r"data\[2\] is \(9, 3\): the range is empty"),
+        ((1, (5, 6), 9), r"data\[1\] is \(5, 6\): channels are no range"),
+        ((1, 5, (1, 2**62)), "the largest shape of the range: .*overflow"),
         ((1, 5, (1, 2, 3)), r"data\[2\] is \(1, 2, 3\): it must be an extent, or a pair"),
         ((1, 5, (-1, 3)), r"data\[2\] is -1"),
         ((1, 5), "axes"),
@@ -91,3 +109,11 @@ def test_unknown_arguments_and_models_without_layers():
         tconv_cl.prepare((1, 5, 9), FILTER.shape, padding=1)
     with pytest.raises(tconv_cl.RequestError, match="computed no layer"):
         tconv_cl.prepare_model(lambda: None, lambda: None)
+
+
+def test_slabs_are_refused():
+    layer = tconv_cl.ConvTranspose(FILTER, strides=2)
+    in_slabs = tconv_cl.ConvTranspose(FILTER, strides=2, memory_limit=1 << 20)
+    for run in (in_slabs, lambda data: (layer(data), in_slabs(data))):
+        with pytest.raises(tconv_cl.RequestError, match="in slabs or windows .* cannot be prepared"):
+            tconv_cl.prepare_model(lambda: None, lambda run=run: run(np.ones((1, 5, 100_000), np.float32)))

@@ -32,26 +32,11 @@ static tconv_status check_values(const tconv_steps *steps, int rank, enum tconv_
     return status;
 }
 
-/* Sets `order` to the axes with more than one element, those with small steps first. Returns how
- * many they are. */
-static int order_axes(const struct tconv_view *view, int *order)
-{
-    int count = 0;
-    for (int a = 0; a < view->rank; a++) {
-        if (view->extent[a] <= 1) continue;
-        int place = count++;
-        for (; place > 0 && view->step[order[place - 1]] > view->step[a]; place--)
-            order[place] = order[place - 1];
-        order[place] = a;
-    }
-    return count;
-}
-
 /* Each step must be larger than what the axes with smaller steps reach. */
 static tconv_status check_overlap(const struct tconv_view *view, tconv_error *error)
 {
     int order[TCONV_TENSOR_AXES];
-    const int count = order_axes(view, order);
+    const int count = tconv_view_order(view, order);
     int64_t last = 0;
     for (int i = 0; i < count; i++) {
         const int a = order[i];

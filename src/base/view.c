@@ -6,6 +6,13 @@
 
 #include <string.h>
 
+int tconv_channels_axis(const tconv_problem *p)
+{
+    const bool last = p->data_format == TCONV_NXC || (p->data_format == TCONV_DATA_DEFAULT &&
+                                                      p->operation == TCONV_ONEAPI_CONV_BACKPROP);
+    return last ? p->data.rank - 1 : 1;
+}
+
 const tconv_steps *tconv_given_steps(const tconv_problem *p, enum tconv_spaced tensor)
 {
     return tensor == TCONV_SPACED_DATA     ? &p->data_steps
@@ -60,6 +67,34 @@ bool tconv_view_is_dense(const struct tconv_view *view)
         step *= tconv_max(view->extent[a], 1);
     }
     return true;
+}
+
+int tconv_view_order(const struct tconv_view *view, int order[TCONV_TENSOR_AXES])
+{
+    int count = 0;
+    for (int a = 0; a < view->rank; a++) {
+        if (view->extent[a] <= 1 || view->step[a] == 0) continue;
+        int place = count++;
+        for (; place > 0 && view->step[order[place - 1]] > view->step[a]; place--)
+            order[place] = order[place - 1];
+        order[place] = a;
+    }
+    return count;
+}
+
+void tconv_view_lay_out(const struct tconv_view *like, struct tconv_view *view)
+{
+    int order[TCONV_TENSOR_AXES];
+    const int count = tconv_view_order(like, order);
+    memcpy(view->step, like->step, sizeof view->step);
+    for (int i = 1; i < count; i++) {
+        const int in = order[i - 1], out = order[i];
+        const int64_t fits = like->step[out] / like->step[in],
+                      rest = like->step[out] % like->step[in];
+        const int64_t room = fits - like->extent[in]; /* between rows */
+        if (room >= 0) /* else the rows overlap, as they may in data */
+            view->step[out] = view->step[in] * (tconv_max(view->extent[in], 1) + room) + rest;
+    }
 }
 
 bool tconv_view_span(const struct tconv_view *view, int64_t *elements)

@@ -21,6 +21,9 @@ struct tconv_view {
     int64_t extent[TCONV_TENSOR_AXES], step[TCONV_TENSOR_AXES];
 };
 
+/* The axis of the data's channels. */
+int tconv_channels_axis(const tconv_problem *problem);
+
 /* The steps that the problem gives; their count may be 0. */
 const tconv_steps *tconv_given_steps(const tconv_problem *problem, enum tconv_spaced tensor);
 
@@ -34,6 +37,15 @@ void tconv_view_make_dense(struct tconv_view *view);
 
 /* True if the elements of the view follow each other in memory in the order of the axes. */
 bool tconv_view_is_dense(const struct tconv_view *view);
+
+/* Sets `order` to the axes with more than one element and a step, those with small steps first.
+ * Returns how many they are. */
+int tconv_view_order(const struct tconv_view *view, int order[TCONV_TENSOR_AXES]);
+
+/* Gives `view`, whose extents are set, the steps of a tensor that lies in memory as `like` does:
+ * the axes in the same order, with as many elements between their rows. No extent is larger than
+ * that of `like`. */
+void tconv_view_lay_out(const struct tconv_view *like, struct tconv_view *view);
 
 /* Elements from the first one to the last one, with both; 0 if the tensor is empty. False if an
  * index needs more than 63 bits. */

@@ -175,11 +175,8 @@ static struct tconv_candidate cheapest_prepared(const tconv_plan *plan,
     return cheapest;
 }
 
-/* Finds the cheapest candidate with prepared programs. `*found` is false if there is none, or if
- * the cost model expects another candidate to be clearly faster. */
-static tconv_status find_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
-                                  struct tconv_candidate *candidate, bool *found,
-                                  tconv_error *error)
+tconv_status tconv_plan_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
+                                 struct tconv_candidate *candidate, bool *found, tconv_error *error)
 {
     struct tconv_candidate best;
     struct tconv_reason reason;
@@ -189,7 +186,7 @@ static tconv_status find_prepared(tconv_plan *plan, const struct tconv_prepared 
     tconv_status status = choose_candidate(plan, &plan->pattern, 0, &best, found, &reason, error);
     if (status != TCONV_OK || !*found) return status;
     *candidate = cheapest_prepared(plan, prepared);
-    *found = candidate->algorithm != NULL && candidate->cost <= TCONV_NEARLY * best.cost;
+    *found = candidate->algorithm != NULL && candidate->cost <= TCONV_ACCEPTED * best.cost;
     if (*found) status = tconv_plan_settle_unit(plan, candidate, &lost, error);
     *found = *found && !lost;
     return status;
@@ -217,7 +214,7 @@ static tconv_status choose_prepared(tconv_plan *plan, bool *made, tconv_error *e
     tconv_choice choice = TCONV_CHOICE_INIT;
     choice.source = TCONV_SEARCH_PREPARED;
     tconv_prepared_read(plan, &prepared);
-    tconv_status status = find_prepared(plan, &prepared, &candidate, &found, error);
+    tconv_status status = tconv_plan_prepared(plan, &prepared, &candidate, &found, error);
     if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
     return status;
 }

@@ -13,8 +13,11 @@
 #include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "base/steps.h"
 #include "base/struct_size.h"
+#include "base/view.h"
 #include "device/device.h"
+#include "geometry/window.h"
 #include "plan/prepared.h"
 #include "plan/scratch.h"
 #include "plan/unit.h"
@@ -24,7 +27,7 @@
 #include <string.h>
 
 enum {
-    MOST_PROBLEMS = 1024, /* of a range that are looked at */
+    MOST_PROBLEMS = 4096, /* of a range that are looked at; plan.h and serving.md say it, too */
     MOST_PATTERNS = 128,  /* of a range's tiles */
     MOST_NEAR = 32,       /* tiles of a problem that are nearly as good as its best one */
 };
@@ -53,18 +56,19 @@ struct job {
 
 struct range {
     tconv_device *device;
-    tconv_problem problem; /* with the least extents, until `set_problem` */
+    tconv_problem problem; /* with the least extents, until `set_problem`, and the largest steps */
     tconv_plan_options options;
     bool chooses; /* plans of the range look for prepared programs */
     tconv_shape least, most;
-    int axes;                       /* of `most`; 0: only one problem */
-    int64_t values[TCONV_MAX_RANK]; /* how many extents of each axis are looked at */
+    struct tconv_view like[TCONV_SPACED_TENSORS]; /* the tensors of the largest problem */
+    int axes;                                     /* of `most`; 0: only one problem */
+    int64_t values[TCONV_MAX_RANK];               /* how many extents of each axis are looked at */
     size_t problems;
     struct near *near; /* of each problem */
     int patterns;
     struct tconv_pattern pattern[MOST_PATTERNS];
     enum fitness fitness[MOST_PATTERNS];
-    struct tconv_prepared prepared;
+    struct tconv_prepared prepared, dropped;
     struct job *jobs;
     size_t job_count, jobs_done;
     struct tconv_os_reason not_stored; /* the first reason; "": all is stored */
@@ -74,20 +78,12 @@ static tconv_status check_range(const tconv_problem *problem, const tconv_shape 
                                 tconv_error *error)
 {
     const tconv_shape *least = &problem->data;
-    const bool last = problem->data_format == TCONV_NXC ||
-                      (problem->data_format == TCONV_DATA_DEFAULT &&
-                       problem->operation == TCONV_ONEAPI_CONV_BACKPROP);
     if (most->rank != least->rank || most->rank < 3 || most->rank > TCONV_MAX_RANK)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "most has %d axes and problem.data %d: give both the same, from 3 to %d",
                           most->rank, least->rank, TCONV_MAX_RANK);
-    if (problem->data_steps.count + problem->output_steps.count + problem->residual_steps.count !=
-        0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "the problem has element steps, which fit one shape: prepare each shape "
-                          "with most = NULL");
     for (int a = 0; a < most->rank; a++) {
-        const bool channels = a == (last ? most->rank - 1 : 1);
+        const bool channels = a == tconv_channels_axis(problem);
         const char *wrong = least->dim[a] < 0 ? "an extent is at least 0"
                             : channels && most->dim[a] != least->dim[a]
                                 ? "channels are no range: give the same number"
@@ -101,15 +97,15 @@ static tconv_status check_range(const tconv_problem *problem, const tconv_shape 
     return TCONV_OK;
 }
 
-/* Decides which extents are looked at: all, or of each axis evenly many. */
+/* Decides how many extents are looked at: all, or about as many of each axis. */
 static void count_problems(struct range *r)
 {
     int64_t most = MOST_PROBLEMS; /* extents of one axis */
     do {
         int64_t all = 1;
         for (int a = 0; a < r->axes; a++) {
-            const int64_t extents = r->most.dim[a] - r->least.dim[a] + 1;
-            r->values[a] = extents < most ? extents : most;
+            const int64_t last = r->most.dim[a] - r->least.dim[a]; /* one more may overflow */
+            r->values[a] = last < most ? last + 1 : most;
             all = all > MOST_PROBLEMS ? all : all * r->values[a];
         }
         r->problems = (size_t)all;
@@ -117,29 +113,80 @@ static void count_problems(struct range *r)
     } while (r->problems > MOST_PROBLEMS && most > 1);
 }
 
+/* How far number `at` of `count` extents that are looked at is above the least one. Small extents,
+ * between which the tiles change most, are all looked at; then the gaps grow evenly. */
+static int64_t extent_above(int64_t last, int64_t at, int64_t count)
+{
+    if (at == count - 1) return last;
+    const double part = (double)at / (double)(count - 1);
+    const int64_t grown = (int64_t)((double)last * part * part);
+    return grown > at ? grown : at;
+}
+
 /* Makes `r->problem` the problem of this number. */
 static void set_problem(struct range *r, size_t number)
 {
     r->problem.data = r->least;
     for (int a = r->axes - 1; a >= 0; a--) {
-        const int64_t values = r->values[a], at = (int64_t)(number % (size_t)values),
-                      last = r->most.dim[a] - r->least.dim[a];
+        const int64_t values = r->values[a], at = (int64_t)(number % (size_t)values);
         number /= (size_t)values;
-        if (values > 1)
-            r->problem.data.dim[a] +=
-                (int64_t)((double)last * (double)at / (double)(values - 1) + 0.5);
+        r->problem.data.dim[a] += extent_above(r->most.dim[a] - r->least.dim[a], at, values);
     }
+}
+
+/* Gives the current problem steps like those of the largest one. */
+static tconv_status lay_out(const struct range *r, tconv_problem *problem, tconv_error *error)
+{
+    tconv_steps *const steps[TCONV_SPACED_TENSORS] = {&problem->data_steps, &problem->output_steps,
+                                                      &problem->residual_steps};
+    const tconv_problem dense = tconv_without_steps(problem);
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    const tconv_status status = tconv_resolve_window(&dense, r->options.output_begin,
+                                                     r->options.output_end, &geometry, error);
+    for (int i = 0; i < TCONV_SPACED_TENSORS && status == TCONV_OK; i++) {
+        if (steps[i]->count == 0) continue;
+        struct tconv_view view = tconv_view_of(&dense, &geometry, (enum tconv_spaced)i);
+        tconv_view_lay_out(&r->like[i], &view);
+        memcpy(steps[i]->value, view.step, (size_t)view.rank * sizeof *view.step);
+    }
+    return status;
 }
 
 /* Begins a plan of the current problem. */
 static tconv_status begin(struct range *r, tconv_plan **plan, tconv_error *error)
 {
-    tconv_status status = tconv_plan_begin(r->device, &r->problem, &r->options, plan, error);
+    tconv_problem problem = r->problem;
+    tconv_status status = r->like[0].rank > 0 ? lay_out(r, &problem, error) : TCONV_OK;
+    if (status == TCONV_OK)
+        status = tconv_plan_begin(r->device, &problem, &r->options, plan, error);
     if (status != TCONV_OK) return status;
     status = tconv_plan_read_options(*plan, &r->options, error);
     (*plan)->retry.insist = true; /* the caller asks for these programs */
     if (status != TCONV_OK) tconv_plan_release(*plan);
     return status;
+}
+
+/* Checks the largest problem, so that all smaller ones are right, and keeps how its tensors lie in
+ * memory. What is wrong with the least one, too, is not the range's fault. */
+static tconv_status check_ends(struct range *r, tconv_error *error)
+{
+    tconv_plan *plan;
+    tconv_error own;
+    const tconv_problem given = r->problem;
+    tconv_status status;
+    if (r->axes > 0) r->problem = tconv_without_steps(&given);
+    status = begin(r, &plan, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_release(plan);
+    if (r->axes == 0) return TCONV_OK;
+    r->problem = given;
+    r->problem.data = r->most;
+    status = begin(r, &plan, &own);
+    if (status != TCONV_OK)
+        return tconv_fail(error, status, "the largest shape of the range: %s", own.message);
+    memcpy(r->like, plan->view, sizeof r->like);
+    tconv_plan_release(plan);
+    return TCONV_OK;
 }
 
 /* The index of a pattern, which is added if it is new; -1 if there is no room. */
@@ -314,18 +361,18 @@ static tconv_status expect(const struct range *r, size_t i, tconv_plan *plan,
     const struct near *near = &r->near[i];
     bool found = false;
     tconv_choice choice;
-    if (r->chooses) {
-        const tconv_status status = tconv_plan_recorded(plan, candidate, &found, &choice, error);
-        if (status != TCONV_OK || found) return status;
-    }
-    for (int c = 0; c < near->count; c++) {
+    if (!r->chooses) return tconv_plan_cheapest(plan, candidate, error);
+    tconv_status status = tconv_plan_recorded(plan, candidate, &found, &choice, error);
+    if (status != TCONV_OK || found) return status;
+    for (int c = 0; c < near->count; c++) { /* as tconv_plan_prepared, without listing them again */
         if ((found && near->candidate[c].cost >= candidate->cost) ||
             !tconv_is_prepared(&r->prepared, &near->candidate[c]))
             continue;
         *candidate = near->candidate[c];
         found = true;
     }
-    return found ? TCONV_OK : tconv_plan_cheapest(plan, candidate, error);
+    if (!found) status = tconv_plan_prepared(plan, &r->prepared, candidate, &found, error);
+    return status != TCONV_OK || found ? status : tconv_plan_cheapest(plan, candidate, error);
 }
 
 /* Lists the programs that plans of the range would ask for, behind those that were made. */
@@ -381,6 +428,7 @@ static void give_up(struct range *r, const struct tconv_candidate *candidate, en
         if (!tconv_prepared_equal(&r->prepared.pattern[k], &pattern))
             r->prepared.pattern[kept++] = r->prepared.pattern[k];
     r->prepared.count = kept;
+    if (r->dropped.count < TCONV_MOST_PREPARED) r->dropped.pattern[r->dropped.count++] = pattern;
 }
 
 static enum fitness fitness_of(const struct range *r, const struct tconv_candidate *candidate)
@@ -460,21 +508,44 @@ static tconv_status keep(struct range *r, tconv_error *error)
     const tconv_status status = begin(r, &plan, error);
     if (status != TCONV_OK) return status;
     struct tconv_os_reason reason = {""};
-    if (!tconv_prepared_keep(plan, &r->prepared, &reason)) r->not_stored = reason;
+    if (!tconv_prepared_keep(plan, &r->prepared, &r->dropped, &reason)) r->not_stored = reason;
     tconv_plan_release(plan);
     return TCONV_OK;
+}
+
+/* Checks that all programs are in the folder: its limit may have removed the first ones while the
+ * last ones were stored. */
+static void check_stored(struct range *r)
+{
+    for (size_t i = 0; i < r->jobs_done; i++)
+        for (char *line = r->jobs[i].programs, *end; (end = strchr(line, '\n')) != NULL;
+             line = end + 1) {
+            char *space = strchr(line, ' '); /* between file and options */
+            *space = *end = '\0';
+            if (r->not_stored.text[0] == '\0' &&
+                !tconv_device_has_program(r->device, line, space + 1))
+                snprintf(r->not_stored.text, sizeof r->not_stored.text,
+                         "its limit of %llu bytes is too small for all of them: set a larger one "
+                         "(TCONV_CL_CACHE_MIB)",
+                         (unsigned long long)tconv_device_cache_limit(r->device));
+            *space = ' ';
+            *end = '\n';
+        }
 }
 
 static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
 {
     bool stopped = false;
+    tconv_status status = check_ends(r, error);
+    if (status != TCONV_OK) return status;
     count_problems(r);
     r->near = calloc(r->problems, sizeof *r->near);
     if (r->near == NULL)
         return tconv_fail_memory(error, r->problems * sizeof *r->near, "preparing programs");
-    tconv_status status = list_problems(r, error);
+    status = list_problems(r, error);
     if (status == TCONV_OK) status = make_programs(r, &stopped, error);
     if (status == TCONV_OK && !stopped) status = keep(r, error);
+    if (status == TCONV_OK && !stopped) check_stored(r);
     if (status == TCONV_OK && programs != NULL) {
         *programs = 0;
         for (size_t i = 0; i < r->jobs_done; i++)

@@ -10,6 +10,7 @@
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,18 @@ bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_patt
     return a->algorithm == b->algorithm && memcmp(a->tile, b->tile, sizeof a->tile) == 0;
 }
 
+static bool has(const struct tconv_prepared *prepared, const struct tconv_pattern *pattern)
+{
+    for (int i = 0; i < prepared->count; i++)
+        if (tconv_prepared_equal(&prepared->pattern[i], pattern)) return true;
+    return false;
+}
+
 bool tconv_is_prepared(const struct tconv_prepared *prepared,
                        const struct tconv_candidate *candidate)
 {
     const struct tconv_pattern pattern = tconv_prepared_pattern(candidate);
-    for (int i = 0; i < prepared->count; i++)
-        if (tconv_prepared_equal(&prepared->pattern[i], &pattern)) return true;
-    return false;
+    return has(prepared, &pattern);
 }
 
 static void add_pattern(struct tconv_text *t, const struct tconv_pattern *pattern)
@@ -62,26 +68,45 @@ static bool read_lines(char *text, struct tconv_prepared *prepared)
     return true;
 }
 
-void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared)
+/* Reads a text from malloc, or NULL, and frees it. */
+static void read_text(char *text, struct tconv_prepared *prepared)
 {
-    char key[TCONV_SEARCH_KEY];
     prepared->count = 0;
-    char *text = tconv_prepared_key(plan, key) ? tconv_store_text(tconv_device_store(plan->device),
-                                                                  TCONV_STORED_PREPARED, key)
-                                               : NULL;
     if (text != NULL && !read_lines(text, prepared)) prepared->count = 0;
     free(text);
 }
 
-bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
-                         struct tconv_os_reason *reason)
+void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared)
 {
+    char key[TCONV_SEARCH_KEY];
+    read_text(tconv_prepared_key(plan, key)
+                  ? tconv_store_text(tconv_device_store(plan->device), TCONV_STORED_PREPARED, key)
+                  : NULL,
+              prepared);
+}
+
+bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
+                         const struct tconv_prepared *dropped, struct tconv_os_reason *reason)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from reading to writing */
     char key[TCONV_SEARCH_KEY], text[TEXT_BYTES];
     struct tconv_text t = tconv_text_begin(text, sizeof text);
+    struct tconv_store *store = tconv_device_store(plan->device);
+    struct tconv_prepared others;
+    bool stored = false;
+    const bool named = tconv_prepared_key(plan, key);
+    pthread_mutex_lock(&lock);
+    read_text(named ? tconv_store_text_anew(store, TCONV_STORED_PREPARED, key) : NULL, &others);
     for (int i = 0; i < prepared->count; i++) add_pattern(&t, &prepared->pattern[i]);
-    if (tconv_prepared_key(plan, key) && tconv_text_fits(&t))
-        return tconv_store_keep_text(tconv_device_store(plan->device), TCONV_STORED_PREPARED, key,
-                                     text, reason);
-    snprintf(reason->text, sizeof reason->text, "its text is too long");
-    return false;
+    for (int i = 0, room = TCONV_MOST_PREPARED - prepared->count; i < others.count && room > 0; i++)
+        if (!has(prepared, &others.pattern[i]) && !has(dropped, &others.pattern[i])) {
+            add_pattern(&t, &others.pattern[i]);
+            room--;
+        }
+    if (named && tconv_text_fits(&t))
+        stored = tconv_store_keep_text(store, TCONV_STORED_PREPARED, key, text, reason);
+    else
+        snprintf(reason->text, sizeof reason->text, "its text is too long");
+    pthread_mutex_unlock(&lock);
+    return stored;
 }

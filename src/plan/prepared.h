@@ -8,9 +8,12 @@
 
 #include "plan/plan_internal.h"
 
-/* A plan takes a prepared program if the cost model expects at most TCONV_NEARLY times the time of
- * the cheapest candidate. The model's own error is larger: docs/selection.md. */
+/* The programs of a range are chosen so that each problem that is looked at has one for which the
+ * cost model expects at most TCONV_NEARLY times the time of the cheapest candidate. A plan takes
+ * one at up to TCONV_ACCEPTED times, because its problem may lie between those. The model's own
+ * error is of this size: docs/selection.md. */
 #define TCONV_NEARLY 1.1
+#define TCONV_ACCEPTED 1.25
 
 /* Patterns that set all tile parameters on which programs depend, and no other. */
 enum { TCONV_MOST_PREPARED = 48 };
@@ -23,10 +26,11 @@ struct tconv_prepared {
  * is 0. */
 void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared);
 
-/* Remembers it, instead of what was remembered. False with a reason if it cannot be stored. */
+/* Remembers it, with what others have stored meanwhile, such as another process with another range,
+ * but for the patterns of `dropped`. False with a reason if it cannot be stored. */
 struct tconv_os_reason;
 bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
-                         struct tconv_os_reason *reason);
+                         const struct tconv_prepared *dropped, struct tconv_os_reason *reason);
 
 /* The pattern of a candidate's programs. */
 struct tconv_pattern tconv_prepared_pattern(const struct tconv_candidate *candidate);
@@ -36,5 +40,11 @@ bool tconv_is_prepared(const struct tconv_prepared *prepared,
                        const struct tconv_candidate *candidate);
 
 bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_pattern *b);
+
+/* Finds the cheapest candidate of a plan's problem with prepared programs. `*found` is false if
+ * there is none, or if the cost model expects another candidate to be clearly faster (choose.c). */
+tconv_status tconv_plan_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
+                                 struct tconv_candidate *candidate, bool *found,
+                                 tconv_error *error);
 
 #endif

@@ -259,6 +259,17 @@ bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_rec
     return stored;
 }
 
+bool tconv_folder_has(const char *path, const char *key)
+{
+    struct tconv_os_folder *folder = tconv_os_folder_open(path, NULL, NULL);
+    if (folder == NULL) return false;
+    char name[NAME_SIZE];
+    name_file(key, strlen(key), name);
+    const bool there = is_ours(folder, name);
+    tconv_os_folder_close(folder);
+    return there;
+}
+
 bool tconv_folder_forget(const char *path, const char *key, struct tconv_os_reason *reason)
 {
     bool absent;

@@ -24,6 +24,9 @@ bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void *
 bool tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record,
                         struct tconv_os_reason *reason);
 
+/* True if a record with this key is there. This does not count as use. */
+bool tconv_folder_has(const char *path, const char *key);
+
 /* Removes the record with this key. True if there is none, also because another program's file has
  * its name. */
 bool tconv_folder_forget(const char *path, const char *key, struct tconv_os_reason *reason);

@@ -98,6 +98,15 @@ bool tconv_store_load(const struct tconv_store *store, enum tconv_stored kind, c
     return found;
 }
 
+bool tconv_store_has(const struct tconv_store *store, enum tconv_stored kind, const char *key)
+{
+    if (!tconv_store_has_folder(store, kind)) return false;
+    char *whole = tconv_store_whole_key(store, kind, key);
+    const bool there = whole != NULL && tconv_folder_has(store->folder, whole);
+    free(whole);
+    return there;
+}
+
 bool tconv_store_write(const struct tconv_store *store, enum tconv_stored kind, const char *key,
                        const void *bytes, size_t size, struct tconv_os_reason *reason)
 {
@@ -154,6 +163,17 @@ char *tconv_store_text(struct tconv_store *store, enum tconv_stored kind, const 
     if (text == NULL || text[0] != '\0') return text;
     free(text);
     return NULL;
+}
+
+char *tconv_store_text_anew(struct tconv_store *store, enum tconv_stored kind, const char *key)
+{
+    struct tconv_record record;
+    void *bytes = NULL;
+    char *text = NULL;
+    if (tconv_store_load(store, kind, key, &bytes, &record))
+        text = strndup(record.binary, record.binary_size);
+    free(bytes);
+    return text != NULL ? text : tconv_store_text(store, kind, key);
 }
 
 bool tconv_store_put_text(struct tconv_store *store, enum tconv_stored kind, const char *key,

@@ -49,6 +49,9 @@ bool tconv_store_has_folder(const struct tconv_store *store, enum tconv_stored k
  * memory. */
 char *tconv_store_text(struct tconv_store *store, enum tconv_stored kind, const char *key);
 
+/* The same from the folder first, where another process may have replaced it. */
+char *tconv_store_text_anew(struct tconv_store *store, enum tconv_stored kind, const char *key);
+
 /* Keeps a text in both drawers, in place of an older one; "" removes it. False with a reason if the
  * folder does not take it. Then memory has it all the same, but not fields of the cost model, which
  * are as before. */
@@ -58,6 +61,9 @@ bool tconv_store_keep_text(struct tconv_store *store, enum tconv_stored kind, co
 /* Keeps a text in memory alone. False without memory. */
 bool tconv_store_put_text(struct tconv_store *store, enum tconv_stored kind, const char *key,
                           const char *text);
+
+/* True if the folder has this. It does not count as use. */
+bool tconv_store_has(const struct tconv_store *store, enum tconv_stored kind, const char *key);
 
 /* Reads from the folder, or writes to it, as tconv_folder_load and tconv_folder_store do. */
 bool tconv_store_load(const struct tconv_store *store, enum tconv_stored kind, const char *key,

@@ -185,7 +185,7 @@
 #define PREPARE_OPTIONS(O)                                                                         \
     O(LAYERS, TEXT, up_to, "up-to", 0, "LIST",                                                     \
       "the data's shape with the largest batch and spatial extents: all extents between are "      \
-      "prepared; default: the layer's own extents")
+      "prepared; element steps are those of this shape; default: the layer's own extents")
 
 #define ALL_OPTIONS(O)                                                                             \
     DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \

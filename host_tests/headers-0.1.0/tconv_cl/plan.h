@@ -145,25 +145,30 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
 
 /* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
  * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
- * largest ones, with the same channels. NULL: the range is this one problem.
+ * largest ones, with the same channels. NULL: the range is this one problem. If the problem has
+ * element steps, they are those of the largest shape; in smaller ones the axes lie in the same
+ * order in memory, with as many elements between rows.
  *
  * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS, and for which no
- * result is stored, takes a prepared one if the cost model expects at most 1.1 times the time of
- * the best candidate. So results may differ by rounding from those without preparation, but they do
- * not depend on the order of calls. Other plans of the layer, with extents outside of the range,
- * prefer these programs likewise. The list goes into the folder of search results, the programs,
- * with all of their kernels, into the program cache (cache.h). Later processes with the same folder
- * find both; preparing again takes them a fraction of a second for each layer, and writes nothing
- * that is there already. If something cannot be stored, the error is TCONV_ERROR_FILE, and the
- * programs are prepared in this process only. Without a folder nothing is stored, and that is no
- * error.
+ * result is stored, takes a prepared one if the cost model expects at most 1.25 times the time of
+ * the best candidate, and for problems that are looked at there is one with 1.1. So results may
+ * differ by rounding from those without preparation, but they do not depend on the order of calls.
+ * Other plans of the layer, with extents outside of the range, prefer these programs likewise. The
+ * list goes into the folder of search results, the programs, with all of their kernels, into the
+ * program cache (cache.h). Later processes with the same folder find both; preparing again takes
+ * them about a second for each layer, and writes nothing that is there already. If something cannot
+ * be stored, or the folder's limit is too small for all of it, the error is TCONV_ERROR_FILE, and
+ * the programs are prepared in this process only. Without a folder nothing is stored, and that is
+ * no error.
  *
- * Each program runs once, on scratch buffers as large as one of the problems. Of a range of more
- * than 1024 problems, an even choice is looked at, with the ends of each axis. `search_progress` is
- * called before each group of programs, and once at the end; if it returns false, the call ends,
- * and only the programs are kept. `options` may be NULL. If `programs` is not NULL, it receives how
- * many programs the range takes. Returns also what tconv_plan_create returns. Any thread; with
- * PoCL 3.1, no other thread may run kernels of `device` meanwhile (tconv_device_export_programs).
+ * Each program runs once, on scratch buffers as large as one of the problems. Of a range of at most
+ * 4096 problems, all are looked at, and none compiles later. Of a larger one, about as many extents
+ * of each axis are, with the ends and all small ones: a problem between them compiles if the cost
+ * model expects none of the programs to be good enough for it. `search_progress` is called before
+ * each group of programs, and once at the end; if it returns false, the call ends, and only the
+ * programs are kept. `options` may be NULL. If `programs` is not NULL, it receives how many
+ * programs the range takes. Returns also what tconv_plan_create returns. Any thread; with PoCL 3.1,
+ * no other thread may run kernels of `device` meanwhile (tconv_device_export_programs).
  */
 TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
                                             const tconv_shape *most,

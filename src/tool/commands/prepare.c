@@ -2,6 +2,7 @@
 /* tconv-cl prepare: compiles what plans of layers need, for their extents or for a range of them,
  * and stores it for later processes. */
 #include "base/os.h"
+#include "base/view.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/trial.h"
 
@@ -95,6 +96,28 @@ static json_t *layer_json(const struct entry *entry, const struct prepared *p)
                      done ? json_null() : text_json(p->error.message));
 }
 
+/* Checks --up-to against the layer's own shape, which --data-shape, a suite or a model gives. */
+static enum exit_code check_most(const tconv_problem *problem, const tconv_shape *most)
+{
+    const tconv_shape *least = &problem->data;
+    if (most->rank != least->rank)
+        return wrong_request("--up-to %s has %d axes, and the layer's data %d: give the data's "
+                             "shape with the largest extents",
+                             options.up_to, most->rank, least->rank);
+    for (int a = 0; a < most->rank; a++) {
+        const bool channels = a == tconv_channels_axis(problem);
+        const char *wrong = channels && most->dim[a] != least->dim[a]
+                                ? "channels are no range: give the same number"
+                            : most->dim[a] < least->dim[a] ? "the range is empty"
+                                                           : NULL;
+        if (wrong != NULL)
+            return wrong_request("--up-to %s has %lld at axis %d, and the layer's data %lld: %s",
+                                 options.up_to, (long long)most->dim[a], a,
+                                 (long long)least->dim[a], wrong);
+    }
+    return EXIT_DONE;
+}
+
 /* Reads --up-to, for the only layer. `most` has rank 0 without it. */
 static enum exit_code read_most(const struct suite *suite, tconv_shape *most)
 {
@@ -104,9 +127,10 @@ static enum exit_code read_most(const struct suite *suite, tconv_shape *most)
         return wrong_request("--up-to is for one layer, and these are %zu: choose one by --ids, "
                              "--layer or by its shapes",
                              suite->count);
-    return read_numbers("--up-to", options.up_to, most->dim, TCONV_MAX_RANK, &most->rank)
-               ? EXIT_DONE
-               : EXIT_REQUEST_WRONG;
+    if (!read_numbers("--up-to", options.up_to, most->dim, TCONV_MAX_RANK, &most->rank))
+        return EXIT_REQUEST_WRONG;
+    const struct entry *entry = &suite->entries[0];
+    return entry->error == NULL ? check_most(&entry->problem, most) : EXIT_DONE;
 }
 
 static void tell_folder(tconv_device *device)
