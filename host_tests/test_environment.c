@@ -4,8 +4,8 @@
 #include "device/environment.h"
 
 #include "base/os.h"
-#include "store/folder.h"
 #include "portable.h"
+#include "store/folder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

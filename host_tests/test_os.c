@@ -3,8 +3,8 @@
  * not ASCII, and threads that replace one file all the time. */
 #include "base/os.h"
 #include "base/process.h"
-#include "store/folder.h"
 #include "portable.h"
+#include "store/folder.h"
 
 #include <pthread.h>
 #include <setjmp.h>

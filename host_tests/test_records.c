@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records of compiled programs, and the folder that keeps them: what is damaged, foreign or not the
  * user's own is not there, and what cannot be stored is told. */
-#include "store/folder.h"
 #include "portable.h"
+#include "store/folder.h"
 
 #include <dirent.h>
 #include <errno.h>

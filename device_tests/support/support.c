@@ -628,8 +628,8 @@ void expect_gaps(const tconv_problem *problem, const struct tensors *t, const vo
 }
 
 tconv_status compute_once(tconv_device *device, const tconv_problem *problem,
-                      const tconv_plan_options *options, const tconv_tensors *tensors,
-                      const tconv_run *run, tconv_error *error)
+                          const tconv_plan_options *options, const tconv_tensors *tensors,
+                          const tconv_run *run, tconv_error *error)
 {
     tconv_layer *layer = NULL;
     tconv_status status = tconv_layer_create(&device, 1, TCONV_FILTER_VARIES, &layer, error);

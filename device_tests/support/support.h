@@ -98,8 +98,8 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
 
 /* Computes with a layer of its own, whose filter varies. `run` may be NULL. */
 tconv_status compute_once(tconv_device *device, const tconv_problem *problem,
-                      const tconv_plan_options *options, const tconv_tensors *tensors,
-                      const tconv_run *run, tconv_error *error);
+                          const tconv_plan_options *options, const tconv_tensors *tensors,
+                          const tconv_run *run, tconv_error *error);
 
 /* Fails if tensors->output does not have, between its elements, what was there before. */
 void expect_gaps(const tconv_problem *problem, const struct tensors *tensors, const void *before);
