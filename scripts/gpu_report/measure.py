@@ -19,7 +19,7 @@ from layers import checks, first_checks, KINDS, slices, suite
 from report import write_report
 
 CHECKED = ["S5", "S7"]  # small layers for every algorithm; the first that --ids has
-TESTS = "special probe session_layer programs cache launches algorithms types".split()  # first, in this order
+TESTS = "special probe layer programs cache launches algorithms types".split()  # first, in this order
 NOT_TESTS = ["accesses"]  # for Oclgrind; test_algorithms has more problems
 COMPILE_SHARE, COMPILE_LIMIT = 0.2, 120  # of the time, and in seconds, for compiling ahead
 

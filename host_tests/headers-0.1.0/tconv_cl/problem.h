@@ -190,7 +190,7 @@ typedef struct tconv_geometry {
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
     /* Bytes of the whole data; with steps, from its first element to the end of its last one.
-     * tconv_plan_create and tconv_slabs_run refuse tensors that a 32-bit process cannot address. */
+     * tconv_plan_create and tconv_layer_run refuse tensors that a 32-bit process cannot address. */
     uint64_t data_bytes;
     uint64_t filter_bytes;   /* of the filter tensor, not packed */
     uint64_t output_bytes;   /* of the whole output, likewise */
