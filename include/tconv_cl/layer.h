@@ -108,7 +108,7 @@ typedef struct tconv_run {
      * events of the wait list, and nothing waits for it. NULL: the call computes and returns when
      * the output is complete; the members up to `done` must then be 0. */
     cl_command_queue queue;
-    cl_uint wait_count;
+    cl_uint wait_count;    /* how many events are in `wait` */
     const cl_event *wait;  /* `wait_count` events, or NULL */
     cl_event *done;        /* receives an event, which the caller releases; may be NULL */
     uint64_t memory_limit; /* bytes of device memory for tensors, on each device: larger tensors are
