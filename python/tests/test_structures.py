@@ -27,7 +27,7 @@ def test_each_option_changes_the_request():
     plain = _request.attributes_of()
     others = {"output_shape": 3, "groups": 2, "output_type": "f32", "algorithm": "reference", "search": "model"}
     others |= {"auto_pad": "valid", "rules": "onnx", "data_format": "NXC", "filter_format": "XIO", "math": "fast"}
-    others |= {"activation": "relu", "alpha": 0.5, "beta": 0.5}
+    others |= {"activation": "relu", "alpha": 0.5, "beta": 0.5, "requantize": True}
     for name in _convolution.Options.__annotations__:
         assert _request.attributes_of(**{name: others.get(name, 7)}) != plain, name
 
