@@ -6,6 +6,7 @@
 #include "tool/io/in_file.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -311,9 +312,9 @@ static json_t *report_compare(const json_t *old, const char *old_name, const jso
         notice("the devices differ: %s is of %s, %s of %s", old_name, old_device, new_name,
                new_device);
     if (repeat_of(old) != repeat_of(new))
-        notice("runs of %s have --repeat %" JSON_INTEGER_FORMAT ", of %s %" JSON_INTEGER_FORMAT
+        notice("runs of %s have --repeat %" PRId64 ", of %s %" PRId64
                ": what a launch takes differs",
-               old_name, repeat_of(old), new_name, repeat_of(new));
+               old_name, (int64_t)repeat_of(old), new_name, (int64_t)repeat_of(new));
     struct sums sums = {0};
     struct pair pair;
     size_t i;
