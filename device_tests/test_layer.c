@@ -104,6 +104,94 @@ static void weights_have_versions(void **state)
     }
 }
 
+/* Runs without a filter have the one that was set, also after runs that gave another one, in slabs
+ * or not. */
+static void runs_leave_set_weights(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int i = 0; i < 6; i++) {
+            const tconv_filter_use use = (tconv_filter_use)(i % 3);
+            tconv_device *host = open_host(&devices[d]);
+            tconv_layer *layer = make_layer(host, use);
+            const tconv_problem p = plane(2, 5, 7, 40, 3, 2, 1);
+            tconv_run how = TCONV_RUN_INIT;
+            tconv_tensors weights = TCONV_TENSORS_INIT;
+            tconv_error error;
+            struct tensors set, given;
+            make_tensors(&p, SMALL_INTEGERS, 4, &set);
+            make_tensors(&p, SMALL_INTEGERS, 5, &given);
+            if (use == TCONV_FILTER_CONSTANT) /* it has the same elements wherever it comes from */
+                memcpy(given.filter, set.filter, (size_t)set.geometry.filter_bytes);
+            if (i >= 3) how.memory_limit = 200000;
+            tconv_tensors arrays = arrays_of(&set);
+            arrays.filter.host = NULL;
+            /* A filter that a run gave is not one that was set. */
+            const tconv_tensors others = arrays_of(&given);
+            expect_ok(tconv_layer_run(layer, &p, NULL, &others, &how, &error), &error);
+            expect_error(tconv_layer_run(layer, &p, NULL, &arrays, &how, &error),
+                         TCONV_ERROR_ARGUMENT, &error, "the layer keeps no filter that was set");
+            weights.filter.host = set.filter;
+            expect_ok(tconv_layer_set(layer, &p, NULL, &weights, NULL, &error), &error);
+            for (int turn = 0; turn < 2; turn++) {
+                memset(given.output, 0xff, (size_t)given.geometry.output_bytes);
+                expect_ok(tconv_layer_run(layer, &p, NULL, &others, &how, &error), &error);
+                compare_with_oracle(&devices[d], &p, NULL, false, &given);
+                memset(set.output, 0xff, (size_t)set.geometry.output_bytes);
+                expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, &how, &error), &error);
+                compare_with_oracle(&devices[d], &p, NULL, false, &set);
+            }
+            free_tensors(&set);
+            free_tensors(&given);
+            tconv_layer_release(layer);
+            tconv_device_release(host);
+        }
+}
+
+/* What one device refuses, no device gets. */
+static void weights_are_set_on_all_devices_or_none(void **state)
+{
+    (void)state;
+    for (int d = 1; d < device_count; d++) {
+        tconv_device *both[] = {open_host(&devices[0]), open_host(&devices[d])};
+        const tconv_problem p = plane(1, 5, 7, 20, 3, 2, 1);
+        tconv_problem wide = p;
+        tconv_layer *layer;
+        tconv_plan *plan = NULL;
+        tconv_layer_counts before = TCONV_LAYER_COUNTS_INIT, after = TCONV_LAYER_COUNTS_INIT;
+        tconv_tensors weights = TCONV_TENSORS_INIT;
+        tconv_error error;
+        struct tensors t;
+        wide.data_type = wide.filter_type = TCONV_F64;
+        const bool first = tconv_plan_create(both[0], &wide, NULL, &plan, NULL) == TCONV_OK;
+        tconv_plan_release(plan);
+        plan = NULL;
+        const bool second = tconv_plan_create(both[1], &wide, NULL, &plan, NULL) == TCONV_OK;
+        tconv_plan_release(plan);
+        expect_ok(tconv_layer_create(both, 2, TCONV_FILTER_VARIES, &layer, &error), &error);
+        make_tensors(&p, SMALL_INTEGERS, 4, &t);
+        weights.filter.host = t.filter;
+        expect_ok(tconv_layer_set(layer, &p, NULL, &weights, NULL, &error), &error);
+        expect_ok(tconv_layer_count(layer, &before, &error), &error);
+        void *wider = calloc(t.filter_count, sizeof(double));
+        assert_non_null(wider);
+        weights.filter.host = wider;
+        if (!first || !second)
+            assert_int_not_equal(tconv_layer_set(layer, &wide, NULL, &weights, NULL, &error),
+                                 TCONV_OK);
+        free(wider);
+        expect_ok(tconv_layer_count(layer, &after, &error), &error);
+        assert_int_equal(after.weight_bytes, before.weight_bytes);
+        tconv_tensors arrays = arrays_of(&t);
+        arrays.filter.host = NULL;
+        run(layer, &p, NULL, &arrays);
+        compare_with_oracle(&devices[0], &p, NULL, false, &t);
+        free_tensors(&t);
+        tconv_layer_release(layer);
+        for (int i = 0; i < 2; i++) tconv_device_release(both[i]);
+    }
+}
+
 /* The same array stands for other weights if the problem reads it in another order. */
 static void a_constant_filter_has_an_order(void **state)
 {
@@ -775,6 +863,8 @@ int main(void)
     struct CMUnitTest tests[] = {
         smoke_test(a_constant_filter_is_packed_once),
         cmocka_unit_test(weights_have_versions),
+        cmocka_unit_test(runs_leave_set_weights),
+        cmocka_unit_test(weights_are_set_on_all_devices_or_none),
         cmocka_unit_test(a_constant_filter_has_an_order),
         cmocka_unit_test(a_layer_tells_the_plan_of_its_runs),
         cmocka_unit_test(an_empty_batch_packs_nothing),

@@ -537,6 +537,62 @@ static void weights_serve_other_problems_whatever_the_tile(void **state)
     }
 }
 
+/* New weights that arrive while a run makes its plans. */
+struct change {
+    const struct device *device;
+    const struct known *known;
+    const tconv_tensors *weights;
+    int plans;
+};
+
+static void change_inside(void *to, const tconv_trace_event *event)
+{
+    struct change *change = to;
+    tconv_error error;
+    if (event->kind == TCONV_TRACE_PLAN && ++change->plans == 2) /* that of the kept filter */
+        expect_ok(set(change->known, change->device->queue, change->weights, 0, NULL, NULL, &error),
+                  &error);
+}
+
+/* A run that takes the algorithm of the filter that was set has filter and bias of one set. */
+static void weights_change_together(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const struct device *device = &devices[d];
+        const tconv_problem p = plane(1, 6, 10, 40, 4, 2, 1);
+        struct known k, other;
+        tconv_error error;
+        make_known(device, WITH_WORKSPACE, 5, &k);
+        make_other(device, &k, &p, "auto", &other);
+        k.options.epilogue.bias = other.options.epilogue.bias = true;
+        float *const old = calloc(other.tensors.channels, sizeof *old);
+        assert_non_null(old);
+        tconv_tensors weights = weights_of(&k.tensors);
+        weights.bias.host = old;
+        expect_ok(set(&k, device->queue, &weights, 0, NULL, NULL, &error), &error);
+        other.tensors.filter[0] += 1;
+        weights = weights_of(&other.tensors);
+        weights.bias.host = other.tensors.bias;
+        struct change change = {device, &k, &weights, 0};
+        expect_ok(tconv_device_set_trace(device->device, TCONV_TRACE_PLAN, change_inside, &change,
+                                         &error),
+                  &error);
+        cl_mem output = buffer_of(device, NULL, other.bytes);
+        run(device, &other, output);
+        expect_ok(tconv_device_set_trace(device->device, 0, NULL, NULL, &error), &error);
+        if (device->info->kind == TCONV_DEVICE_CPU) assert_true(change.plans >= 2);
+        if (change.plans >= 2) {
+            read_output(device, output, other.bytes, other.tensors.output);
+            compare_with_oracle(device, &p, "auto", true, &other.tensors);
+        }
+        clReleaseMemObject(output);
+        free(old);
+        free_other(&other);
+        free_known(&k);
+    }
+}
+
 static void weights_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
@@ -899,6 +955,13 @@ static void wrong_weights(void **state)
     free_known(&k);
 }
 
+static void on_no_threads(void *pool, void (*task)(void *argument), void *argument)
+{
+    (void)pool;
+    (void)task;
+    (void)argument;
+}
+
 static void wrong_runs(void **state)
 {
     (void)state;
@@ -935,6 +998,9 @@ static void wrong_runs(void **state)
     how.memory_limit = 1;
     RUN(TCONV_ERROR_ARGUMENT, "run.memory_limit is given, but the run has a queue");
     how.memory_limit = 0;
+    how.on_threads = on_no_threads;
+    RUN(TCONV_ERROR_ARGUMENT, "run.on_threads is given, but the run has a queue");
+    how.on_threads = NULL;
     /* The pool still works, and a wrong call takes nothing out of it. */
     run(device, &k, output);
     expect_known(device, &k, output);
@@ -1018,6 +1084,7 @@ int main(void)
         smoke_test(weights_are_replaced),
         cmocka_unit_test(weights_serve_other_problems),
         cmocka_unit_test(weights_serve_other_problems_whatever_the_tile),
+        cmocka_unit_test(weights_change_together),
         cmocka_unit_test(weights_that_do_not_fit_are_refused),
         cmocka_unit_test(layers_on_an_in_order_queue_share_a_workspace),
         smoke_test(executions_that_may_overlap_have_workspaces),

@@ -480,6 +480,7 @@ static void recorded_layers_are_replaced(void **state)
 {
     (void)state;
     static const char name[] = "col2im_vector";
+    enum { OWN_NAME = 64 << 20 }; /* bytes: so many are inaccessible once they are free */
     for (int i = 0; i < device_count; i++) {
         const struct device *d = &devices[i];
         if (!recorder_find(id_of(d), &r) || never_runs(d, name)) continue;
@@ -494,7 +495,12 @@ static void recorded_layers_are_replaced(void **state)
         move_data(&s[1]);
         tconv_layer *layer = layer_of(&s[0]), *foreign = layer_of(&other);
         tconv_tensors args = tensors_of(&s[0]);
+        char *own = malloc(OWN_NAME);
+        assert_non_null(own);
+        s[0].algorithm = strcpy(own, name);
         expect_ok(record_layer(layer, &s[0], made, &args, true, NULL, &recorded, &error), &error);
+        s[0].algorithm = name;
+        free(own);
         assert_int_equal(r.finalize(made), CL_SUCCESS);
         args = tensors_of(&s[1]);
         expect_error(tconv_layer_recording_update(recorded, foreign, &args, &error),
@@ -517,6 +523,65 @@ static void recorded_layers_are_replaced(void **state)
         tconv_layer_release(foreign);
         for (int k = 0; k < 2; k++) tear_down(&s[k]);
         tear_down(&other);
+    }
+}
+
+/* Gives a layer the filter of a set-up, and no bias. */
+static void set_filter(const struct setup *s, tconv_layer *layer)
+{
+    const tconv_plan_options options = options_for(s->algorithm, false);
+    tconv_tensors weights = TCONV_TENSORS_INIT;
+    tconv_error error;
+    weights.filter.host = s->tensors.filter;
+    expect_ok(tconv_layer_set(layer, &s->problem, &options, &weights, NULL, &error), &error);
+}
+
+/* A vector that the application gave stays until weights with another one come. */
+static void given_vectors_stay(void **state)
+{
+    (void)state;
+    static const char name[] = "col2im_vector";
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        if (!recorder_find(id_of(d), &r) || never_runs(d, name)) continue;
+        recording made = recorder_begin_mutable(&r, id_of(d), d->queue);
+        if (made == NULL) continue;
+        const tconv_problem p = plane(1, 6, 7, 19, 3, 2, 1);
+        struct setup s;
+        tconv_error error;
+        tconv_layer_recording *recorded = NULL;
+        set_up(&s, d, &p, name, true, SMALL_INTEGERS);
+        tconv_layer *layer = layer_of(&s);
+        set_filter(&s, layer);
+        tconv_tensors args = tensors_of(&s);
+        args.bias = s.args.bias;
+        expect_ok(record_layer(layer, &s, made, &args, true, NULL, &recorded, &error), &error);
+        assert_int_equal(r.finalize(made), CL_SUCCESS);
+        args = tensors_of(&s);
+        for (int with_layer = 0; with_layer < 2; with_layer++) {
+            expect_ok(tconv_layer_recording_update(recorded, with_layer != 0 ? layer : NULL, &args,
+                                                   &error),
+                      &error);
+            wipe(&s);
+            run(d, made);
+            download(&s, 0, NULL);
+            compare_with_oracle(d, &p, name, true, &s.tensors);
+        }
+        clear_weights(&s, layer);
+        expect_ok(tconv_layer_recording_update(recorded, layer, &args, &error), &error);
+        wipe(&s);
+        run(d, made);
+        expect_zeros(&s);
+        set_filter(&s, layer); /* the bias of before was the layer's */
+        expect_error(tconv_layer_recording_update(recorded, layer, &args, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "tensors.bias is absent");
+        wipe(&s);
+        run(d, made);
+        expect_zeros(&s);
+        r.release(made);
+        tconv_layer_recording_release(recorded);
+        tconv_layer_release(layer);
+        tear_down(&s);
     }
 }
 
@@ -660,6 +725,7 @@ int main(void)
         cmocka_unit_test(misuse_has_a_sentence),
         smoke_test(layers_are_recorded),
         cmocka_unit_test(recorded_layers_are_replaced),
+        cmocka_unit_test(given_vectors_stay),
         cmocka_unit_test(wrong_layer_recordings_have_a_sentence),
         smoke_test(recordings_are_traced),
     };

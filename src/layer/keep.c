@@ -214,26 +214,38 @@ void tconv_kept_filter_release(struct tconv_kept_filter *filter)
     free(filter);
 }
 
+/* True if the plan can read the filter. */
+static bool fits(const struct tconv_kept_filter *filter, const tconv_plan *plan,
+                 const struct tconv_reading *reading)
+{
+    return tconv_reading_equal(&filter->reading, reading) &&
+           tconv_packed_filter_fits(filter->packed, plan);
+}
+
 /* Under the lock: the place of the filter that the plan reads, or else of the first free one. */
 static int filter_place(const struct tconv_keep *keep, const tconv_plan *plan,
                         const struct tconv_reading *reading)
 {
     int place = 0;
     while (place < TCONV_MOST_FILTERS && keep->filter[place] != NULL &&
-           !(tconv_reading_equal(&keep->filter[place]->reading, reading) &&
-             tconv_packed_filter_fits(keep->filter[place]->packed, plan)))
+           !fits(keep->filter[place], plan, reading))
         place++;
     return place;
 }
 
-/* Under the lock: drops the filters that were packed from other weights. */
+static bool is_of(const struct tconv_kept_filter *filter, const struct tconv_identity *identity)
+{
+    return memcmp(&filter->identity, identity, sizeof *identity) == 0;
+}
+
+/* Under the lock: drops the filters of runs that were packed from other weights. */
 static void drop_others(struct tconv_keep *keep, const struct tconv_identity *identity)
 {
     int kept = 0;
     for (int i = 0; i < TCONV_MOST_FILTERS && keep->filter[i] != NULL; i++) {
         struct tconv_kept_filter *filter = keep->filter[i];
         keep->filter[i] = NULL;
-        if (memcmp(&filter->identity, identity, sizeof *identity) == 0)
+        if (is_of(filter, identity))
             keep->filter[kept++] = filter;
         else
             tconv_kept_filter_release(filter);
@@ -247,12 +259,15 @@ void tconv_keep_find(struct tconv_keep *keep, const tconv_problem *problem,
     tconv_reading_make(problem, &reading);
     pthread_mutex_lock(&keep->mutex);
     if (identity != NULL) drop_others(keep, identity);
-    const int place = filter_place(keep, use->plan, &reading);
-    use->filter = place < TCONV_MOST_FILTERS ? keep->filter[place] : NULL;
-    use->vectors = keep->vectors;
+    if (keep->set != NULL && (identity == NULL || is_of(keep->set, identity)) &&
+        fits(keep->set, use->plan, &reading)) {
+        use->filter = keep->set;
+    } else {
+        const int place = filter_place(keep, use->plan, &reading);
+        use->filter = place < TCONV_MOST_FILTERS ? keep->filter[place] : NULL;
+    }
     use->refreshes = keep->refreshes;
     if (use->filter != NULL) atomic_fetch_add(&use->filter->owners, 1);
-    if (use->vectors != NULL) atomic_fetch_add(&use->vectors->owners, 1);
     pthread_mutex_unlock(&keep->mutex);
 }
 
@@ -282,8 +297,9 @@ void tconv_keep_filter(struct tconv_keep *keep, const struct tconv_use *use)
 /* Drops a filter whose packing failed: the next run that gives its weights packs them again. */
 static void forget(struct tconv_keep *keep, struct tconv_kept_filter *filter)
 {
-    bool kept = false;
     pthread_mutex_lock(&keep->mutex);
+    bool kept = keep->set == filter;
+    if (kept) keep->set = NULL;
     for (int i = 0; i < TCONV_MOST_FILTERS && keep->filter[i] != NULL; i++) {
         kept = kept || keep->filter[i] == filter;
         if (kept) keep->filter[i] = i + 1 < TCONV_MOST_FILTERS ? keep->filter[i + 1] : NULL;
@@ -325,19 +341,6 @@ tconv_status tconv_kept_filter_end(struct tconv_keep *keep, struct tconv_kept_fi
     return TCONV_OK;
 }
 
-int tconv_keep_list_filters(struct tconv_keep *keep,
-                            struct tconv_kept_filter *list[TCONV_MOST_FILTERS])
-{
-    int count = 0;
-    pthread_mutex_lock(&keep->mutex);
-    for (; count < TCONV_MOST_FILTERS && keep->filter[count] != NULL; count++) {
-        list[count] = keep->filter[count];
-        atomic_fetch_add(&list[count]->owners, 1);
-    }
-    pthread_mutex_unlock(&keep->mutex);
-    return count;
-}
-
 /* ---- weights that were set ---- */
 
 void tconv_vectors_release(struct tconv_vectors *vectors)
@@ -351,28 +354,54 @@ void tconv_vectors_release(struct tconv_vectors *vectors)
 void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
                     struct tconv_vectors *vectors)
 {
-    struct tconv_kept_filter *dropped[TCONV_MOST_FILTERS];
+    struct tconv_kept_filter *dropped[TCONV_MOST_FILTERS], *old;
     pthread_mutex_lock(&keep->mutex);
     memcpy(dropped, keep->filter, sizeof dropped);
     memset(keep->filter, 0, sizeof keep->filter);
     struct tconv_vectors *before = keep->vectors;
-    keep->filter[0] = filter;
+    old = keep->set;
+    keep->set = filter;
     keep->vectors = vectors;
-    keep->set = filter != NULL;
     keep->refreshes++;
     if (filter != NULL) atomic_fetch_add(&filter->owners, 1);
     if (vectors != NULL) atomic_fetch_add(&vectors->owners, 1);
     pthread_mutex_unlock(&keep->mutex);
     for (int i = 0; i < TCONV_MOST_FILTERS; i++) tconv_kept_filter_release(dropped[i]);
+    tconv_kept_filter_release(old);
     tconv_vectors_release(before);
 }
 
-bool tconv_keep_has_set(struct tconv_keep *keep)
+void tconv_keep_find_set(struct tconv_keep *keep, const tconv_problem *problem,
+                         struct tconv_use *use)
+{
+    struct tconv_reading reading;
+    tconv_reading_make(problem, &reading);
+    tconv_kept_filter_release(use->filter);
+    tconv_vectors_release(use->vectors);
+    pthread_mutex_lock(&keep->mutex);
+    use->filter = keep->set != NULL && fits(keep->set, use->plan, &reading) ? keep->set : NULL;
+    use->vectors = keep->vectors;
+    if (use->filter != NULL) atomic_fetch_add(&use->filter->owners, 1);
+    if (use->vectors != NULL) atomic_fetch_add(&use->vectors->owners, 1);
+    pthread_mutex_unlock(&keep->mutex);
+}
+
+struct tconv_kept_filter *tconv_keep_take_set(struct tconv_keep *keep)
 {
     pthread_mutex_lock(&keep->mutex);
-    const bool set = keep->set;
+    struct tconv_kept_filter *set = keep->set;
+    if (set != NULL) atomic_fetch_add(&set->owners, 1);
     pthread_mutex_unlock(&keep->mutex);
     return set;
+}
+
+struct tconv_vectors *tconv_keep_take_vectors(struct tconv_keep *keep)
+{
+    pthread_mutex_lock(&keep->mutex);
+    struct tconv_vectors *vectors = keep->vectors;
+    if (vectors != NULL) atomic_fetch_add(&vectors->owners, 1);
+    pthread_mutex_unlock(&keep->mutex);
+    return vectors;
 }
 
 void tconv_keep_refresh(struct tconv_keep *keep)
@@ -387,6 +416,7 @@ void tconv_keep_count(struct tconv_keep *keep, struct tconv_keep_counts *counts)
     for (int i = 0; i < TCONV_MOST_PLANS && keep->plan[i] != NULL; i++) counts->plans_kept++;
     for (int i = 0; i < TCONV_MOST_FILTERS && keep->filter[i] != NULL; i++)
         counts->bytes += tconv_plan_filter_bytes(keep->filter[i]->plan);
+    if (keep->set != NULL) counts->bytes += tconv_plan_filter_bytes(keep->set->plan);
     if (keep->vectors != NULL) counts->bytes += keep->vectors->own_bytes;
     pthread_mutex_unlock(&keep->mutex);
 }

@@ -60,9 +60,9 @@ struct tconv_keep {
     pthread_mutex_t making; /* held while a plan is made or a filter packed: tconv_keep_begin */
     pthread_mutex_t mutex;  /* guards the members below */
     struct tconv_kept_plan *plan[TCONV_MOST_PLANS];       /* the most recently used first */
-    struct tconv_kept_filter *filter[TCONV_MOST_FILTERS]; /* the most recently packed first */
-    struct tconv_vectors *vectors;                        /* NULL: none were set */
-    bool set; /* a filter was set, which runs may leave out */
+    struct tconv_kept_filter *filter[TCONV_MOST_FILTERS]; /* that runs gave; packed last, first */
+    struct tconv_kept_filter *set; /* that of tconv_layer_set, which runs may leave out; or NULL */
+    struct tconv_vectors *vectors; /* NULL: none were set */
     uint64_t plans_made;
     uint64_t refreshes; /* how often all filters were dropped */
 };
@@ -108,18 +108,14 @@ tconv_status tconv_kept_filter_finish(struct tconv_keep *keep, struct tconv_kept
 tconv_status tconv_kept_filter_end(struct tconv_keep *keep, struct tconv_kept_filter *filter,
                                    cl_event *end, tconv_error *error);
 
-/* Looks for a kept filter for use->plan, which is one of the problem's, and for the vectors that
- * were set, both at one moment: use->filter and use->vectors are NULL if there is none. With
- * `identity`, filters that were packed from other weights are dropped first. */
+/* Looks for a kept filter for use->plan, which is one of the problem's, and for a run that gives
+ * its filter: use->filter, which had none, is NULL if there is none. With `identity`, only one that
+ * was packed from these weights, and those that runs gave before with others are dropped. */
 void tconv_keep_find(struct tconv_keep *keep, const tconv_problem *problem,
                      const struct tconv_identity *identity, struct tconv_use *use);
 
 /* Keeps use->filter, which is packed, unless all filters were dropped since tconv_keep_find. */
 void tconv_keep_filter(struct tconv_keep *keep, const struct tconv_use *use);
-
-/* Copies the list of kept filters, the most recently packed first. Returns how many there are. */
-int tconv_keep_list_filters(struct tconv_keep *keep,
-                            struct tconv_kept_filter *list[TCONV_MOST_FILTERS]);
 
 /* Drops all filters. */
 void tconv_keep_refresh(struct tconv_keep *keep);
@@ -132,8 +128,18 @@ void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
 
 void tconv_vectors_release(struct tconv_vectors *vectors);
 
-/* True if weights were set, and not dropped since: runs may leave the filter out. */
-bool tconv_keep_has_set(struct tconv_keep *keep);
+/* Looks for the weights that were set, for a run without a filter, both at one moment: use->filter
+ * is NULL if none was set, or if it does not fit use->plan, which is one of the problem's.
+ * What `use` had of both is released. */
+void tconv_keep_find_set(struct tconv_keep *keep, const tconv_problem *problem,
+                         struct tconv_use *use);
+
+/* The filter that was set, which runs may leave out; NULL: there is none, or it was dropped since.
+ */
+struct tconv_kept_filter *tconv_keep_take_set(struct tconv_keep *keep);
+
+/* The vectors that were set; NULL: none were. */
+struct tconv_vectors *tconv_keep_take_vectors(struct tconv_keep *keep);
 
 /* ---- counts ---- */
 

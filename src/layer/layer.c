@@ -210,15 +210,55 @@ static tconv_status check_weights(const tconv_layer *layer, const struct tconv_c
     return call->run.queue == NULL ? check_without_queue(&call->run, error) : TCONV_OK;
 }
 
-/* Sets the weights of one device, and waits. */
-static tconv_status set_now(tconv_layer *layer, struct tconv_keep *keep,
-                            const struct tconv_call *call, tconv_error *error)
+/* Sets the weights of the queue's device. */
+static tconv_status enqueue_set(tconv_layer *layer, const struct tconv_call *call,
+                                tconv_error *error)
+{
+    const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
+    const tconv_run *run = &call->run;
+    struct tconv_keep *keep;
+    struct tconv_use use;
+    tconv_status status;
+    if ((status = tconv_layer_find_queue(layer, run->queue, &keep, error)) != TCONV_OK ||
+        (status = tconv_weights_pack(keep, call, &packing, &use, error)) != TCONV_OK)
+        return status;
+    const cl_int code = run->done == NULL ? CL_SUCCESS : clRetainEvent(use.filter->end);
+    if (code == CL_SUCCESS) {
+        if (run->done != NULL) *run->done = use.filter->end;
+        tconv_keep_set(keep, use.filter, use.vectors);
+    } else
+        status = tconv_fail_opencl(error, code, "clRetainEvent", "packing weights");
+    tconv_use_end(&use);
+    return status;
+}
+
+/* Packs weights on one device, and waits. */
+static tconv_status pack_now(tconv_layer *layer, struct tconv_keep *keep,
+                             const struct tconv_call *call, struct tconv_use *use,
+                             tconv_error *error)
 {
     struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
     tconv_status status = tconv_lane_take(keep->device, &packing.lane, error);
     if (status != TCONV_OK) return status;
-    status = tconv_weights_set(keep, call, &packing, NULL, error);
+    status = tconv_weights_pack(keep, call, &packing, use, error);
     tconv_lane_give_back(packing.lane);
+    return status;
+}
+
+/* Sets the weights of all devices, or of none. */
+static tconv_status set_all(tconv_layer *layer, const struct tconv_call *call, tconv_error *error)
+{
+    const size_t count = (size_t)layer->device_count;
+    struct tconv_use *use = calloc(count, sizeof *use);
+    if (use == NULL) return tconv_fail_memory(error, count * sizeof *use, "setting weights");
+    tconv_status status = TCONV_OK;
+    for (size_t i = 0; i < count && status == TCONV_OK; i++)
+        status = pack_now(layer, &layer->keep[i], call, &use[i], error);
+    for (size_t i = 0; i < count; i++) {
+        if (status == TCONV_OK) tconv_keep_set(&layer->keep[i], use[i].filter, use[i].vectors);
+        tconv_use_end(&use[i]);
+    }
+    free(use);
     return status;
 }
 
@@ -236,16 +276,7 @@ tconv_status tconv_layer_set(tconv_layer *layer, const tconv_problem *problem,
         (status = tconv_call_read(problem, options, tensors, run, &call, error)) != TCONV_OK ||
         (status = check_weights(layer, &call, error)) != TCONV_OK)
         return status;
-    if (call.run.queue != NULL) {
-        const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
-        struct tconv_keep *keep;
-        status = tconv_layer_find_queue(layer, call.run.queue, &keep, error);
-        return status == TCONV_OK ? tconv_weights_set(keep, &call, &packing, call.run.done, error)
-                                  : status;
-    }
-    for (int i = 0; i < layer->device_count && status == TCONV_OK; i++)
-        status = set_now(layer, &layer->keep[i], &call, error);
-    return status;
+    return call.run.queue != NULL ? enqueue_set(layer, &call, error) : set_all(layer, &call, error);
 }
 
 void tconv_layer_refresh(tconv_layer *layer)
@@ -302,7 +333,9 @@ tconv_status tconv_layer_plan(tconv_layer *layer, const tconv_problem *problem,
         return status;
     struct tconv_keep *keep = &layer->keep[0];
     struct tconv_use use = {.plan = NULL};
-    if (!tconv_keep_has_set(keep)) return tconv_keep_plan(keep, &call, true, out, error);
+    struct tconv_kept_filter *set = tconv_keep_take_set(keep);
+    tconv_kept_filter_release(set);
+    if (set == NULL) return tconv_keep_plan(keep, &call, true, out, error);
     if ((status = tconv_weights_plan(keep, &call, &use, error)) != TCONV_OK) return status;
     tconv_plan_retain(use.plan);
     *out = use.plan;

@@ -83,6 +83,10 @@ static tconv_status check_call(const struct tconv_call *call, tconv_error *error
                           "run.%s is given, but the run has a queue, where no layer is divided: "
                           "leave one of them out",
                           call->run.progress != NULL ? "progress" : "memory_limit");
+    if (call->run.on_threads != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "run.on_threads is given, but the run has a queue, and nothing waits for "
+                          "the layer: leave one of them out");
     return TCONV_OK;
 }
 

@@ -134,39 +134,24 @@ static tconv_status pack_to_keep(struct tconv_keep *keep, const struct tconv_cal
     return TCONV_OK;
 }
 
-/* Looks again for a kept filter, instead of the one found before. */
-static void find_again(struct tconv_keep *keep, const struct tconv_call *call,
-                       const struct tconv_identity *identity, struct tconv_use *use)
-{
-    struct tconv_use found = {.plan = use->plan};
-    tconv_keep_find(keep, &call->problem, identity, &found);
-    tconv_kept_filter_release(use->filter);
-    tconv_vectors_release(found.vectors);
-    use->filter = found.filter;
-    use->refreshes = found.refreshes;
-}
-
 tconv_status tconv_weights_filter(struct tconv_keep *keep, const struct tconv_call *call,
                                   const struct tconv_packing *packing, struct tconv_use *use,
                                   tconv_error *error)
 {
     if (!tconv_is_given(&call->tensors.filter)) return TCONV_OK; /* tconv_weights_plan has it */
     const bool watched = packing->use == TCONV_FILTER_WATCHED;
-    if (packing->use == TCONV_FILTER_VARIES || (watched && !tconv_has_identity(call))) {
-        tconv_kept_filter_release(use->filter);
-        use->filter = NULL;
+    if (packing->use == TCONV_FILTER_VARIES || (watched && !tconv_has_identity(call)))
         return pack_once(keep, call, packing, use, error);
-    }
     struct tconv_identity identity, *wanted = NULL;
     if (watched) {
         identity = identity_of(call, use->plan);
         wanted = &identity;
     }
-    if (watched || use->filter == NULL) find_again(keep, call, wanted, use);
+    tconv_keep_find(keep, &call->problem, wanted, use);
     if (use->filter != NULL) return TCONV_OK;
     const bool begun = tconv_keep_begin(keep);
     tconv_status status = TCONV_OK;
-    find_again(keep, call, wanted, use); /* the thread that was waited for may have packed it */
+    tconv_keep_find(keep, &call->problem, wanted, use); /* another thread may have packed it */
     if (use->filter == NULL) status = pack_to_keep(keep, call, packing, wanted, use, error);
     tconv_keep_end(keep, begun);
     return status;
@@ -180,8 +165,9 @@ static bool is_named(const tconv_plan_options *options)
     return options->algorithm != NULL && strcmp(options->algorithm, "auto") != 0;
 }
 
-/* Takes a plan by the algorithm of a kept filter, with a tile that suits the problem, or with the
- * same tile if that decides about the layout, and the filter if it then fits. */
+/* Takes a plan by the algorithm of the filter that was set, with a tile that suits the problem, or
+ * with the same tile if that decides about the layout, and filter and vectors if it then fits. They
+ * may be others than those that were set before: the filter never goes without its vectors. */
 static tconv_status take_alike(struct tconv_keep *keep, const struct tconv_call *call,
                                const tconv_plan *kept, struct tconv_use *use, tconv_error *error)
 {
@@ -202,28 +188,25 @@ static tconv_status take_alike(struct tconv_keep *keep, const struct tconv_call 
         if (status != TCONV_OK) break;
         tconv_plan_release(use->plan);
         use->plan = plan;
-        find_again(keep, call, NULL, use);
+        tconv_keep_find_set(keep, &call->problem, use);
     }
     return status;
 }
 
-/* Takes a plan that reads one of the kept filters, by its algorithm. */
-static tconv_status take_any_alike(struct tconv_keep *keep, const struct tconv_call *call,
+/* Takes a plan that reads the filter that was set, by its algorithm. */
+static tconv_status take_set_alike(struct tconv_keep *keep, const struct tconv_call *call,
                                    struct tconv_use *use, tconv_error *error)
 {
-    struct tconv_kept_filter *list[TCONV_MOST_FILTERS];
-    const int count = tconv_keep_list_filters(keep, list);
+    struct tconv_kept_filter *set = tconv_keep_take_set(keep);
     tconv_error reason = {.status = TCONV_OK};
-    for (int i = 0; i < count && use->filter == NULL && !is_named(&call->options); i++) {
-        const tconv_status status = take_alike(keep, call, list[i]->plan, use, &reason);
-        if (status != TCONV_OK && status != TCONV_ERROR_ALGORITHM) break;
-    }
-    for (int i = 0; i < count; i++) tconv_kept_filter_release(list[i]);
+    if (set == NULL)
+        return tconv_fail(
+            error, TCONV_ERROR_ARGUMENT,
+            "tensors.filter is absent, and the layer keeps no filter that was set: give it, or "
+            "call tconv_layer_set before");
+    if (!is_named(&call->options)) take_alike(keep, call, set->plan, use, &reason);
+    tconv_kept_filter_release(set);
     if (use->filter != NULL) return TCONV_OK;
-    if (count == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "tensors.filter is absent, and the layer keeps no filter: give it, or "
-                          "call tconv_layer_set before");
     if (reason.status == TCONV_ERROR_ALGORITHM)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "tensors.filter is absent, and the kept filter is packed for its "
@@ -244,8 +227,12 @@ tconv_status tconv_weights_plan(struct tconv_keep *keep, const struct tconv_call
     tconv_status status = use->plan != NULL ? TCONV_OK
                                             : tconv_keep_plan(keep, call, given, &use->plan, error);
     if (status != TCONV_OK || tconv_plan_geometry(use->plan)->output_bytes == 0) return status;
-    tconv_keep_find(keep, &call->problem, NULL, use);
-    if (!given && use->filter == NULL) status = take_any_alike(keep, call, use, error);
+    if (given) {
+        use->vectors = tconv_keep_take_vectors(keep);
+        return TCONV_OK;
+    }
+    tconv_keep_find_set(keep, &call->problem, use);
+    if (use->filter == NULL) status = take_set_alike(keep, call, use, error);
     if (status != TCONV_OK) {
         tconv_use_end(use);
         *use = (struct tconv_use){.plan = NULL};
@@ -347,9 +334,9 @@ static tconv_status set_vectors(const struct tconv_keep *keep, const struct tcon
     return status;
 }
 
-tconv_status tconv_weights_set(struct tconv_keep *keep, const struct tconv_call *call,
-                               const struct tconv_packing *packing, cl_event *end,
-                               tconv_error *error)
+tconv_status tconv_weights_pack(struct tconv_keep *keep, const struct tconv_call *call,
+                                const struct tconv_packing *packing, struct tconv_use *out,
+                                tconv_error *error)
 {
     struct tconv_use use = {.plan = NULL};
     tconv_status status = tconv_keep_plan(keep, call, true, &use.plan, error);
@@ -358,16 +345,12 @@ tconv_status tconv_weights_set(struct tconv_keep *keep, const struct tconv_call 
         status = pack(keep, call, packing, NULL, use.plan, &use.filter, error);
     if (status == TCONV_OK && packing->lane != NULL)
         status = tconv_lane_finish(packing->lane, error);
-    cl_int code = CL_SUCCESS;
-    if (status == TCONV_OK && end != NULL) code = clRetainEvent(use.filter->end);
-    if (code != CL_SUCCESS)
-        status = tconv_fail_opencl(error, code, "clRetainEvent", "packing weights");
-    if (status == TCONV_OK) {
-        if (end != NULL) *end = use.filter->end;
-        if (packing->use == TCONV_FILTER_WATCHED && tconv_has_identity(call))
-            use.filter->identity = identity_of(call, use.plan);
-        tconv_keep_set(keep, use.filter, use.vectors);
+    if (status != TCONV_OK) {
+        tconv_use_end(&use);
+        return status;
     }
-    tconv_use_end(&use);
-    return status;
+    if (packing->use == TCONV_FILTER_WATCHED && tconv_has_identity(call))
+        use.filter->identity = identity_of(call, use.plan);
+    *out = use;
+    return TCONV_OK;
 }

@@ -20,10 +20,9 @@ struct tconv_packing {
 /* True if the filter that a call gives can be told from others: by its bytes, or its version. */
 bool tconv_has_identity(const struct tconv_call *call);
 
-/* Takes the plan of a run, unless `use` has it, a kept filter that fits it, if there is one, and
- * the vectors that were set. If the run gives no filter, there must be one: if it does not fit the
- * plan that the library would choose, the plan takes its algorithm. After an error nothing was
- * taken. */
+/* Takes the plan of a run, unless `use` has it, and the vectors that were set. If the run gives no
+ * filter, also the one that was set, which must be there: if it does not fit the plan that the
+ * library would choose, the plan takes its algorithm. After an error nothing was taken. */
 tconv_status tconv_weights_plan(struct tconv_keep *keep, const struct tconv_call *call,
                                 struct tconv_use *use, tconv_error *error);
 
@@ -39,10 +38,9 @@ tconv_status tconv_weights_vectors(const struct tconv_call *call, const tconv_ge
                                    const struct tconv_vectors *set,
                                    tconv_tensor vector[TCONV_VECTORS], tconv_error *error);
 
-/* Packs the weights of tconv_layer_set, and keeps them instead of all others. `*end`, which may be
- * NULL, receives the event of the packing if there is no lane; the caller releases it. */
-tconv_status tconv_weights_set(struct tconv_keep *keep, const struct tconv_call *call,
-                               const struct tconv_packing *packing, cl_event *end,
-                               tconv_error *error);
+/* Packs the weights of tconv_layer_set, for tconv_keep_set. `*out` is written only on success. */
+tconv_status tconv_weights_pack(struct tconv_keep *keep, const struct tconv_call *call,
+                                const struct tconv_packing *packing, struct tconv_use *out,
+                                tconv_error *error);
 
 #endif
