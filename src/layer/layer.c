@@ -214,7 +214,7 @@ static tconv_status check_weights(const tconv_layer *layer, const struct tconv_c
 static tconv_status set_now(tconv_layer *layer, struct tconv_keep *keep,
                             const struct tconv_call *call, tconv_error *error)
 {
-    struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
+    struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed, NULL};
     tconv_status status = tconv_lane_take(keep->device, &packing.lane, error);
     if (status != TCONV_OK) return status;
     status = tconv_weights_set(keep, call, &packing, NULL, error);
@@ -237,7 +237,7 @@ tconv_status tconv_layer_set(tconv_layer *layer, const tconv_problem *problem,
         (status = check_weights(layer, &call, error)) != TCONV_OK)
         return status;
     if (call.run.queue != NULL) {
-        const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
+        const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed, NULL};
         struct tconv_keep *keep;
         status = tconv_layer_find_queue(layer, call.run.queue, &keep, error);
         return status == TCONV_OK ? tconv_weights_set(keep, &call, &packing, call.run.done, error)

@@ -66,7 +66,7 @@ tconv_status tconv_layer_record(tconv_layer *layer, const tconv_problem *problem
     if (missing != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", missing);
     tconv_status status = tconv_process_enter(error);
     if (status != TCONV_OK) return status;
-    const struct tconv_packing packing = {layer->use, NULL, false, &layer->filters_packed};
+    const struct tconv_packing packing = {layer->use, NULL, false, &layer->filters_packed, NULL};
     struct tconv_keep *keep;
     tconv_layer_recording *made = calloc(1, sizeof *made);
     if (made == NULL) return tconv_fail_memory(error, sizeof *made, "recording a layer");
