@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An execution of several commands, one of which the device refuses: what plan.h promises of the
- * output, and that nothing leaks. */
+ * output, and that nothing leaks. And arrays that take much of a small device's memory. */
 #include "algorithm/cost/machine.h"
 #include "device/device_internal.h"
 #include "faults.h"
@@ -150,9 +150,59 @@ static void refused_pieces_leave_results_or_what_was_there(void **state)
         }
 }
 
+/* Arrays that take more than a quarter of the device's memory are computed in slabs, but at once if
+ * the output lies on an input: then it may, unless the memory is limited. */
+static void large_arrays_may_overlap(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *device = devices[d].device;
+        const uint64_t memory = device->info.global_memory;
+        const tconv_problem p = plane(2, 6, 10, 20, 4, 2, 1);
+        struct tensors t;
+        tconv_layer *layer;
+        tconv_tensors arrays = TCONV_TENSORS_INIT;
+        tconv_run limited = TCONV_RUN_INIT;
+        tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+        tconv_error error;
+        make_tensors(&p, SMALL_INTEGERS, 5, &t);
+        const size_t data_bytes = (size_t)t.geometry.data_bytes,
+                     output_bytes = (size_t)t.geometry.output_bytes;
+        float *block = malloc(data_bytes + output_bytes);
+        assert_non_null(block);
+        expect_ok(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
+        device->info.global_memory = 4 * (data_bytes + output_bytes) - 4;
+        arrays.data.host = t.data;
+        arrays.filter.host = t.filter;
+        arrays.output.host = t.output;
+        expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), &error);
+        compare_with_oracle(&devices[d], &p, NULL, false, &t);
+        expect_ok(tconv_layer_count(layer, &counts, &error), &error);
+        assert_int_equal(counts.in_slabs, 1);
+        for (int i = 0; i < 2; i++) { /* the second run knows the plan */
+            memcpy(block, t.data, data_bytes);
+            arrays.data.host = block;
+            arrays.output.host = block + 1;
+            expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), &error);
+            memcpy(t.output, block + 1, output_bytes);
+            compare_with_oracle(&devices[d], &p, NULL, false, &t);
+        }
+        expect_ok(tconv_layer_count(layer, &counts, &error), &error);
+        assert_int_equal(counts.in_slabs, 1);
+        limited.memory_limit = data_bytes + output_bytes - 1;
+        assert_int_equal(tconv_layer_run(layer, &p, NULL, &arrays, &limited, &error),
+                         TCONV_ERROR_ARGUMENT);
+        device->info.global_memory = memory;
+        tconv_layer_release(layer);
+        free(block);
+        free_tensors(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_pieces_leave_results_or_what_was_there)};
+        cmocka_unit_test(refused_pieces_leave_results_or_what_was_there),
+        cmocka_unit_test(large_arrays_may_overlap)};
     return cmocka_run_group_tests_name("divided", tests, open_all_devices, close_all_devices);
 }

@@ -558,6 +558,201 @@ static void slabs_use_what_the_layer_keeps(void **state)
             }
 }
 
+/* A problem of six batch items, and memory for two of them: slabs are alike. */
+static tconv_problem problem_of_items(const struct device *device, int use, tconv_layer **layer,
+                                      int device_count_of_layer)
+{
+    tconv_problem p = problem_of(0);
+    tconv_device *opened[2];
+    tconv_error error;
+    p.data.dim[0] = 6;
+    for (int i = 0; i < device_count_of_layer; i++)
+        expect(tconv_device_open(device->number, &opened[i], &error), &error);
+    expect(tconv_layer_create(opened, device_count_of_layer, (tconv_filter_use)use, layer, &error),
+           &error);
+    for (int i = 0; i < device_count_of_layer; i++) tconv_device_release(opened[i]);
+    return p;
+}
+
+/* The filter that a run gives counts, not the one that was set: also in slabs, and where the layer
+ * cannot tell them apart. */
+static void a_given_filter_counts(void **state)
+{
+    (void)state;
+    const int uses[] = {TCONV_FILTER_VARIES, TCONV_FILTER_WATCHED};
+    for (int d = 0; d < device_count; d++)
+        for (int i = 0; i < 2; i++) {
+            tconv_layer *layer;
+            const tconv_problem p = problem_of_items(&devices[d], uses[i], &layer, 1);
+            struct tensors set, given;
+            tconv_tensors arrays, weights = TCONV_TENSORS_INIT;
+            tconv_error error;
+            make_tensors(&p, SMALL_INTEGERS, 51, &set);
+            make_tensors(&p, SMALL_INTEGERS, 52, &given);
+            tconv_run slabs = TCONV_RUN_INIT;
+            slabs.memory_limit = (given.geometry.data_bytes + given.geometry.output_bytes) / 3;
+            weights.filter.host = set.filter;
+            expect(tconv_layer_set(layer, &p, NULL, &weights, NULL, &error), &error);
+            set_arrays(&given, &arrays);
+            arrays.bias.host = arrays.residual.host = NULL;
+            expect(tconv_layer_run(layer, &p, NULL, &arrays, &slabs, &error), &error);
+            compare_with_oracle(&devices[d], &p, "slabs", false, &given);
+            /* A run without a filter still has the one that was set, if nothing else was kept. */
+            if (uses[i] == TCONV_FILTER_VARIES) {
+                set_arrays(&set, &arrays);
+                arrays.filter.host = arrays.bias.host = arrays.residual.host = NULL;
+                expect(tconv_layer_run(layer, &p, NULL, &arrays, &slabs, &error), &error);
+                compare_with_oracle(&devices[d], &p, "slabs", false, &set);
+            }
+            free_tensors(&set);
+            free_tensors(&given);
+            tconv_layer_release(layer);
+        }
+}
+
+/* What happens to the weights in the middle of a run. */
+struct change {
+    tconv_layer *layer;
+    const tconv_problem *problem;
+    const tconv_plan_options *options;
+    const tconv_tensors *weights; /* NULL: the layer is refreshed */
+    float *filter;                /* its elements change, if it is not NULL */
+    int calls;
+};
+
+static bool change_weights(void *user, const tconv_slab *slab, int64_t done, int64_t total)
+{
+    struct change *change = user;
+    tconv_error error;
+    (void)slab;
+    (void)done;
+    assert_true(total > 2);
+    if (change->calls++ != 0) return true;
+    if (change->filter != NULL)
+        change->filter[0] += 1;
+    else if (change->weights != NULL)
+        expect(tconv_layer_set(change->layer, change->problem, change->options, change->weights,
+                               NULL, &error),
+               &error);
+    else
+        tconv_layer_refresh(change->layer);
+    return true;
+}
+
+/* All slabs have the weights of the moment when the run began, whatever becomes of them: they are
+ * set again, dropped, or changed by the caller after they were packed. */
+static void one_output_has_one_set_of_weights(void **state)
+{
+    (void)state;
+    enum { SET, REFRESH, WRITE, CHANGES };
+    const int most = threads_left_out() ? 1 : 2;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.bias = true;
+    for (int d = 0; d < device_count; d++)
+        for (int i = 0; i < CHANGES * most; i++) {
+            const int what = i % CHANGES;
+            tconv_layer *layer;
+            const tconv_problem p = problem_of_items(
+                &devices[d], what == WRITE ? TCONV_FILTER_WATCHED : TCONV_FILTER_VARIES, &layer,
+                what == WRITE ? 1 : i / CHANGES + 1);
+            struct tensors first, second;
+            tconv_tensors arrays, weights = TCONV_TENSORS_INIT, others = TCONV_TENSORS_INIT;
+            tconv_error error;
+            make_tensors(&p, SMALL_INTEGERS, 61, &first);
+            make_tensors(&p, SMALL_INTEGERS, 62, &second);
+            weights.filter.host = first.filter;
+            weights.bias.host = first.bias;
+            others.filter.host = second.filter;
+            others.bias.host = second.bias;
+            set_arrays(&first, &arrays);
+            arrays.residual.host = NULL;
+            if (what != WRITE) {
+                expect(tconv_layer_set(layer, &p, &options, &weights, NULL, &error), &error);
+                arrays.filter.host = arrays.bias.host = NULL;
+            }
+            struct change change = {layer,
+                                    &p,
+                                    &options,
+                                    what == SET ? &others : NULL,
+                                    what == WRITE ? first.filter : NULL,
+                                    0};
+            tconv_run slabs = TCONV_RUN_INIT;
+            slabs.memory_limit = (first.geometry.data_bytes + first.geometry.output_bytes) / 3;
+            slabs.progress = change_weights;
+            slabs.user = &change;
+            expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
+            if (what == WRITE) first.filter[0] -= 1;
+            compare_with_oracle(&devices[d], &p, "slabs", true, &first);
+            /* The next run has the new ones. */
+            if (what == WRITE) first.filter[0] += 1;
+            if (what == SET) {
+                memcpy(first.filter, second.filter, (size_t)first.geometry.filter_bytes);
+                memcpy(first.bias, second.bias, first.channels * sizeof *first.bias);
+            }
+            const tconv_status status =
+                tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error);
+            if (what == REFRESH) {
+                assert_int_equal(status, TCONV_ERROR_ARGUMENT);
+            } else {
+                expect(status, &error);
+                compare_with_oracle(&devices[d], &p, "slabs", true, &first);
+            }
+            free_tensors(&first);
+            free_tensors(&second);
+            tconv_layer_release(layer);
+        }
+}
+
+struct inner {
+    tconv_layer *layer;
+    const tconv_problem *problem;
+    const tconv_tensors *arrays;
+    int calls;
+};
+
+static bool run_inside(void *context, const char *algorithm, int index, int count, double best_ms)
+{
+    struct inner *inner = context;
+    tconv_error error;
+    (void)algorithm;
+    (void)index;
+    (void)count;
+    (void)best_ms;
+    inner->calls++;
+    expect(tconv_layer_run(inner->layer, inner->problem, NULL, inner->arrays, NULL, &error),
+           &error);
+    return true;
+}
+
+/* A search's callback may run the layer that the search is for, on all its devices: none of their
+ * threads waits for the one that searches. */
+static void a_search_may_run_its_layer(void **state)
+{
+    (void)state;
+    if (threads_left_out()) return;
+    tconv_layer *layer;
+    tconv_problem p = problem_of_items(&devices[0], TCONV_FILTER_VARIES, &layer, 2);
+    tconv_problem other = p;
+    other.data.dim[0] = 1;
+    struct tensors t;
+    tconv_tensors arrays;
+    tconv_error error;
+    make_tensors(&p, SMALL_INTEGERS, 71, &t);
+    set_arrays(&t, &arrays);
+    arrays.bias.host = arrays.residual.host = NULL;
+    struct inner inner = {layer, &p, &arrays, 0};
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.search = TCONV_SEARCH_RENEW;
+    options.search_ms = 1;
+    options.search_progress = run_inside;
+    options.search_context = &inner;
+    expect(tconv_layer_prepare(layer, &other, NULL, &options, &error), &error);
+    assert_true(inner.calls >= 2);
+    compare_with_oracle(&devices[0], &p, "slabs", false, &t);
+    free_tensors(&t);
+    tconv_layer_release(layer);
+}
+
 int main(void)
 {
     struct CMUnitTest tests[] = {
@@ -569,6 +764,9 @@ int main(void)
         cmocka_unit_test(slices_of_one_array),
         cmocka_unit_test(the_output_has_memory_of_its_own),
         cmocka_unit_test(slabs_use_what_the_layer_keeps),
+        cmocka_unit_test(a_given_filter_counts),
+        cmocka_unit_test(one_output_has_one_set_of_weights),
+        cmocka_unit_test(a_search_may_run_its_layer),
     };
     return run_smoke_or_all("slabs", tests, open_all_devices, close_all_devices);
 }

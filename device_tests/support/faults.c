@@ -108,8 +108,9 @@ void fault_alive(long alive[KINDS])
 
 const char *fault_kind_name(int kind)
 {
-    static const char *const names[KINDS] = {"devices",  "contexts", "queues", "buffers",
-                                             "programs", "kernels",  "events", "blocks of memory"};
+    static const char *const names[KINDS] = {"devices", "contexts",         "queues",
+                                             "buffers", "programs",         "kernels",
+                                             "events",  "blocks of memory", "locks"};
     return names[kind];
 }
 
@@ -361,6 +362,14 @@ DECLARE(int, pthread_create,
 
 DECLARE(int, pthread_mutex_init, (pthread_mutex_t * mutex, const pthread_mutexattr_t *attributes))
 {
-    return fault(CALL_pthread_mutex_init) != 0 ? 12 /* ENOMEM */
-                                               : __real_pthread_mutex_init(mutex, attributes);
+    if (fault(CALL_pthread_mutex_init) != 0) return 12; /* ENOMEM */
+    const int code = __real_pthread_mutex_init(mutex, attributes);
+    if (code == 0) alive_now[LOCKS]++;
+    return code;
+}
+
+DECLARE(int, pthread_mutex_destroy, (pthread_mutex_t * mutex))
+{
+    alive_now[LOCKS]--;
+    return __real_pthread_mutex_destroy(mutex);
 }

@@ -7,7 +7,18 @@
 #include "tconv_cl/tconv_cl.h"
 
 /* What can be alive. */
-enum fault_kind { DEVICES, CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, BLOCKS, KINDS };
+enum fault_kind {
+    DEVICES,
+    CONTEXTS,
+    QUEUES,
+    BUFFERS,
+    PROGRAMS,
+    KERNELS,
+    EVENTS,
+    BLOCKS,
+    LOCKS,
+    KINDS
+};
 
 /* A call that can fail: a name of OpenCL's, or one of malloc's, and its codes, 0 at the end. */
 struct fault_call {

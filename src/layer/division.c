@@ -18,29 +18,12 @@ enum {
 };
 static const uint64_t DEFAULT_LIMIT = UINT64_C(256) << 20, WHOLE = UINT64_C(512) << 20;
 
-/* ---- Whether ---- */
+/* ---- Checks ---- */
 
 static bool is_array(const tconv_tensor *tensor)
 {
     return tensor->host != NULL || !tconv_is_given(tensor);
 }
-
-bool tconv_slabs_wanted(const tconv_layer *layer, const struct tconv_call *call,
-                        const tconv_geometry *g)
-{
-    const tconv_tensors *t = &call->tensors;
-    const tconv_device_info *info = tconv_device_properties(layer->keep[0].device);
-    const uint64_t limit = call->run.memory_limit, part = info->global_memory / PART_OF_MEMORY;
-    const uint64_t both = g->data_bytes + g->output_bytes;
-    const uint64_t all = both + (call->options.epilogue.residual ? g->residual_bytes : 0);
-    if (g->output_bytes == 0 || !is_array(&t->data) || !is_array(&t->output) ||
-        !is_array(&t->residual))
-        return false;
-    return layer->device_count > 1 || (limit != 0 && all > limit) || both > WHOLE || both > part ||
-           g->data_bytes > info->allocation_limit || g->output_bytes > info->allocation_limit;
-}
-
-/* ---- Checks ---- */
 
 /* True if the memory of an input and of the output may have a byte in common. `own` says how the
  * input lies in memory; NULL: densely. */
@@ -129,6 +112,32 @@ static tconv_status resolve_arrays(const struct tconv_call *call, struct tconv_d
     d->output = tensor_of(d, &call->tensors.output, TCONV_SPACED_OUTPUT, output);
     d->residual = tensor_of(d, &call->tensors.residual, TCONV_SPACED_RESIDUAL, output);
     return tconv_check_addressable(&d->geometry, error);
+}
+
+/* ---- Whether ---- */
+
+/* True if no element of the output is in the memory of an input, so that slabs can compute it. */
+static bool is_apart(const struct tconv_call *call)
+{
+    struct tconv_division d = {.geometry = TCONV_GEOMETRY_INIT};
+    return resolve_arrays(call, &d, NULL) == TCONV_OK && overlapped(&d) == NULL;
+}
+
+bool tconv_slabs_wanted(const tconv_layer *layer, const struct tconv_call *call,
+                        const tconv_geometry *g)
+{
+    const tconv_tensors *t = &call->tensors;
+    const tconv_device_info *info = tconv_device_properties(layer->keep[0].device);
+    const uint64_t limit = call->run.memory_limit, part = info->global_memory / PART_OF_MEMORY;
+    const uint64_t both = g->data_bytes + g->output_bytes;
+    const uint64_t all = both + (call->options.epilogue.residual ? g->residual_bytes : 0);
+    if (g->output_bytes == 0 || !is_array(&t->data) || !is_array(&t->output) ||
+        !is_array(&t->residual))
+        return false;
+    if (layer->device_count > 1 || (limit != 0 && all > limit) ||
+        g->data_bytes > info->allocation_limit || g->output_bytes > info->allocation_limit)
+        return true;
+    return (both > WHOLE || both > part) && is_apart(call);
 }
 
 bool tconv_slabs_may_follow(const struct tconv_call *call)

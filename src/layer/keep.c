@@ -27,6 +27,7 @@ bool tconv_keep_init(struct tconv_keep *keep, tconv_device *device)
     }
     tconv_device_retain(device);
     keep->device = device;
+    keep->of = NULL;
     return true;
 }
 
@@ -45,16 +46,22 @@ void tconv_keep_destroy(struct tconv_keep *keep)
     pthread_mutex_destroy(&keep->making);
 }
 
+/* The keep where plans are, and whose lock holds whatever is made. */
+static struct tconv_keep *made_in(struct tconv_keep *keep)
+{
+    return keep->of != NULL ? keep->of : keep;
+}
+
 bool tconv_keep_begin(struct tconv_keep *keep)
 {
     if (tconv_is_inside()) return false;
-    pthread_mutex_lock(&keep->making);
+    pthread_mutex_lock(&made_in(keep)->making);
     return true;
 }
 
 void tconv_keep_end(struct tconv_keep *keep, bool begun)
 {
-    if (begun) pthread_mutex_unlock(&keep->making);
+    if (begun) pthread_mutex_unlock(&made_in(keep)->making);
 }
 
 /* ---- plans ---- */
@@ -165,6 +172,7 @@ tconv_status tconv_keep_plan(struct tconv_keep *keep, const struct tconv_call *c
         return tconv_plan_create(keep->device, &call->problem, &call->options, out, error);
     bool stale;
     tconv_status status = TCONV_OK;
+    keep = made_in(keep);
     tconv_plan *found = take_plan(keep, &call->key, renew, &stale), *made = NULL;
     if (found == NULL || stale) {
         const bool begun = tconv_keep_begin(keep);
@@ -292,6 +300,7 @@ void tconv_keep_filter(struct tconv_keep *keep, const struct tconv_use *use)
     }
     pthread_mutex_unlock(&keep->mutex);
     tconv_kept_filter_release(dropped);
+    if (keep->of != NULL && keep->passes_on) tconv_keep_filter(keep->of, use);
 }
 
 /* Drops a filter whose packing failed: the next run that gives its weights packs them again. */
@@ -306,6 +315,7 @@ static void forget(struct tconv_keep *keep, struct tconv_kept_filter *filter)
     }
     pthread_mutex_unlock(&keep->mutex);
     if (kept) tconv_kept_filter_release(filter); /* the caller owns it, too */
+    if (keep->of != NULL) forget(keep->of, filter);
 }
 
 tconv_status tconv_kept_filter_finish(struct tconv_keep *keep, struct tconv_kept_filter *filter,
@@ -339,6 +349,43 @@ tconv_status tconv_kept_filter_end(struct tconv_keep *keep, struct tconv_kept_fi
     else
         *end = filter->end;
     return TCONV_OK;
+}
+
+/* ---- the weights of one run ---- */
+
+/* Under the lock of `of`. */
+static void copy_weights(struct tconv_keep *keep, struct tconv_keep *of, bool filters,
+                         const struct tconv_identity *identity)
+{
+    if (identity != NULL) drop_others(of, identity);
+    for (int i = 0; filters && i < TCONV_MOST_FILTERS && of->filter[i] != NULL; i++) {
+        keep->filter[i] = of->filter[i];
+        atomic_fetch_add(&keep->filter[i]->owners, 1);
+    }
+    keep->vectors = of->vectors;
+    if (keep->vectors != NULL) atomic_fetch_add(&keep->vectors->owners, 1);
+    keep->set = filters ? of->set : NULL;
+    if (keep->set != NULL) atomic_fetch_add(&keep->set->owners, 1);
+    keep->refreshes = of->refreshes;
+    keep->passes_on = filters;
+}
+
+bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int count,
+                     bool filters, const struct tconv_identity *identity)
+{
+    int made = 0;
+    while (made < count && tconv_keep_init(keep[made], of[made].device)) {
+        keep[made]->of = &of[made];
+        made++;
+    }
+    if (made < count) {
+        while (made > 0) tconv_keep_destroy(keep[--made]);
+        return false;
+    }
+    for (int i = 0; i < count; i++) pthread_mutex_lock(&of[i].mutex);
+    for (int i = 0; i < count; i++) copy_weights(keep[i], &of[i], filters, identity);
+    for (int i = 0; i < count; i++) pthread_mutex_unlock(&of[i].mutex);
+    return true;
 }
 
 /* ---- weights that were set ---- */

@@ -57,6 +57,8 @@ struct tconv_kept_plan;
 
 struct tconv_keep {
     tconv_device *device;
+    struct tconv_keep *of;  /* NULL, or the keep whose weights of one moment these are */
+    bool passes_on;         /* new filters are kept in `of`, too */
     pthread_mutex_t making; /* held while a plan is made or a filter packed: tconv_keep_begin */
     pthread_mutex_t mutex;  /* guards the members below */
     struct tconv_kept_plan *plan[TCONV_MOST_PLANS];       /* the most recently used first */
@@ -70,6 +72,15 @@ struct tconv_keep {
 /* False without memory. The keep retains the device. */
 bool tconv_keep_init(struct tconv_keep *keep, tconv_device *device);
 void tconv_keep_destroy(struct tconv_keep *keep);
+
+/* Makes keeps with the weights that those of a layer, `of`, have at one moment, for one run on all
+ * of its `count` devices: with their filters, packed from weights with `identity` if that is not
+ * NULL, or, without `filters`, with the vectors alone. Plans come from the layer's. With
+ * `filters`, those that the run packs are kept there, too, unless all were dropped meanwhile.
+ * The layer's keeps outlive these. Without memory it returns false, and there is nothing to
+ * destroy. */
+bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int count,
+                     bool filters, const struct tconv_identity *identity);
 
 /* Waits until no other thread makes a plan or packs a filter, because it may be the same one. A
  * thread inside a callback does not wait, and may then make another one of the same: the thread

@@ -214,7 +214,7 @@ static tconv_status check_weights(const tconv_layer *layer, const struct tconv_c
 static tconv_status enqueue_set(tconv_layer *layer, const struct tconv_call *call,
                                 tconv_error *error)
 {
-    const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
+    const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed, NULL};
     const tconv_run *run = &call->run;
     struct tconv_keep *keep;
     struct tconv_use use;
@@ -237,7 +237,7 @@ static tconv_status pack_now(tconv_layer *layer, struct tconv_keep *keep,
                              const struct tconv_call *call, struct tconv_use *use,
                              tconv_error *error)
 {
-    struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed};
+    struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed, NULL};
     tconv_status status = tconv_lane_take(keep->device, &packing.lane, error);
     if (status != TCONV_OK) return status;
     status = tconv_weights_pack(keep, call, &packing, use, error);

@@ -5,8 +5,10 @@
 #include "layer/division.h"
 
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/steps.h"
 #include "device/lane.h"
+#include "plan/place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +21,10 @@ struct job {
     tconv_layer *layer;
     const struct tconv_call *call;
     struct tconv_division division;
-    pthread_mutex_t lock; /* guards the members below */
+    bool keeps;                     /* the filter that the run gives, if it gives one */
+    struct tconv_identity identity; /* of that filter, if the layer watches it */
+    bool is_inside;                 /* the caller is inside a callback, and so all workers are */
+    pthread_mutex_t lock;           /* guards the members below */
     int64_t next, done;
     bool stopped;
     tconv_error error; /* the first one */
@@ -46,8 +51,7 @@ struct worker {
     struct job *job;
     int index;
     pthread_t thread;
-    struct tconv_keep *keep;
-    struct tconv_keep packed; /* filters of this run alone, if the layer keeps none */
+    struct tconv_keep keep; /* the layer's weights when the run began, for all slabs alike */
     struct set set[SETS];
 };
 
@@ -65,7 +69,7 @@ static void stop(struct worker *w, const tconv_error *error)
     pthread_mutex_lock(&job->lock);
     if (!job->stopped) {
         tconv_fail(&job->error, error->status, "%s: %.900s",
-                   tconv_device_properties(w->keep->device)->name, error->message);
+                   tconv_device_properties(w->keep.device)->name, error->message);
         job->error.opencl_code = error->opencl_code;
     }
     job->stopped = true;
@@ -275,7 +279,7 @@ static tconv_status bring_vectors(const struct job *job, const struct tconv_call
             status = tconv_lane_upload(
                 set->lane, roles[i], tconv_array_of(&vector[i]),
                 tconv_epilogue_bytes(e, which, type, g),
-                tconv_type_size(tconv_epilogue_type(e, which, type, g->output_type)), true,
+                tconv_type_size(tconv_epilogue_type(e, which, type, g->output_type)), false,
                 &set->vector[i].memory, error);
     }
     set->has_vectors = status == TCONV_OK;
@@ -287,17 +291,15 @@ static tconv_status bring_vectors(const struct job *job, const struct tconv_call
 static tconv_status take_weights(struct worker *w, const struct tconv_call *call, struct set *set,
                                  tconv_error *error)
 {
-    tconv_layer *layer = w->job->layer;
-    const bool keeps = layer->use == TCONV_FILTER_CONSTANT ||
-                       (layer->use == TCONV_FILTER_WATCHED && tconv_has_identity(call));
-    const struct tconv_packing packing = {keeps ? layer->use : TCONV_FILTER_CONSTANT, set->lane,
-                                          true, &layer->filters_packed};
+    struct job *job = w->job;
+    const struct tconv_packing packing = {job->keeps ? job->layer->use : TCONV_FILTER_CONSTANT,
+                                          set->lane, false, &job->layer->filters_packed,
+                                          &job->identity};
     set->use = (struct tconv_use){.plan = NULL};
-    tconv_status status = tconv_weights_plan(w->keep, call, &set->use, error);
+    tconv_status status = tconv_weights_plan(&w->keep, call, &set->use, error);
     if (status == TCONV_OK)
-        status =
-            tconv_weights_filter(keeps ? w->keep : &w->packed, call, &packing, &set->use, error);
-    if (status == TCONV_OK) status = tconv_kept_filter_finish(w->keep, set->use.filter, error);
+        status = tconv_weights_filter(&w->keep, call, &packing, &set->use, error);
+    if (status == TCONV_OK) status = tconv_kept_filter_finish(&w->keep, set->use.filter, error);
     return status;
 }
 
@@ -367,10 +369,8 @@ static tconv_status start(struct worker *w, struct set *set, int64_t number, tco
 static tconv_status begin_worker(struct worker *w, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
-    if (!tconv_keep_init(&w->packed, w->keep->device))
-        return tconv_fail_memory(error, sizeof w->packed, "packing filters");
     for (int i = 0; i < SETS && status == TCONV_OK; i++)
-        status = tconv_lane_take(w->keep->device, &w->set[i].lane, error);
+        status = tconv_lane_take(w->keep.device, &w->set[i].lane, error);
     return status;
 }
 
@@ -386,7 +386,6 @@ static void end_worker(struct worker *w)
         free(set->residual.elements);
         free(set->output.elements);
     }
-    tconv_keep_destroy(&w->packed);
 }
 
 /* Computes slabs until there is none. */
@@ -424,20 +423,59 @@ static void *work(void *worker)
     return NULL;
 }
 
+/* Works on a thread of its own, which is inside a callback if its starter is. */
+static void *work_beside(void *worker)
+{
+    const struct worker *w = worker;
+    if (!w->job->is_inside) return work(worker);
+    const bool was_inside = tconv_enter_callback();
+    work(worker);
+    tconv_leave_callback(was_inside);
+    return NULL;
+}
+
 /* ---- All devices ---- */
+
+/* Gives each worker the weights that the layer has now, without filters that are not the one that
+ * the run gives. */
+static tconv_status copy_weights(struct job *job, struct worker *workers, tconv_error *error)
+{
+    tconv_layer *layer = job->layer;
+    const bool given = tconv_is_given(&job->call->tensors.filter),
+               watched = layer->use == TCONV_FILTER_WATCHED && tconv_has_identity(job->call);
+    const size_t bytes = (size_t)layer->device_count * sizeof(struct tconv_keep *);
+    struct tconv_keep **keeps = malloc(bytes);
+    if (keeps == NULL) return tconv_fail_memory(error, bytes, "starting workers");
+    for (int i = 0; i < layer->device_count; i++) keeps[i] = &workers[i].keep;
+    job->keeps = layer->use == TCONV_FILTER_CONSTANT || watched;
+    if (given && watched)
+        job->identity = tconv_weights_identity(job->call, &job->division.geometry);
+    const bool made = tconv_keep_copy(keeps, layer->keep, layer->device_count, !given || job->keeps,
+                                      given && watched ? &job->identity : NULL);
+    free(keeps);
+    return made ? TCONV_OK
+                : tconv_fail_memory(error, sizeof(struct tconv_keep),
+                                    "keeping the weights of a run");
+}
 
 static tconv_status run_workers(struct job *job, tconv_error *error)
 {
-    tconv_layer *layer = job->layer;
-    const int count = layer->device_count;
+    const int count = job->layer->device_count;
     struct worker *workers = calloc((size_t)count, sizeof *workers);
     if (workers == NULL)
         return tconv_fail_memory(error, (size_t)count * sizeof *workers, "starting workers");
+    const tconv_status status = copy_weights(job, workers, error);
+    if (status != TCONV_OK) {
+        free(workers);
+        return status;
+    }
     int started = 0;
-    for (int i = 0; i < count; i++)
-        workers[i] = (struct worker){.job = job, .index = i, .keep = &layer->keep[i]};
+    for (int i = 0; i < count; i++) {
+        workers[i].job = job;
+        workers[i].index = i;
+    }
     for (int i = 1; i < count; i++, started++)
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
+        if (pthread_create(&workers[i].thread, NULL, work_beside, &workers[i]) != 0) {
             tconv_error own;
             tconv_fail(&own, TCONV_ERROR_HOST_MEMORY, "no thread can be started");
             stop(&workers[i], &own);
@@ -445,13 +483,14 @@ static tconv_status run_workers(struct job *job, tconv_error *error)
         }
     work(&workers[0]);
     for (int i = 1; i <= started; i++) pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < count; i++) tconv_keep_destroy(&workers[i].keep);
     free(workers);
     return job->stopped ? tconv_fail_with(error, &job->error) : TCONV_OK;
 }
 
 tconv_status tconv_run_slabs(tconv_layer *layer, const struct tconv_call *call, tconv_error *error)
 {
-    struct job job = {.layer = layer, .call = call};
+    struct job job = {.layer = layer, .call = call, .is_inside = tconv_is_inside()};
     tconv_status status = tconv_divide(layer, call, &job.division, error);
     if (status != TCONV_OK || tconv_division_slabs(&job.division) == 0) return status;
     if (pthread_mutex_init(&job.lock, NULL) != 0)

@@ -105,13 +105,13 @@ bool tconv_has_identity(const struct tconv_call *call)
     return call->tensors.filter.host != NULL || call->tensors.filter_version != 0;
 }
 
-/* What tells the weights of a call from others. */
-static struct tconv_identity identity_of(const struct tconv_call *call, const tconv_plan *plan)
+struct tconv_identity tconv_weights_identity(const struct tconv_call *call,
+                                             const tconv_geometry *geometry)
 {
     struct tconv_identity identity = {{call->tensors.filter_version, 0}};
     if (call->tensors.filter_version == 0)
-        tconv_hash(tconv_array_of(&call->tensors.filter),
-                   (size_t)tconv_plan_geometry(plan)->filter_bytes, identity.word);
+        tconv_hash(tconv_array_of(&call->tensors.filter), (size_t)geometry->filter_bytes,
+                   identity.word);
     return identity;
 }
 
@@ -126,7 +126,8 @@ static tconv_status pack_to_keep(struct tconv_keep *keep, const struct tconv_cal
         status = tconv_lane_finish(packing->lane, error); /* other lanes read it */
     if (status != TCONV_OK) return status;
     if (identity != NULL) {
-        const struct tconv_identity now = identity_of(call, use->plan);
+        const struct tconv_identity now =
+            tconv_weights_identity(call, tconv_plan_geometry(use->plan));
         if (memcmp(&now, identity, sizeof now) != 0) return TCONV_OK;
         use->filter->identity = *identity;
     }
@@ -144,7 +145,9 @@ tconv_status tconv_weights_filter(struct tconv_keep *keep, const struct tconv_ca
         return pack_once(keep, call, packing, use, error);
     struct tconv_identity identity, *wanted = NULL;
     if (watched) {
-        identity = identity_of(call, use->plan);
+        identity = packing->identity != NULL
+                       ? *packing->identity
+                       : tconv_weights_identity(call, tconv_plan_geometry(use->plan));
         wanted = &identity;
     }
     tconv_keep_find(keep, &call->problem, wanted, use);
@@ -350,7 +353,7 @@ tconv_status tconv_weights_pack(struct tconv_keep *keep, const struct tconv_call
         return status;
     }
     if (packing->use == TCONV_FILTER_WATCHED && tconv_has_identity(call))
-        use.filter->identity = identity_of(call, use.plan);
+        use.filter->identity = tconv_weights_identity(call, tconv_plan_geometry(use.plan));
     *out = use;
     return TCONV_OK;
 }

@@ -15,10 +15,15 @@ struct tconv_packing {
     struct tconv_lane *lane; /* NULL: the queue of the run */
     bool alone;              /* no other array of the run overlaps the filter */
     atomic_uint_least64_t *count;
+    const struct tconv_identity *identity; /* of a watched filter; NULL: found where needed */
 };
 
 /* True if the filter that a call gives can be told from others: by its bytes, or its version. */
 bool tconv_has_identity(const struct tconv_call *call);
+
+/* What tells the filter that a call gives from others. Without a version its bytes are hashed. */
+struct tconv_identity tconv_weights_identity(const struct tconv_call *call,
+                                             const tconv_geometry *geometry);
 
 /* Takes the plan of a run, unless `use` has it, and the vectors that were set. If the run gives no
  * filter, also the one that was set, which must be there: if it does not fit the plan that the

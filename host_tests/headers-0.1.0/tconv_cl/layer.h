@@ -17,19 +17,21 @@
  * the arrays in place and nothing is copied: an OpenCL buffer is made with CL_MEM_USE_HOST_PTR over
  * exactly the bytes of an array. Arrays that overlap each other are copied, as are arrays whose
  * alignment the device does not take. So the output may lie anywhere on top of the inputs, which
- * then are lost.
+ * then are lost, except in a run that must be divided into slabs.
  *
  * SLABS. A run without a queue is divided into slabs of output rows, so that transfers run beside
  * kernels, if data, output and residual are arrays of the host and one of these is true:
  *   - the layer has several devices: each takes the next slab when it is ready;
  *   - data, output and residual take more bytes than tconv_run.memory_limit;
- *   - data and output take more than 512 MiB, or more than a quarter of the device's memory;
- *   - one of them takes more bytes than the device allows in one buffer;
+ *   - data or output takes more bytes than the device allows in one buffer;
+ *   - data and output take more than 512 MiB, or more than a quarter of the device's memory. Not if
+ *     an element of the output lies in the memory of another array;
  *   - the device's memory did not suffice otherwise (TCONV_ERROR_DEVICE_MEMORY). Not if the
- * output's old contents are needed, or the memory of another tensor, because they may be lost. No
- * element of the output may then lie in the memory of another array (TCONV_ERROR_ARGUMENT), because
- * that may be read after a slab stored its output. Data, residual and output may be slices of one
- * tensor, and the residual may be the output itself, with the same steps. An error's sentence
+ *     output's old contents are needed, or the memory of another tensor, because they may be lost.
+ * In the first three cases no element of the output may lie in the memory of another array
+ * (TCONV_ERROR_ARGUMENT), because that may be read after a slab stored its output. Data, residual
+ * and output may be slices of one tensor, and the residual may be the output itself, with the same
+ * steps. All slabs use the weights that the layer has when the run begins. An error's sentence
  * begins with the device's name.
  *
  * WORKSPACES of runs with a queue come from a pool of the tconv_device (device.h), unless the run
