@@ -555,7 +555,7 @@ static void change_inside(void *to, const tconv_trace_event *event)
 }
 
 /* A run that takes the algorithm of the filter that was set has filter and bias of one set, also if
- * the new ones are of another algorithm. */
+ * the new ones are of another algorithm. Some devices choose that algorithm anyway. */
 static void weights_change_together(void **state)
 {
     (void)state;
@@ -583,7 +583,7 @@ static void weights_change_together(void **state)
         cl_mem output = buffer_of(device, NULL, other.bytes);
         run(device, &other, output);
         expect_ok(tconv_device_set_trace(device->device, 0, NULL, NULL, &error), &error);
-        if (device->info->kind == TCONV_DEVICE_CPU) assert_true(change.plans >= 2);
+        if (strcmp(device->info->name, "Fake CPU") == 0) assert_true(change.plans >= 2);
         if (change.plans >= 2) {
             read_output(device, output, other.bytes, other.tensors.output);
             compare_with_oracle(device, &p, "auto", true, &other.tensors);
