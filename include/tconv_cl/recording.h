@@ -106,8 +106,10 @@ TCONV_API tconv_status tconv_layer_record(tconv_layer *layer, const tconv_proble
  * `tensors` has data and output, and the residual if the epilogue has it. Without a workspace, that
  * of before stays, and so do bias, scale and slope. With `layer`, the execution also takes the
  * weights that this layer has now, after waiting until they are packed: the recorded layer or
- * another one whose weights fit its plan, else TCONV_ERROR_MISMATCH. NULL: the weights of before
- * stay. Returns also TCONV_ERROR_ARGUMENT if it was recorded without `replaceable`. */
+ * another one whose weights fit its plan, else TCONV_ERROR_MISMATCH. They are those of
+ * tconv_layer_set, or else a filter that a run gave; of bias, scale and slope that are absent in
+ * `tensors`, the layer's come first, then those that the application gave before. NULL: the weights
+ * of before stay. Returns also TCONV_ERROR_ARGUMENT if it was recorded without `replaceable`. */
 TCONV_API tconv_status tconv_layer_recording_update(tconv_layer_recording *recording,
                                                     tconv_layer *layer,
                                                     const tconv_tensors *tensors,

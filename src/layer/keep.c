@@ -442,6 +442,14 @@ struct tconv_kept_filter *tconv_keep_take_set(struct tconv_keep *keep)
     return set;
 }
 
+bool tconv_keep_has_set(struct tconv_keep *keep)
+{
+    pthread_mutex_lock(&keep->mutex);
+    const bool has = keep->set != NULL;
+    pthread_mutex_unlock(&keep->mutex);
+    return has;
+}
+
 struct tconv_vectors *tconv_keep_take_vectors(struct tconv_keep *keep)
 {
     pthread_mutex_lock(&keep->mutex);

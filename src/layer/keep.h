@@ -149,6 +149,9 @@ void tconv_keep_find_set(struct tconv_keep *keep, const tconv_problem *problem,
  */
 struct tconv_kept_filter *tconv_keep_take_set(struct tconv_keep *keep);
 
+/* True if there is one. */
+bool tconv_keep_has_set(struct tconv_keep *keep);
+
 /* The vectors that were set; NULL: none were. */
 struct tconv_vectors *tconv_keep_take_vectors(struct tconv_keep *keep);
 

@@ -333,9 +333,7 @@ tconv_status tconv_layer_plan(tconv_layer *layer, const tconv_problem *problem,
         return status;
     struct tconv_keep *keep = &layer->keep[0];
     struct tconv_use use = {.plan = NULL};
-    struct tconv_kept_filter *set = tconv_keep_take_set(keep);
-    tconv_kept_filter_release(set);
-    if (set == NULL) return tconv_keep_plan(keep, &call, true, out, error);
+    if (!tconv_keep_has_set(keep)) return tconv_keep_plan(keep, &call, true, out, error);
     if ((status = tconv_weights_plan(keep, &call, &use, error)) != TCONV_OK) return status;
     tconv_plan_retain(use.plan);
     *out = use.plan;

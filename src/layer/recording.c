@@ -118,11 +118,7 @@ static tconv_status find_weights(const tconv_layer_recording *recording, tconv_l
         tconv_layer_find_queue(layer, recording->call.run.queue, &keep, error);
     if (status != TCONV_OK) return status;
     tconv_keep_find_set(keep, problem, use);
-    if (use->filter == NULL) {
-        struct tconv_kept_filter *set = tconv_keep_take_set(keep);
-        tconv_kept_filter_release(set);
-        if (set == NULL) tconv_keep_find(keep, problem, NULL, use);
-    }
+    if (use->filter == NULL && !tconv_keep_has_set(keep)) tconv_keep_find(keep, problem, NULL, use);
     return use->filter != NULL ? tconv_kept_filter_finish(keep, use->filter, error)
                                : tconv_fail(error, TCONV_ERROR_MISMATCH,
                                             "the weights of layer are packed for another plan than "

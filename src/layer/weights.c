@@ -196,19 +196,29 @@ static tconv_status take_alike(struct tconv_keep *keep, const struct tconv_call 
     return status;
 }
 
-/* Takes a plan that reads the filter that was set, by its algorithm. */
+/* Takes a plan that reads the filter that was set, by its algorithm; another filter may be set
+ * meanwhile. */
 static tconv_status take_set_alike(struct tconv_keep *keep, const struct tconv_call *call,
                                    struct tconv_use *use, tconv_error *error)
 {
-    struct tconv_kept_filter *set = tconv_keep_take_set(keep);
-    tconv_error reason = {.status = TCONV_OK};
-    if (set == NULL)
-        return tconv_fail(
-            error, TCONV_ERROR_ARGUMENT,
-            "tensors.filter is absent, and the layer keeps no filter that was set: give it, or "
-            "call tconv_layer_set before");
-    if (!is_named(&call->options)) take_alike(keep, call, set->plan, use, &reason);
-    tconv_kept_filter_release(set);
+    tconv_error reason;
+    bool changed;
+    do {
+        struct tconv_kept_filter *set = tconv_keep_take_set(keep), *now;
+        if (set == NULL)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "tensors.filter is absent, and the layer keeps no filter that was "
+                              "set: give it, or call tconv_layer_set before");
+        reason.status = TCONV_OK;
+        if (is_named(&call->options))
+            tconv_keep_find_set(keep, &call->problem, use);
+        else
+            take_alike(keep, call, set->plan, use, &reason);
+        now = tconv_keep_take_set(keep);
+        changed = use->filter == NULL && now != set;
+        tconv_kept_filter_release(now);
+        tconv_kept_filter_release(set);
+    } while (changed);
     if (use->filter != NULL) return TCONV_OK;
     if (reason.status == TCONV_ERROR_ALGORITHM)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,

@@ -48,15 +48,19 @@
 extern "C" {
 #endif
 
-/* A layer. It keeps, for each device, the plans of the 128 most recent problems and the 16 filters
- * packed last. Opaque. */
+/* A layer. It keeps, for each device, the plans of the 128 most recent problems, the filter that
+ * tconv_layer_set gave, and of those that runs gave the 16 packed last. Opaque. */
 typedef struct tconv_layer tconv_layer;
 
 /* Whether the filters that runs give have the same elements. */
 typedef enum tconv_filter_use {
     TCONV_FILTER_VARIES = 0,   /* no: a filter is packed at every run that gives one */
     TCONV_FILTER_CONSTANT = 1, /* yes: it is packed once for each packed layout, and only then read
-                                  (tconv_layer_refresh) */
+                                  (tconv_layer_refresh). With a queue, the packing is enqueued
+                                  behind the wait list of the run that packs it (tconv_run.wait),
+                                  also with TCONV_FILTER_WATCHED: other runs with this filter wait
+                                  for these events, too. Where they must not, call tconv_layer_set
+                                  first. */
     TCONV_FILTER_WATCHED = 2 /* mostly: every run hashes the filter (tconv_hash) and packs it again
                                 if its elements have changed, for callers who cannot see every
                                 change. A hash reads the filter once, at about the speed of
@@ -111,7 +115,8 @@ typedef struct tconv_run {
      * the output is complete; the members up to `done` must then be 0. */
     cl_command_queue queue;
     cl_uint wait_count;    /* how many events are in `wait` */
-    const cl_event *wait;  /* `wait_count` events, or NULL */
+    const cl_event *wait;  /* `wait_count` events, or NULL. If the run packs a filter that the layer
+                              keeps, later runs with that filter wait for them, too. */
     cl_event *done;        /* receives an event, which the caller releases; may be NULL */
     uint64_t memory_limit; /* bytes of device memory for tensors, on each device: larger tensors are
                               computed in slabs, two at a time of which fit. The filter and the
@@ -141,11 +146,11 @@ typedef struct tconv_run {
  * one, which compiles kernels: also a run with a queue then blocks, which tconv_layer_prepare
  * avoids. `options` may be NULL: all defaults. `run` may be NULL: without a queue.
  *
- * Filter, bias, scale and slope may be absent if tconv_layer_set gave them. If the library would
- * choose an algorithm that reads another packed layout than that of a kept filter, a run without a
- * filter takes the algorithm of a kept one instead: batch, extents and pads may differ from those
- * for which it was packed (an extent of 1 may need another layout, and so may pads and gaps along
- * an axis with a kernel of 1).
+ * Filter, bias, scale and slope may be absent if tconv_layer_set gave them; a filter that another
+ * run gave is no substitute. If the library would choose an algorithm that reads another packed
+ * layout than that of the filter that was set, a run without a filter takes the algorithm of that
+ * filter instead: batch, extents and pads may differ from those for which it was packed (an extent
+ * of 1 may need another layout, and so may pads and gaps along an axis with a kernel of 1).
  *
  * A tensor that the epilogue does not have, or a missing one that it has, is TCONV_ERROR_ARGUMENT.
  * If the output has no elements, no tensor is looked at. Without a queue, commands of the
@@ -153,10 +158,10 @@ typedef struct tconv_run {
  * overlap another tensor (TCONV_ERROR_BUFFER), executions that may overlap in time need their own
  * outputs, and errors of events are as those of tconv_plan_enqueue.
  *
- * Returns what tconv_plan_create and tconv_plan_enqueue return, TCONV_ERROR_MISMATCH if no kept
- * filter fits the problem or the algorithm that `options` name, _CANCELLED. After an error each
- * element of the output has its old value or the result; slabs for which `progress` was called are
- * complete. */
+ * Returns what tconv_plan_create and tconv_plan_enqueue return, TCONV_ERROR_MISMATCH if the filter
+ * that was set does not fit the problem or the algorithm that `options` name, _CANCELLED. After an
+ * error each element of the output has its old value or the result; slabs for which `progress` was
+ * called are complete. */
 TCONV_API tconv_status tconv_layer_run(tconv_layer *layer, const tconv_problem *problem,
                                        const tconv_plan_options *options,
                                        const tconv_tensors *tensors, const tconv_run *run,
@@ -167,14 +172,15 @@ TCONV_API tconv_status tconv_layer_run(tconv_layer *layer, const tconv_problem *
  * which compiles kernels if there is none. Arrays of the host are copied during the call. The
  * filter's buffer is read by the packing. The buffers of bias, scale and slope are retained and
  * used in place, so their contents must stay as long as executions read them; nothing retains
- * memory behind a pointer. Data, output and residual are absent.
+ * memory behind a pointer. Data, output and residual are absent. Runs that give a filter or vectors
+ * of their own use those, and leave what was set as it is.
  *
  * With a queue in `run`, the packing is enqueued behind the wait list, and nothing waits for it.
  * Executions that were enqueued before use the old weights; those enqueued after it the new ones,
  * on any queue: they wait for the packing. Only the queue's device gets them. Without a queue, all
  * devices get them, and the call waits; several devices take arrays of the host only. On an error
- * the layer keeps what it had. Returns what tconv_plan_create and tconv_packed_filter_enqueue_pack
- * return. */
+ * the layer keeps what it had, on all devices. Returns what tconv_plan_create and
+ * tconv_packed_filter_enqueue_pack return. */
 TCONV_API tconv_status tconv_layer_set(tconv_layer *layer, const tconv_problem *problem,
                                        const tconv_plan_options *options,
                                        const tconv_tensors *tensors, const tconv_run *run,
@@ -185,8 +191,9 @@ TCONV_API tconv_status tconv_layer_set(tconv_layer *layer, const tconv_problem *
 TCONV_API void tconv_layer_refresh(tconv_layer *layer);
 
 /* Makes and keeps the plan of a problem, on all devices, so that a later run does not compile. With
- * `most`, tconv_device_prepare makes ready a range of extents first. `options` may be NULL. Returns
- * what tconv_device_prepare returns. */
+ * `most`, tconv_device_prepare makes ready a range of extents first. These are plans of the whole
+ * problem: a run that is divided (several devices, or arrays larger than SLABS says) makes those of
+ * its slabs itself. `options` may be NULL. Returns what tconv_device_prepare returns. */
 TCONV_API tconv_status tconv_layer_prepare(tconv_layer *layer, const tconv_problem *problem,
                                            const tconv_shape *most,
                                            const tconv_plan_options *options, tconv_error *error);
