@@ -45,6 +45,33 @@ static void nap(void)
 
 static long calls_left = -1; /* negative: all succeed */
 
+/* The buffers that were made and not released since `most_bytes` was set, which limits their bytes.
+ * 0: there is no limit, and none are listed. */
+enum { MOST_BUFFERS = 100 };
+static size_t most_bytes, bytes_alive;
+static struct {
+    cl_mem memory;
+    size_t size;
+} alive[MOST_BUFFERS];
+
+/* The place of a buffer in the list, or, of NULL, the first free one; MOST_BUFFERS: there is none.
+ */
+static int place_of(cl_mem memory)
+{
+    int place = 0;
+    while (place < MOST_BUFFERS && alive[place].memory != memory) place++;
+    return place;
+}
+
+static void limit_bytes(size_t most)
+{
+    memset(alive, 0, sizeof alive);
+    most_bytes = most;
+    bytes_alive = 0;
+}
+
+static int in_place; /* how many were made over an array of the host */
+
 static bool full(void)
 {
     if (calls_left > 0) calls_left--;
@@ -62,9 +89,30 @@ TCONV_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t s
 {
     cl_mem (*next)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
     find_next("clCreateBuffer", &next);
-    if (!full()) return next(context, flags, size, host, code);
     *code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    return NULL;
+    if (full() || (most_bytes != 0 && bytes_alive + size > most_bytes)) return NULL;
+    cl_mem made = next(context, flags, size, host, code);
+    if ((flags & CL_MEM_USE_HOST_PTR) != 0) in_place++;
+    if (made != NULL && most_bytes != 0) {
+        const int place = place_of(NULL);
+        assert_true(place < MOST_BUFFERS);
+        alive[place].memory = made;
+        alive[place].size = size;
+        bytes_alive += size;
+    }
+    return made;
+}
+
+TCONV_API cl_int clReleaseMemObject(cl_mem memory)
+{
+    cl_int (*next)(cl_mem);
+    find_next("clReleaseMemObject", &next);
+    const int place = most_bytes == 0 ? MOST_BUFFERS : place_of(memory);
+    if (place < MOST_BUFFERS) {
+        bytes_alive -= alive[place].size;
+        alive[place].memory = NULL;
+    }
+    return next(memory);
 }
 
 TCONV_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel,
@@ -158,6 +206,78 @@ static void full_memory_is_told_in_bytes(void **state)
             free_tensors(&t);
         }
         tconv_device_release(opened);
+    }
+}
+
+/* Where a run does not fit, but its slabs do, nothing of the first try takes memory from them. */
+static void slabs_follow_in_little_memory(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const tconv_problem p = plane(3, 64, 2, 8, 1, 1, 0);
+        const tconv_plan_options options = options_for("gather_group", false);
+        tconv_device *opened;
+        tconv_layer *layer;
+        tconv_tensors arrays = TCONV_TENSORS_INIT;
+        tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+        tconv_error error;
+        struct tensors t;
+        make_tensors(&p, SMALL_INTEGERS, 5, &t);
+        arrays.data.host = t.data;
+        arrays.filter.host = t.filter;
+        arrays.output.host = t.output;
+        tconv_run run = TCONV_RUN_INIT;
+        run.memory_limit = t.geometry.data_bytes + t.geometry.output_bytes;
+        expect_ok(tconv_device_open(devices[d].number, &opened, &error), &error);
+        expect_ok(tconv_layer_create(&opened, 1, TCONV_FILTER_VARIES, &layer, &error), &error);
+        limit_bytes(SIZE_MAX / 2);
+        expect_ok(tconv_layer_run(layer, &p, &options, &arrays, &run, &error), &error);
+        const size_t with_lane = bytes_alive;
+        tconv_device_trim_workspaces(opened);
+        const size_t whole = with_lane - bytes_alive; /* the plan keeps what is left */
+        if (whole > t.geometry.data_bytes + t.geometry.output_bytes) { /* arrays are copied */
+            limit_bytes(whole - 1);
+            const tconv_status status = tconv_layer_run(layer, &p, &options, &arrays, &run, &error);
+            limit_bytes(0);
+            expect_ok(status, &error);
+            compare_with_oracle(&devices[d], &p, "gather_group", false, &t);
+            expect_ok(tconv_layer_count(layer, &counts, &error), &error);
+            assert_int_equal(counts.in_slabs, 1);
+        }
+        limit_bytes(0);
+        tconv_layer_release(layer);
+        tconv_device_release(opened);
+        free_tensors(&t);
+    }
+}
+
+/* Two buffers over the same memory of the host are none that OpenCL defines: slabs copy weights
+ * that overlap other arrays. */
+static void slabs_copy_weights_that_overlap(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const tconv_problem p = plane(3, 6, 10, 8, 3, 1, 0);
+        const tconv_plan_options options = options_for("gather_group", true);
+        tconv_device *opened;
+        tconv_tensors arrays = TCONV_TENSORS_INIT;
+        tconv_run run = TCONV_RUN_INIT;
+        tconv_error error;
+        struct tensors t;
+        make_tensors(&p, SMALL_INTEGERS, 5, &t);
+        memcpy(t.bias, t.filter + 16, t.channels * sizeof *t.bias);
+        arrays.data.host = t.data;
+        arrays.filter.host = t.filter;
+        arrays.bias.host = t.filter + 16;
+        arrays.output.host = t.output;
+        run.memory_limit = (t.geometry.data_bytes + t.geometry.output_bytes) * 2 / 3;
+        expect_ok(tconv_device_open(devices[d].number, &opened, &error), &error);
+        in_place = 0;
+        expect_ok(compute_once(opened, &p, &options, &arrays, &run, &error), &error);
+        assert_int_equal(in_place, 0);
+        compare_with_oracle(&devices[d], &p, "gather_group", true, &t);
+        tconv_device_release(opened);
+        free_tensors(&t);
     }
 }
 
@@ -458,6 +578,8 @@ int main(void)
         smoke_test(objects_may_go_before_their_commands),
         cmocka_unit_test(cancelled_work_is_no_work_or_the_whole),
         cmocka_unit_test(full_memory_is_told_in_bytes),
+        cmocka_unit_test(slabs_follow_in_little_memory),
+        cmocka_unit_test(slabs_copy_weights_that_overlap),
         cmocka_unit_test(buffers_beyond_the_device_are_told_in_bytes),
     };
     return run_smoke_or_all("resources", tests, open_all_devices, close_all_devices);

@@ -707,6 +707,7 @@ struct inner {
     tconv_layer *layer;
     const tconv_problem *problem;
     const tconv_tensors *arrays;
+    const char *algorithm;
     int calls;
 };
 
@@ -718,8 +719,10 @@ static bool run_inside(void *context, const char *algorithm, int index, int coun
     (void)index;
     (void)count;
     (void)best_ms;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = inner->algorithm;
     inner->calls++;
-    expect(tconv_layer_run(inner->layer, inner->problem, NULL, inner->arrays, NULL, &error),
+    expect(tconv_layer_run(inner->layer, inner->problem, &options, inner->arrays, NULL, &error),
            &error);
     return true;
 }
@@ -740,7 +743,7 @@ static void a_search_may_run_its_layer(void **state)
     make_tensors(&p, SMALL_INTEGERS, 71, &t);
     set_arrays(&t, &arrays);
     arrays.bias.host = arrays.residual.host = NULL;
-    struct inner inner = {layer, &p, &arrays, 0};
+    struct inner inner = {layer, &p, &arrays, NULL, 0};
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.search = TCONV_SEARCH_RENEW;
     options.search_ms = 1;
@@ -751,6 +754,45 @@ static void a_search_may_run_its_layer(void **state)
     compare_with_oracle(&devices[0], &p, "slabs", false, &t);
     free_tensors(&t);
     tconv_layer_release(layer);
+}
+
+static void run_when_planned(void *context, const tconv_trace_event *event)
+{
+    const struct inner *inner = context;
+    if (inner->calls == 0) run_inside(context, event->algorithm, 0, 0, 0);
+}
+
+/* A constant filter that another run packs after the run began is not packed again. */
+static void runs_at_once_pack_once(void **state)
+{
+    (void)state;
+    tconv_problem p = problem_of(0);
+    struct tensors t;
+    tconv_tensors arrays;
+    tconv_layer *layer;
+    tconv_device *opened;
+    tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+    tconv_error error;
+    make_tensors(&p, SMALL_INTEGERS, 81, &t);
+    set_arrays(&t, &arrays);
+    arrays.bias.host = arrays.residual.host = NULL;
+    expect(tconv_device_open(devices[0].number, &opened, &error), &error);
+    expect(tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
+    struct inner inner = {layer, &p, &arrays, "reference", 0};
+    expect(tconv_device_set_trace(opened, TCONV_TRACE_PLAN, run_when_planned, &inner, &error),
+           &error);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = inner.algorithm;
+    tconv_run slabs = TCONV_RUN_INIT;
+    slabs.memory_limit = (t.geometry.data_bytes + t.geometry.output_bytes) * 2 / 3;
+    expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
+    compare_with_oracle(&devices[0], &p, inner.algorithm, false, &t);
+    assert_int_equal(inner.calls, 1);
+    expect(tconv_layer_count(layer, &counts, &error), &error);
+    assert_int_equal(counts.filters_packed, 1);
+    free_tensors(&t);
+    tconv_layer_release(layer);
+    tconv_device_release(opened);
 }
 
 int main(void)
@@ -767,6 +809,7 @@ int main(void)
         cmocka_unit_test(a_given_filter_counts),
         cmocka_unit_test(one_output_has_one_set_of_weights),
         cmocka_unit_test(a_search_may_run_its_layer),
+        cmocka_unit_test(runs_at_once_pack_once),
     };
     return run_smoke_or_all("slabs", tests, open_all_devices, close_all_devices);
 }

@@ -28,6 +28,7 @@ bool tconv_keep_init(struct tconv_keep *keep, tconv_device *device)
     tconv_device_retain(device);
     keep->device = device;
     keep->of = NULL;
+    keep->passes_on = false;
     return true;
 }
 
@@ -260,6 +261,25 @@ static void drop_others(struct tconv_keep *keep, const struct tconv_identity *id
     }
 }
 
+/* Takes the filter that another run has packed for the layer, from the same weights, since the
+ * weights of a run were copied. */
+static void find_newer(struct tconv_keep *keep, const struct tconv_reading *reading,
+                       const struct tconv_identity *identity, struct tconv_use *use)
+{
+    struct tconv_keep *of = keep->of;
+    pthread_mutex_lock(&of->mutex);
+    const int place = of->refreshes == keep->refreshes ? filter_place(of, use->plan, reading)
+                                                       : TCONV_MOST_FILTERS;
+    struct tconv_kept_filter *found = place < TCONV_MOST_FILTERS ? of->filter[place] : NULL;
+    if (found != NULL &&
+        (identity == NULL || memcmp(&found->identity, identity, sizeof *identity) == 0)) {
+        atomic_fetch_add(&found->owners, 1);
+        use->filter = found;
+    }
+    pthread_mutex_unlock(&of->mutex);
+    if (use->filter != NULL) tconv_keep_filter(keep, use);
+}
+
 void tconv_keep_find(struct tconv_keep *keep, const tconv_problem *problem,
                      const struct tconv_identity *identity, struct tconv_use *use)
 {
@@ -277,6 +297,7 @@ void tconv_keep_find(struct tconv_keep *keep, const tconv_problem *problem,
     use->refreshes = keep->refreshes;
     if (use->filter != NULL) atomic_fetch_add(&use->filter->owners, 1);
     pthread_mutex_unlock(&keep->mutex);
+    if (use->filter == NULL && keep->passes_on) find_newer(keep, &reading, identity, use);
 }
 
 void tconv_use_end(const struct tconv_use *use)
@@ -300,7 +321,7 @@ void tconv_keep_filter(struct tconv_keep *keep, const struct tconv_use *use)
     }
     pthread_mutex_unlock(&keep->mutex);
     tconv_kept_filter_release(dropped);
-    if (keep->of != NULL && keep->passes_on) tconv_keep_filter(keep->of, use);
+    if (keep->passes_on) tconv_keep_filter(keep->of, use);
 }
 
 /* Drops a filter whose packing failed: the next run that gives its weights packs them again. */
@@ -355,7 +376,7 @@ tconv_status tconv_kept_filter_end(struct tconv_keep *keep, struct tconv_kept_fi
 
 /* Under the lock of `of`. */
 static void copy_weights(struct tconv_keep *keep, struct tconv_keep *of, bool filters,
-                         const struct tconv_identity *identity)
+                         bool passes_on, const struct tconv_identity *identity)
 {
     if (identity != NULL) drop_others(of, identity);
     for (int i = 0; filters && i < TCONV_MOST_FILTERS && of->filter[i] != NULL; i++) {
@@ -367,11 +388,11 @@ static void copy_weights(struct tconv_keep *keep, struct tconv_keep *of, bool fi
     keep->set = filters ? of->set : NULL;
     if (keep->set != NULL) atomic_fetch_add(&keep->set->owners, 1);
     keep->refreshes = of->refreshes;
-    keep->passes_on = filters;
+    keep->passes_on = passes_on;
 }
 
 bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int count,
-                     bool filters, const struct tconv_identity *identity)
+                     bool filters, bool passes_on, const struct tconv_identity *identity)
 {
     int made = 0;
     while (made < count && tconv_keep_init(keep[made], of[made].device)) {
@@ -383,7 +404,7 @@ bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int
         return false;
     }
     for (int i = 0; i < count; i++) pthread_mutex_lock(&of[i].mutex);
-    for (int i = 0; i < count; i++) copy_weights(keep[i], &of[i], filters, identity);
+    for (int i = 0; i < count; i++) copy_weights(keep[i], &of[i], filters, passes_on, identity);
     for (int i = 0; i < count; i++) pthread_mutex_unlock(&of[i].mutex);
     return true;
 }

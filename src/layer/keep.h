@@ -75,12 +75,12 @@ void tconv_keep_destroy(struct tconv_keep *keep);
 
 /* Makes keeps with the weights that those of a layer, `of`, have at one moment, for one run on all
  * of its `count` devices: with their filters, packed from weights with `identity` if that is not
- * NULL, or, without `filters`, with the vectors alone. Plans come from the layer's. With
- * `filters`, those that the run packs are kept there, too, unless all were dropped meanwhile.
- * The layer's keeps outlive these. Without memory it returns false, and there is nothing to
- * destroy. */
+ * NULL, or, without `filters`, with the vectors alone. Plans come from the layer's. If `passes_on`
+ * is true, filters that are packed from now on for the one are for the other, too, unless all were
+ * dropped meanwhile. The layer's keeps outlive these. Without memory it returns false, and there is
+ * nothing to destroy. */
 bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int count,
-                     bool filters, const struct tconv_identity *identity);
+                     bool filters, bool passes_on, const struct tconv_identity *identity);
 
 /* Waits until no other thread makes a plan or packs a filter, because it may be the same one. A
  * thread inside a callback does not wait, and may then make another one of the same: the thread

@@ -157,6 +157,7 @@ static tconv_status compute(tconv_layer *layer, const struct tconv_call *call, t
         if (status == TCONV_OK) return TCONV_OK;
         if (status != TCONV_ERROR_DEVICE_MEMORY || !tconv_slabs_may_follow(call))
             return tconv_fail_with(error, &first);
+        tconv_lanes_release(layer->keep[0].device); /* what the first try has allocated */
     }
     status = tconv_run_slabs(layer, call, error);
     if (status == TCONV_OK) atomic_fetch_add(&layer->in_slabs, 1);

@@ -451,6 +451,7 @@ static tconv_status copy_weights(struct job *job, struct worker *workers, tconv_
     if (given && watched)
         job->identity = tconv_weights_identity(job->call, &job->division.geometry);
     const bool made = tconv_keep_copy(keeps, layer->keep, layer->device_count, !given || job->keeps,
+                                      given && job->keeps,
                                       given && watched ? &job->identity : NULL);
     free(keeps);
     return made ? TCONV_OK
