@@ -419,24 +419,45 @@ void tconv_vectors_release(struct tconv_vectors *vectors)
     free(vectors);
 }
 
-void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
-                    struct tconv_vectors *vectors)
+/* Under the lock: takes weights instead of all that were kept. */
+static void exchange(struct tconv_keep *keep, struct tconv_kept_filter *filter,
+                     struct tconv_vectors *vectors, struct tconv_replaced *old)
 {
-    struct tconv_kept_filter *dropped[TCONV_MOST_FILTERS], *old;
-    pthread_mutex_lock(&keep->mutex);
-    memcpy(dropped, keep->filter, sizeof dropped);
+    memcpy(old->filter, keep->filter, sizeof old->filter);
     memset(keep->filter, 0, sizeof keep->filter);
-    struct tconv_vectors *before = keep->vectors;
-    old = keep->set;
+    old->set = keep->set;
+    old->vectors = keep->vectors;
     keep->set = filter;
     keep->vectors = vectors;
     keep->refreshes++;
     if (filter != NULL) atomic_fetch_add(&filter->owners, 1);
     if (vectors != NULL) atomic_fetch_add(&vectors->owners, 1);
+}
+
+static void release_replaced(const struct tconv_replaced *old)
+{
+    for (int i = 0; i < TCONV_MOST_FILTERS; i++) tconv_kept_filter_release(old->filter[i]);
+    tconv_kept_filter_release(old->set);
+    tconv_vectors_release(old->vectors);
+}
+
+void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
+                    struct tconv_vectors *vectors)
+{
+    struct tconv_replaced old;
+    pthread_mutex_lock(&keep->mutex);
+    exchange(keep, filter, vectors, &old);
     pthread_mutex_unlock(&keep->mutex);
-    for (int i = 0; i < TCONV_MOST_FILTERS; i++) tconv_kept_filter_release(dropped[i]);
-    tconv_kept_filter_release(old);
-    tconv_vectors_release(before);
+    release_replaced(&old);
+}
+
+void tconv_keep_set_all(struct tconv_keep *keep, const struct tconv_use *use,
+                        struct tconv_replaced *old, int count)
+{
+    for (int i = 0; i < count; i++) pthread_mutex_lock(&keep[i].mutex);
+    for (int i = 0; i < count; i++) exchange(&keep[i], use[i].filter, use[i].vectors, &old[i]);
+    for (int i = 0; i < count; i++) pthread_mutex_unlock(&keep[i].mutex);
+    for (int i = 0; i < count; i++) release_replaced(&old[i]);
 }
 
 void tconv_keep_find_set(struct tconv_keep *keep, const tconv_problem *problem,

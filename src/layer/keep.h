@@ -137,6 +137,15 @@ void tconv_keep_refresh(struct tconv_keep *keep);
 void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
                     struct tconv_vectors *vectors);
 
+/* The same on all `count` devices of a layer at one moment, with what each `use` has; both NULL:
+ * all are dropped. `old` is room for what was kept. */
+struct tconv_replaced {
+    struct tconv_kept_filter *filter[TCONV_MOST_FILTERS], *set;
+    struct tconv_vectors *vectors;
+};
+void tconv_keep_set_all(struct tconv_keep *keep, const struct tconv_use *use,
+                        struct tconv_replaced *old, int count);
+
 void tconv_vectors_release(struct tconv_vectors *vectors);
 
 /* Looks for the weights that were set, for a run without a filter, both at one moment: use->filter

@@ -246,20 +246,21 @@ static tconv_status pack_now(tconv_layer *layer, struct tconv_keep *keep,
     return status;
 }
 
-/* Sets the weights of all devices, or of none. */
+/* Sets the weights of all devices at once, or of none. */
 static tconv_status set_all(tconv_layer *layer, const struct tconv_call *call, tconv_error *error)
 {
-    const size_t count = (size_t)layer->device_count;
-    struct tconv_use *use = calloc(count, sizeof *use);
-    if (use == NULL) return tconv_fail_memory(error, count * sizeof *use, "setting weights");
+    const int count = layer->device_count;
+    const size_t bytes = (size_t)count * (sizeof(struct tconv_use) + sizeof(struct tconv_replaced));
+    struct tconv_use *use = calloc((size_t)count, sizeof *use);
+    struct tconv_replaced *old = calloc((size_t)count, sizeof *old);
     tconv_status status = TCONV_OK;
-    for (size_t i = 0; i < count && status == TCONV_OK; i++)
+    if (use == NULL || old == NULL) status = tconv_fail_memory(error, bytes, "setting weights");
+    for (int i = 0; i < count && status == TCONV_OK; i++)
         status = pack_now(layer, &layer->keep[i], call, &use[i], error);
-    for (size_t i = 0; i < count; i++) {
-        if (status == TCONV_OK) tconv_keep_set(&layer->keep[i], use[i].filter, use[i].vectors);
-        tconv_use_end(&use[i]);
-    }
+    if (status == TCONV_OK) tconv_keep_set_all(layer->keep, use, old, count);
+    for (int i = 0; i < count && use != NULL; i++) tconv_use_end(&use[i]);
     free(use);
+    free(old);
     return status;
 }
 
