@@ -77,7 +77,7 @@ static void set_arrays(const struct tensors *t, tconv_tensors *arrays)
 /* Opens devices, and makes a layer on them whose filter varies. */
 static tconv_layer *open_layer(const int *numbers, int count)
 {
-    tconv_device *opened[4];
+    tconv_device *opened[4] = {NULL};
     tconv_layer *layer;
     tconv_error error;
     for (int i = 0; i < count; i++)
