@@ -68,10 +68,4 @@ tconv_status tconv_device_program(tconv_device *device, const char *name, const 
 bool tconv_device_complete_program(tconv_device *device, const char *name, const char *options,
                                    struct tconv_os_reason *reason);
 
-/* True if the folder has a program, or if there is no folder for programs. Any thread. */
-bool tconv_device_has_program(const tconv_device *device, const char *name, const char *options);
-
-/* The limit of the folder, in bytes. */
-uint64_t tconv_device_cache_limit(const tconv_device *device);
-
 #endif

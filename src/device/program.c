@@ -104,15 +104,23 @@ static tconv_status compile(tconv_device *device, const char *key, const char *n
     return tconv_fail_with(error, &own);
 }
 
+/* The key of a program, from malloc. NULL without memory. */
+static char *key_of(const char *name, const char *options)
+{
+    const size_t size = strlen(name) + strlen(options) + 2;
+    char *key = malloc(size);
+    if (key != NULL) snprintf(key, size, "%s %s", name, options);
+    return key;
+}
+
 /* Gets a program; `*source` says from where. */
 static tconv_status get_program(tconv_device *device, const char *name, const char *options,
                                 struct tconv_retry *retry, cl_program *program, const char **source,
                                 bool *again, tconv_error *error)
 {
-    const size_t size = strlen(name) + strlen(options) + 2;
-    char *key = malloc(size);
-    if (key == NULL) return tconv_fail_memory(error, size, "building a program");
-    snprintf(key, size, "%s %s", name, options);
+    char *key = key_of(name, options);
+    if (key == NULL)
+        return tconv_fail_memory(error, strlen(name) + strlen(options) + 2, "building a program");
     *program = tconv_program_find(device, key);
     *source = "memory";
     if (*program != NULL) {
@@ -173,12 +181,10 @@ bool tconv_device_complete_program(tconv_device *device, const char *name, const
                                    struct tconv_os_reason *reason)
 {
     cl_program program = NULL;
-    const size_t size = strlen(name) + strlen(options) + 2;
     if (tconv_device_cache(device) == NULL) return true;
-    char *key = malloc(size), *log = NULL;
+    char *key = key_of(name, options), *log = NULL;
     bool stored = false;
     if (key != NULL) {
-        snprintf(key, size, "%s %s", name, options);
         if (!tconv_compiles_late(device))
             program = tconv_program_find(device, key);
         else if (build(device, name, options, &program, &log, NULL) != TCONV_OK)

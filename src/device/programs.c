@@ -153,22 +153,6 @@ bool tconv_program_store(const tconv_device *device, const char *key, cl_program
     return stored;
 }
 
-bool tconv_device_has_program(const tconv_device *device, const char *name, const char *options)
-{
-    if (!tconv_store_has_folder(&device->store, TCONV_STORED_PROGRAM)) return true;
-    const size_t size = strlen(name) + strlen(options) + 2;
-    char *key = malloc(size);
-    if (key != NULL) snprintf(key, size, "%s %s", name, options);
-    const bool there = key != NULL && tconv_store_has(&device->store, TCONV_STORED_PROGRAM, key);
-    free(key);
-    return there;
-}
-
-uint64_t tconv_device_cache_limit(const tconv_device *device)
-{
-    return device->store.limit;
-}
-
 /* ---- memory ---- */
 
 /* Under the lock: finds the program with this key and retains it. NULL if there is none. */

@@ -271,8 +271,7 @@ static void find_newer(struct tconv_keep *keep, const struct tconv_reading *read
     const int place = of->refreshes == keep->refreshes ? filter_place(of, use->plan, reading)
                                                        : TCONV_MOST_FILTERS;
     struct tconv_kept_filter *found = place < TCONV_MOST_FILTERS ? of->filter[place] : NULL;
-    if (found != NULL &&
-        (identity == NULL || memcmp(&found->identity, identity, sizeof *identity) == 0)) {
+    if (found != NULL && (identity == NULL || is_of(found, identity))) {
         atomic_fetch_add(&found->owners, 1);
         use->filter = found;
     }
@@ -391,20 +390,20 @@ static void copy_weights(struct tconv_keep *keep, struct tconv_keep *of, bool fi
     keep->passes_on = passes_on;
 }
 
-bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int count,
-                     bool filters, bool passes_on, const struct tconv_identity *identity)
+bool tconv_keep_copy(struct tconv_keep *keep, struct tconv_keep *of, int count, bool filters,
+                     bool passes_on, const struct tconv_identity *identity)
 {
     int made = 0;
-    while (made < count && tconv_keep_init(keep[made], of[made].device)) {
-        keep[made]->of = &of[made];
+    while (made < count && tconv_keep_init(&keep[made], of[made].device)) {
+        keep[made].of = &of[made];
         made++;
     }
     if (made < count) {
-        while (made > 0) tconv_keep_destroy(keep[--made]);
+        while (made > 0) tconv_keep_destroy(&keep[--made]);
         return false;
     }
     for (int i = 0; i < count; i++) pthread_mutex_lock(&of[i].mutex);
-    for (int i = 0; i < count; i++) copy_weights(keep[i], &of[i], filters, passes_on, identity);
+    for (int i = 0; i < count; i++) copy_weights(&keep[i], &of[i], filters, passes_on, identity);
     for (int i = 0; i < count; i++) pthread_mutex_unlock(&of[i].mutex);
     return true;
 }
@@ -419,45 +418,32 @@ void tconv_vectors_release(struct tconv_vectors *vectors)
     free(vectors);
 }
 
-/* Under the lock: takes weights instead of all that were kept. */
-static void exchange(struct tconv_keep *keep, struct tconv_kept_filter *filter,
-                     struct tconv_vectors *vectors, struct tconv_replaced *old)
+/* Under the lock. */
+static void exchange(struct tconv_keep *keep, const struct tconv_use *use,
+                     struct tconv_replaced *old)
 {
     memcpy(old->filter, keep->filter, sizeof old->filter);
     memset(keep->filter, 0, sizeof keep->filter);
     old->set = keep->set;
     old->vectors = keep->vectors;
-    keep->set = filter;
-    keep->vectors = vectors;
+    keep->set = use->filter;
+    keep->vectors = use->vectors;
     keep->refreshes++;
-    if (filter != NULL) atomic_fetch_add(&filter->owners, 1);
-    if (vectors != NULL) atomic_fetch_add(&vectors->owners, 1);
+    if (use->filter != NULL) atomic_fetch_add(&use->filter->owners, 1);
+    if (use->vectors != NULL) atomic_fetch_add(&use->vectors->owners, 1);
 }
 
-static void release_replaced(const struct tconv_replaced *old)
-{
-    for (int i = 0; i < TCONV_MOST_FILTERS; i++) tconv_kept_filter_release(old->filter[i]);
-    tconv_kept_filter_release(old->set);
-    tconv_vectors_release(old->vectors);
-}
-
-void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
-                    struct tconv_vectors *vectors)
-{
-    struct tconv_replaced old;
-    pthread_mutex_lock(&keep->mutex);
-    exchange(keep, filter, vectors, &old);
-    pthread_mutex_unlock(&keep->mutex);
-    release_replaced(&old);
-}
-
-void tconv_keep_set_all(struct tconv_keep *keep, const struct tconv_use *use,
-                        struct tconv_replaced *old, int count)
+void tconv_keep_set(struct tconv_keep *keep, const struct tconv_use *use,
+                    struct tconv_replaced *old, int count)
 {
     for (int i = 0; i < count; i++) pthread_mutex_lock(&keep[i].mutex);
-    for (int i = 0; i < count; i++) exchange(&keep[i], use[i].filter, use[i].vectors, &old[i]);
+    for (int i = 0; i < count; i++) exchange(&keep[i], &use[i], &old[i]);
     for (int i = 0; i < count; i++) pthread_mutex_unlock(&keep[i].mutex);
-    for (int i = 0; i < count; i++) release_replaced(&old[i]);
+    for (int i = 0; i < count; i++) {
+        for (int f = 0; f < TCONV_MOST_FILTERS; f++) tconv_kept_filter_release(old[i].filter[f]);
+        tconv_kept_filter_release(old[i].set);
+        tconv_vectors_release(old[i].vectors);
+    }
 }
 
 void tconv_keep_find_set(struct tconv_keep *keep, const tconv_problem *problem,
@@ -503,7 +489,8 @@ struct tconv_vectors *tconv_keep_take_vectors(struct tconv_keep *keep)
 
 void tconv_keep_refresh(struct tconv_keep *keep)
 {
-    tconv_keep_set(keep, NULL, NULL);
+    struct tconv_replaced old;
+    tconv_keep_set(keep, &(struct tconv_use){.filter = NULL}, &old, 1);
 }
 
 void tconv_keep_count(struct tconv_keep *keep, struct tconv_keep_counts *counts)

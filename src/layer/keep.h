@@ -73,14 +73,14 @@ struct tconv_keep {
 bool tconv_keep_init(struct tconv_keep *keep, tconv_device *device);
 void tconv_keep_destroy(struct tconv_keep *keep);
 
-/* Makes keeps with the weights that those of a layer, `of`, have at one moment, for one run on all
- * of its `count` devices: with their filters, packed from weights with `identity` if that is not
- * NULL, or, without `filters`, with the vectors alone. Plans come from the layer's. If `passes_on`
- * is true, filters that are packed from now on for the one are for the other, too, unless all were
- * dropped meanwhile. The layer's keeps outlive these. Without memory it returns false, and there is
- * nothing to destroy. */
-bool tconv_keep_copy(struct tconv_keep *const keep[], struct tconv_keep *of, int count,
-                     bool filters, bool passes_on, const struct tconv_identity *identity);
+/* Makes `count` keeps, of zeros before, with the weights that those of a layer, `of`, have at one
+ * moment, for one run on all of its devices: with their filters, packed from weights with
+ * `identity` if that is not NULL, or, without `filters`, with the vectors alone. Plans come from
+ * the layer's. If `passes_on` is true, filters that are packed from now on for the one are for the
+ * other, too, unless all were dropped meanwhile. The layer's keeps outlive these. Without memory it
+ * returns false, and there is nothing to destroy. */
+bool tconv_keep_copy(struct tconv_keep *keep, struct tconv_keep *of, int count, bool filters,
+                     bool passes_on, const struct tconv_identity *identity);
 
 /* Waits until no other thread makes a plan or packs a filter, because it may be the same one. A
  * thread inside a callback does not wait, and may then make another one of the same: the thread
@@ -133,18 +133,16 @@ void tconv_keep_refresh(struct tconv_keep *keep);
 
 /* ---- weights that were set ---- */
 
-/* Takes a filter, and vectors, instead of all that were kept: both at once. */
-void tconv_keep_set(struct tconv_keep *keep, struct tconv_kept_filter *filter,
-                    struct tconv_vectors *vectors);
-
-/* The same on all `count` devices of a layer at one moment, with what each `use` has; both NULL:
- * all are dropped. `old` is room for what was kept. */
+/* What is replaced when weights are set. */
 struct tconv_replaced {
     struct tconv_kept_filter *filter[TCONV_MOST_FILTERS], *set;
     struct tconv_vectors *vectors;
 };
-void tconv_keep_set_all(struct tconv_keep *keep, const struct tconv_use *use,
-                        struct tconv_replaced *old, int count);
+
+/* Takes the filter and the vectors of use[i] instead of all that keep[i] had, for all `count` at
+ * one moment; both NULL: nothing instead. `old` is room for as many. */
+void tconv_keep_set(struct tconv_keep *keep, const struct tconv_use *use,
+                    struct tconv_replaced *old, int count);
 
 void tconv_vectors_release(struct tconv_vectors *vectors);
 

@@ -66,6 +66,16 @@ void tconv_layer_release(tconv_layer *layer)
     free(layer);
 }
 
+/* Begins a call on a layer with another argument that must not be NULL. */
+static tconv_status begin(const tconv_layer *layer, const char *name, const void *argument,
+                          tconv_error *error)
+{
+    if (layer == NULL || argument == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          layer == NULL ? "layer" : name);
+    return tconv_process_enter(error);
+}
+
 /* ---- Running ---- */
 
 tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
@@ -171,10 +181,7 @@ tconv_status tconv_layer_run(tconv_layer *layer, const tconv_problem *problem,
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_call call;
     tconv_status status;
-    if (layer == NULL || tensors == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          layer == NULL ? "layer" : "tensors");
-    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+    if ((status = begin(layer, "tensors", tensors, error)) != TCONV_OK ||
         (status = tconv_call_read(problem, options, tensors, run, &call, error)) != TCONV_OK)
         return status;
     status = call.run.queue != NULL ? tconv_run_enqueue(layer, &call, error)
@@ -215,8 +222,9 @@ static tconv_status check_weights(const tconv_layer *layer, const struct tconv_c
 static tconv_status enqueue_set(tconv_layer *layer, const struct tconv_call *call,
                                 tconv_error *error)
 {
-    const struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed, NULL};
+    const struct tconv_packing packing = {.use = layer->use, .count = &layer->filters_packed};
     const tconv_run *run = &call->run;
+    struct tconv_replaced old;
     struct tconv_keep *keep;
     struct tconv_use use;
     tconv_status status;
@@ -226,7 +234,7 @@ static tconv_status enqueue_set(tconv_layer *layer, const struct tconv_call *cal
     const cl_int code = run->done == NULL ? CL_SUCCESS : clRetainEvent(use.filter->end);
     if (code == CL_SUCCESS) {
         if (run->done != NULL) *run->done = use.filter->end;
-        tconv_keep_set(keep, use.filter, use.vectors);
+        tconv_keep_set(keep, &use, &old, 1);
     } else
         status = tconv_fail_opencl(error, code, "clRetainEvent", "packing weights");
     tconv_use_end(&use);
@@ -238,7 +246,8 @@ static tconv_status pack_now(tconv_layer *layer, struct tconv_keep *keep,
                              const struct tconv_call *call, struct tconv_use *use,
                              tconv_error *error)
 {
-    struct tconv_packing packing = {layer->use, NULL, true, &layer->filters_packed, NULL};
+    struct tconv_packing packing = {
+        .use = layer->use, .alone = true, .count = &layer->filters_packed};
     tconv_status status = tconv_lane_take(keep->device, &packing.lane, error);
     if (status != TCONV_OK) return status;
     status = tconv_weights_pack(keep, call, &packing, use, error);
@@ -257,7 +266,7 @@ static tconv_status set_all(tconv_layer *layer, const struct tconv_call *call, t
     if (use == NULL || old == NULL) status = tconv_fail_memory(error, bytes, "setting weights");
     for (int i = 0; i < count && status == TCONV_OK; i++)
         status = pack_now(layer, &layer->keep[i], call, &use[i], error);
-    if (status == TCONV_OK) tconv_keep_set_all(layer->keep, use, old, count);
+    if (status == TCONV_OK) tconv_keep_set(layer->keep, use, old, count);
     for (int i = 0; i < count && use != NULL; i++) tconv_use_end(&use[i]);
     free(use);
     free(old);
@@ -271,10 +280,7 @@ tconv_status tconv_layer_set(tconv_layer *layer, const tconv_problem *problem,
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_call call;
     tconv_status status;
-    if (layer == NULL || tensors == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          layer == NULL ? "layer" : "tensors");
-    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+    if ((status = begin(layer, "tensors", tensors, error)) != TCONV_OK ||
         (status = tconv_call_read(problem, options, tensors, run, &call, error)) != TCONV_OK ||
         (status = check_weights(layer, &call, error)) != TCONV_OK)
         return status;
@@ -304,8 +310,7 @@ tconv_status tconv_layer_prepare(tconv_layer *layer, const tconv_problem *proble
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_call call;
     tconv_status status;
-    if (layer == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "layer is NULL");
-    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+    if ((status = begin(layer, "layer", layer, error)) != TCONV_OK ||
         (status = tconv_call_read(problem, options, NULL, NULL, &call, error)) != TCONV_OK)
         return status;
     for (int i = 0; i < layer->device_count && status == TCONV_OK; i++) {
@@ -327,10 +332,7 @@ tconv_status tconv_layer_plan(tconv_layer *layer, const tconv_problem *problem,
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_call call;
     tconv_status status;
-    if (layer == NULL || out == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          layer == NULL ? "layer" : "out");
-    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+    if ((status = begin(layer, "out", out, error)) != TCONV_OK ||
         (status = tconv_call_read(problem, options, NULL, NULL, &call, error)) != TCONV_OK)
         return status;
     struct tconv_keep *keep = &layer->keep[0];

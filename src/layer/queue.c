@@ -95,7 +95,7 @@ static tconv_status enqueue(tconv_layer *layer, struct tconv_keep *keep,
                             const struct tconv_call *call, struct tconv_use *use,
                             tconv_error *error)
 {
-    const struct tconv_packing packing = {layer->use, NULL, false, &layer->filters_packed, NULL};
+    const struct tconv_packing packing = {.use = layer->use, .count = &layer->filters_packed};
     const tconv_geometry *geometry = tconv_plan_geometry(use->plan);
     tconv_tensors tensors = call->tensors;
     tconv_tensor vector[TCONV_VECTORS];

@@ -56,7 +56,7 @@ static tconv_status bind(tconv_layer_recording *recording, const struct tconv_ca
 static tconv_status take_weights(tconv_layer_recording *recording, tconv_layer *layer,
                                  tconv_error *error)
 {
-    const struct tconv_packing packing = {layer->use, NULL, false, &layer->filters_packed, NULL};
+    const struct tconv_packing packing = {.use = layer->use, .count = &layer->filters_packed};
     struct tconv_call *call = &recording->call;
     struct tconv_use *use = &recording->use;
     struct tconv_keep *keep;

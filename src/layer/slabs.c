@@ -21,6 +21,7 @@ struct job {
     tconv_layer *layer;
     const struct tconv_call *call;
     struct tconv_division division;
+    struct tconv_keep *keep;        /* of each device: the layer's weights when the run began */
     bool keeps;                     /* the filter that the run gives, if it gives one */
     struct tconv_identity identity; /* of that filter, if the layer watches it */
     bool is_inside;                 /* the caller is inside a callback, and so all workers are */
@@ -51,7 +52,7 @@ struct worker {
     struct job *job;
     int index;
     pthread_t thread;
-    struct tconv_keep keep; /* the layer's weights when the run began, for all slabs alike */
+    struct tconv_keep *keep; /* the job's, for all slabs alike */
     struct set set[SETS];
 };
 
@@ -69,7 +70,7 @@ static void stop(struct worker *w, const tconv_error *error)
     pthread_mutex_lock(&job->lock);
     if (!job->stopped) {
         tconv_fail(&job->error, error->status, "%s: %.900s",
-                   tconv_device_properties(w->keep.device)->name, error->message);
+                   tconv_device_properties(w->keep->device)->name, error->message);
         job->error.opencl_code = error->opencl_code;
     }
     job->stopped = true;
@@ -292,14 +293,16 @@ static tconv_status take_weights(struct worker *w, const struct tconv_call *call
                                  tconv_error *error)
 {
     struct job *job = w->job;
-    const struct tconv_packing packing = {job->keeps ? job->layer->use : TCONV_FILTER_CONSTANT,
-                                          set->lane, false, &job->layer->filters_packed,
-                                          &job->identity};
+    const struct tconv_packing packing = {.use = job->keeps ? job->layer->use
+                                                            : TCONV_FILTER_CONSTANT,
+                                          .lane = set->lane,
+                                          .count = &job->layer->filters_packed,
+                                          .identity = &job->identity};
     set->use = (struct tconv_use){.plan = NULL};
-    tconv_status status = tconv_weights_plan(&w->keep, call, &set->use, error);
+    tconv_status status = tconv_weights_plan(w->keep, call, &set->use, error);
     if (status == TCONV_OK)
-        status = tconv_weights_filter(&w->keep, call, &packing, &set->use, error);
-    if (status == TCONV_OK) status = tconv_kept_filter_finish(&w->keep, set->use.filter, error);
+        status = tconv_weights_filter(w->keep, call, &packing, &set->use, error);
+    if (status == TCONV_OK) status = tconv_kept_filter_finish(w->keep, set->use.filter, error);
     return status;
 }
 
@@ -370,7 +373,7 @@ static tconv_status begin_worker(struct worker *w, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
     for (int i = 0; i < SETS && status == TCONV_OK; i++)
-        status = tconv_lane_take(w->keep.device, &w->set[i].lane, error);
+        status = tconv_lane_take(w->keep->device, &w->set[i].lane, error);
     return status;
 }
 
@@ -436,27 +439,24 @@ static void *work_beside(void *worker)
 
 /* ---- All devices ---- */
 
-/* Gives each worker the weights that the layer has now, without filters that are not the one that
- * the run gives. */
-static tconv_status copy_weights(struct job *job, struct worker *workers, tconv_error *error)
+/* Copies the weights that the layer has now, without filters that are not the one that the run
+ * gives. */
+static tconv_status copy_weights(struct job *job, tconv_error *error)
 {
     tconv_layer *layer = job->layer;
     const bool given = tconv_is_given(&job->call->tensors.filter),
                watched = layer->use == TCONV_FILTER_WATCHED && tconv_has_identity(job->call);
-    const size_t bytes = (size_t)layer->device_count * sizeof(struct tconv_keep *);
-    struct tconv_keep **keeps = malloc(bytes);
-    if (keeps == NULL) return tconv_fail_memory(error, bytes, "starting workers");
-    for (int i = 0; i < layer->device_count; i++) keeps[i] = &workers[i].keep;
+    const size_t count = (size_t)layer->device_count;
     job->keeps = layer->use == TCONV_FILTER_CONSTANT || watched;
     if (given && watched)
         job->identity = tconv_weights_identity(job->call, &job->division.geometry);
-    const bool made = tconv_keep_copy(keeps, layer->keep, layer->device_count, !given || job->keeps,
-                                      given && job->keeps,
-                                      given && watched ? &job->identity : NULL);
-    free(keeps);
-    return made ? TCONV_OK
-                : tconv_fail_memory(error, sizeof(struct tconv_keep),
-                                    "keeping the weights of a run");
+    job->keep = calloc(count, sizeof *job->keep);
+    if (job->keep != NULL &&
+        tconv_keep_copy(job->keep, layer->keep, layer->device_count, !given || job->keeps,
+                        given && job->keeps, given && watched ? &job->identity : NULL))
+        return TCONV_OK;
+    free(job->keep);
+    return tconv_fail_memory(error, count * sizeof *job->keep, "keeping the weights of a run");
 }
 
 static tconv_status run_workers(struct job *job, tconv_error *error)
@@ -465,16 +465,14 @@ static tconv_status run_workers(struct job *job, tconv_error *error)
     struct worker *workers = calloc((size_t)count, sizeof *workers);
     if (workers == NULL)
         return tconv_fail_memory(error, (size_t)count * sizeof *workers, "starting workers");
-    const tconv_status status = copy_weights(job, workers, error);
+    const tconv_status status = copy_weights(job, error);
     if (status != TCONV_OK) {
         free(workers);
         return status;
     }
     int started = 0;
-    for (int i = 0; i < count; i++) {
-        workers[i].job = job;
-        workers[i].index = i;
-    }
+    for (int i = 0; i < count; i++)
+        workers[i] = (struct worker){.job = job, .index = i, .keep = &job->keep[i]};
     for (int i = 1; i < count; i++, started++)
         if (pthread_create(&workers[i].thread, NULL, work_beside, &workers[i]) != 0) {
             tconv_error own;
@@ -484,7 +482,8 @@ static tconv_status run_workers(struct job *job, tconv_error *error)
         }
     work(&workers[0]);
     for (int i = 1; i <= started; i++) pthread_join(workers[i].thread, NULL);
-    for (int i = 0; i < count; i++) tconv_keep_destroy(&workers[i].keep);
+    for (int i = 0; i < count; i++) tconv_keep_destroy(&job->keep[i]);
+    free(job->keep);
     free(workers);
     return job->stopped ? tconv_fail_with(error, &job->error) : TCONV_OK;
 }

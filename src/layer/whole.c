@@ -79,7 +79,8 @@ static tconv_status take_filter(tconv_layer *layer, struct tconv_keep *keep,
                                 const struct tconv_call *call, struct tconv_lane *lane, bool alone,
                                 struct tconv_use *use, tconv_error *error)
 {
-    const struct tconv_packing packing = {layer->use, lane, alone, &layer->filters_packed, NULL};
+    const struct tconv_packing packing = {
+        .use = layer->use, .lane = lane, .alone = alone, .count = &layer->filters_packed};
     const tconv_status status = tconv_weights_filter(keep, call, &packing, use, error);
     return status == TCONV_OK ? tconv_kept_filter_finish(keep, use->filter, error) : status;
 }

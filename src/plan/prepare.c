@@ -21,6 +21,7 @@
 #include "plan/prepared.h"
 #include "plan/scratch.h"
 #include "plan/unit.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -517,18 +518,18 @@ static tconv_status keep(struct range *r, tconv_error *error)
  * last ones were stored. */
 static void check_stored(struct range *r)
 {
+    const struct tconv_store *store = tconv_device_store(r->device);
+    if (!tconv_store_has_folder(store, TCONV_STORED_PROGRAM)) return;
     for (size_t i = 0; i < r->jobs_done; i++)
         for (char *line = r->jobs[i].programs, *end; (end = strchr(line, '\n')) != NULL;
              line = end + 1) {
-            char *space = strchr(line, ' '); /* between file and options */
-            *space = *end = '\0';
+            *end = '\0'; /* a line is the program's key */
             if (r->not_stored.text[0] == '\0' &&
-                !tconv_device_has_program(r->device, line, space + 1))
+                !tconv_store_has(store, TCONV_STORED_PROGRAM, line))
                 snprintf(r->not_stored.text, sizeof r->not_stored.text,
                          "its limit of %llu bytes is too small for all of them: set a larger one "
                          "(TCONV_CL_CACHE_MIB)",
-                         (unsigned long long)tconv_device_cache_limit(r->device));
-            *space = ' ';
+                         (unsigned long long)store->limit);
             *end = '\n';
         }
 }

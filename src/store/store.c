@@ -135,20 +135,28 @@ static struct tconv_entry *text_entry(const char *key, const char *text)
     return entry;
 }
 
-char *tconv_store_text(struct tconv_store *store, enum tconv_stored kind, const char *key)
+/* The text in the folder. From malloc; NULL: there is none, or no memory. */
+static char *load_text(const struct tconv_store *store, enum tconv_stored kind, const char *key)
 {
     struct tconv_record record;
-    struct tconv_entry *gone = NULL;
     void *bytes = NULL;
+    char *text = NULL;
+    if (tconv_store_load(store, kind, key, &bytes, &record))
+        text = strndup(record.binary, record.binary_size);
+    free(bytes);
+    return text;
+}
+
+char *tconv_store_text(struct tconv_store *store, enum tconv_stored kind, const char *key)
+{
+    struct tconv_entry *gone = NULL;
     if (store->identity == NULL && kind != TCONV_STORED_MACHINE) return NULL;
     pthread_mutex_lock(&store->lock);
     const char *kept = tconv_drawer_find(&store->drawer[kind], key);
     char *text = kept == NULL ? NULL : strdup(kept);
     pthread_mutex_unlock(&store->lock);
     if (kept == NULL) {
-        if (tconv_store_load(store, kind, key, &bytes, &record))
-            text = strndup(record.binary, record.binary_size);
-        free(bytes);
+        text = load_text(store, kind, key);
         /* Each plan asks for the fields: memory knows, too, that there are none. */
         if (text == NULL && kind == TCONV_STORED_MACHINE) text = strdup("");
         struct tconv_entry *entry = text == NULL ? NULL : text_entry(key, text);
@@ -167,12 +175,7 @@ char *tconv_store_text(struct tconv_store *store, enum tconv_stored kind, const 
 
 char *tconv_store_text_anew(struct tconv_store *store, enum tconv_stored kind, const char *key)
 {
-    struct tconv_record record;
-    void *bytes = NULL;
-    char *text = NULL;
-    if (tconv_store_load(store, kind, key, &bytes, &record))
-        text = strndup(record.binary, record.binary_size);
-    free(bytes);
+    char *text = load_text(store, kind, key);
     return text != NULL ? text : tconv_store_text(store, kind, key);
 }
 
