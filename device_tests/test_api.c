@@ -26,9 +26,7 @@ static void events_order_the_work(void **state)
         struct setup s;
         tconv_error error;
         set_up(&s, &devices[d], &p, NULL, true, SMALL_INTEGERS);
-        cl_int code;
-        cl_event gate = clCreateUserEvent(devices[d].context, &code), packed, done;
-        if (code != CL_SUCCESS) failed("no user event: %d", code);
+        cl_event gate = new_gate(&devices[d]), packed, done;
         expect_ok(tconv_packed_filter_enqueue_pack(s.filter, devices[d].queue,
                                                    &(tconv_tensor){.memory = s.weights}, 1, &gate,
                                                    &packed, &error),
@@ -580,10 +578,7 @@ static void arrays_and_epilogue_agree(void **state)
     for (int which = 0; which < 4; which++)
         for (int given = 0; given < 2; given++) {
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-            tconv_tensors arrays = TCONV_TENSORS_INIT;
-            arrays.data.host = t.data;
-            arrays.filter.host = t.filter;
-            arrays.output.host = t.output;
+            tconv_tensors arrays = arrays_of(&t);
             const void **const slots[] = {&arrays.bias.host, &arrays.scale.host,
                                           &arrays.residual.host, &arrays.slope.host};
             bool *const flags[] = {&options.epilogue.bias, &options.epilogue.scale,
@@ -620,10 +615,7 @@ static void host_arrays_in_host_arrays_out(void **state)
         const tconv_problem p = plane(2, 5, 7, 11, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
-        tconv_tensors arrays = TCONV_TENSORS_INIT;
-        arrays.data.host = t.data;
-        arrays.filter.host = t.filter;
-        arrays.output.host = t.output;
+        tconv_tensors arrays = arrays_of(&t);
         expect_ok(compute_once(opened, &p, NULL, &arrays, NULL, &error), &error);
         compare_with_oracle(&devices[d], &p, "auto", false, &t);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
@@ -724,10 +716,7 @@ static void structures_may_be_of_any_version(void **state)
     expect_ok(tconv_device_open(devices[0].number, &opened, &error), &error);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = "reference";
-    tconv_tensors arrays = TCONV_TENSORS_INIT;
-    arrays.data.host = s.tensors.data;
-    arrays.filter.host = s.tensors.filter;
-    arrays.output.host = s.tensors.output;
+    tconv_tensors arrays = arrays_of(&s.tensors);
     const tconv_run run = TCONV_RUN_INIT;
     struct sized with[STRUCTURES] = {
         [PROBLEM] = {{0}, &p, sizeof p, offsetof(tconv_problem, strides), "problem"},

@@ -203,17 +203,25 @@ static struct outcome traced_plans(void)
     return o;
 }
 
+/* Opens the device, without a folder, and gives it arrays of the host. */
+static tconv_status open_without_cache(tconv_device **opened, tconv_tensors *arrays,
+                                       tconv_error *error)
+{
+    arrays->data.host = x;
+    arrays->filter.host = w;
+    arrays->output.host = y;
+    const tconv_status status = tconv_device_open(device_number, opened, error);
+    if (status == TCONV_OK) tconv_device_set_cache(*opened, NULL, 0, NULL);
+    return status;
+}
+
 static struct outcome host_runs(void)
 {
     struct outcome o;
     const tconv_problem p = problem_of();
     tconv_device *opened = NULL;
     tconv_tensors arrays = TCONV_TENSORS_INIT;
-    arrays.data.host = x;
-    arrays.filter.host = w;
-    arrays.output.host = y;
-    o.status = tconv_device_open(device_number, &opened, &o.error);
-    if (o.status == TCONV_OK) tconv_device_set_cache(opened, NULL, 0, NULL);
+    o.status = open_without_cache(&opened, &arrays, &o.error);
     if (o.status == TCONV_OK) o.status = compute_once(opened, &p, NULL, &arrays, NULL, &o.error);
     tconv_device_release(opened);
     return o;
@@ -236,11 +244,7 @@ static struct outcome host_layers(void)
     beside.on_threads = on_this_thread;
     beside.threads = 2;
     tconv_tensors arrays = TCONV_TENSORS_INIT;
-    arrays.data.host = x;
-    arrays.filter.host = w;
-    arrays.output.host = y;
-    o.status = tconv_device_open(device_number, &opened, &o.error);
-    if (o.status == TCONV_OK) tconv_device_set_cache(opened, NULL, 0, NULL);
+    o.status = open_without_cache(&opened, &arrays, &o.error);
     for (int i = 0; i < 2 && o.status == TCONV_OK; i++)
         o.status = tconv_layer_create(
             &opened, 1, i == 0 ? TCONV_FILTER_CONSTANT : TCONV_FILTER_VARIES, &layers[i], &o.error);

@@ -42,12 +42,9 @@ static tconv_problem distinct_problem(unsigned *seed)
 static void run(tconv_device *opened, const tconv_problem *p, unsigned seed)
 {
     struct tensors t;
-    tconv_tensors arrays = TCONV_TENSORS_INIT;
     tconv_error error;
     make_tensors(p, SMALL_INTEGERS, seed, &t);
-    arrays.data.host = t.data;
-    arrays.filter.host = t.filter;
-    arrays.output.host = t.output;
+    const tconv_tensors arrays = arrays_of(&t);
     if (compute_once(opened, p, NULL, &arrays, NULL, &error) != TCONV_OK)
         failed("problem %u: %s", seed, error.message);
     free_tensors(&t);

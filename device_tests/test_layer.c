@@ -32,15 +32,6 @@ static tconv_layer *make_layer(tconv_device *device, tconv_filter_use use)
     return layer;
 }
 
-static tconv_tensors arrays_of(const struct tensors *t)
-{
-    tconv_tensors arrays = TCONV_TENSORS_INIT;
-    arrays.data.host = t->data;
-    arrays.filter.host = t->filter;
-    arrays.output.host = t->output;
-    return arrays;
-}
-
 static void run(tconv_layer *layer, const tconv_problem *problem, const tconv_plan_options *options,
                 const tconv_tensors *arrays)
 {

@@ -18,14 +18,6 @@
 enum { MOST_WORKSPACES = 4 }; /* of a device; device.h says the number */
 static const char *const WITH_WORKSPACE = "gather_group";
 
-static cl_event new_gate(const struct device *device)
-{
-    cl_int code;
-    cl_event gate = clCreateUserEvent(device->context, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return gate;
-}
-
 static void open_gate(cl_event gate)
 {
     assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);

@@ -180,13 +180,10 @@ static void full_memory_is_told_in_bytes(void **state)
             const tconv_problem p = plane(2, 6, 10, 20, 4, 2, 1);
             struct tensors t;
             make_tensors(&p, SMALL_INTEGERS, 5, &t);
-            tconv_tensors arrays = TCONV_TENSORS_INIT;
+            tconv_tensors arrays = arrays_of(&t);
             tconv_run division = TCONV_RUN_INIT;
             const tconv_plan_options options = options_for("gather_group", true);
-            arrays.data.host = t.data;
-            arrays.filter.host = t.filter;
             arrays.bias.host = t.bias;
-            arrays.output.host = t.output;
             division.memory_limit = t.geometry.data_bytes + t.geometry.output_bytes - 1;
             long calls = 0;
             tconv_status status;
@@ -218,14 +215,11 @@ static void slabs_follow_in_little_memory(void **state)
         const tconv_plan_options options = options_for("gather_group", false);
         tconv_device *opened;
         tconv_layer *layer;
-        tconv_tensors arrays = TCONV_TENSORS_INIT;
         tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
         tconv_error error;
         struct tensors t;
         make_tensors(&p, SMALL_INTEGERS, 5, &t);
-        arrays.data.host = t.data;
-        arrays.filter.host = t.filter;
-        arrays.output.host = t.output;
+        const tconv_tensors arrays = arrays_of(&t);
         tconv_run run = TCONV_RUN_INIT;
         run.memory_limit = t.geometry.data_bytes + t.geometry.output_bytes;
         expect_ok(tconv_device_open(devices[d].number, &opened, &error), &error);
@@ -260,16 +254,13 @@ static void slabs_copy_weights_that_overlap(void **state)
         const tconv_problem p = plane(3, 6, 10, 8, 3, 1, 0);
         const tconv_plan_options options = options_for("gather_group", true);
         tconv_device *opened;
-        tconv_tensors arrays = TCONV_TENSORS_INIT;
         tconv_run run = TCONV_RUN_INIT;
         tconv_error error;
         struct tensors t;
         make_tensors(&p, SMALL_INTEGERS, 5, &t);
         memcpy(t.bias, t.filter + 16, t.channels * sizeof *t.bias);
-        arrays.data.host = t.data;
-        arrays.filter.host = t.filter;
+        tconv_tensors arrays = arrays_of(&t);
         arrays.bias.host = t.filter + 16;
-        arrays.output.host = t.output;
         run.memory_limit = (t.geometry.data_bytes + t.geometry.output_bytes) * 2 / 3;
         expect_ok(tconv_device_open(devices[d].number, &opened, &error), &error);
         in_place = 0;
@@ -494,11 +485,9 @@ static cl_int release_early(const struct device *device, const char *algorithm,
     struct device own = *device;
     struct setup s;
     tconv_error error;
-    cl_int code;
     expect_ok(tconv_device_create(device->context, id_of(device), &own.device, &error), &error);
     set_up(&s, &own, problem, algorithm, false, SMALL_INTEGERS);
-    cl_event gate = clCreateUserEvent(device->context, &code), packed, run, read;
-    assert_int_equal(code, CL_SUCCESS);
+    cl_event gate = new_gate(device), packed, run, read;
     expect_ok(tconv_packed_filter_enqueue_pack(s.filter, device->queue,
                                                &(tconv_tensor){.memory = s.weights}, 1, &gate,
                                                &packed, &error),

@@ -66,12 +66,9 @@ static tconv_problem problem_of(int which)
 
 static void set_arrays(const struct tensors *t, tconv_tensors *arrays)
 {
-    *arrays = (tconv_tensors)TCONV_TENSORS_INIT;
-    arrays->data.host = t->data;
-    arrays->filter.host = t->filter;
+    *arrays = arrays_of(t);
     arrays->bias.host = t->bias;
     arrays->residual.host = t->residual;
-    arrays->output.host = t->output;
 }
 
 /* Opens devices, and makes a layer on them whose filter varies. */

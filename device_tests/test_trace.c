@@ -378,9 +378,7 @@ static void what_an_enqueue_costs(void **state)
     set_up(&s, &own, &p, NULL, false, SMALL_INTEGERS);
     pack(&s);
     for (int i = 0; i < 2 * ROUNDS; i++) {
-        cl_int code;
-        cl_event hold = clCreateUserEvent(own.context, &code);
-        assert_int_equal(code, CL_SUCCESS);
+        cl_event hold = new_gate(&own);
         assert_int_equal(clEnqueueMarkerWithWaitList(own.queue, 1, &hold, NULL), CL_SUCCESS);
         set_trace(own.device, i % 2 == 0 ? NULL : count_only, &h);
         const double begin = now_us();

@@ -27,14 +27,6 @@ static void *end_later(void *argument)
     return clSetUserEventStatus(ending->event, ending->state) == CL_SUCCESS ? NULL : argument;
 }
 
-static cl_event user_event(const struct device *d)
-{
-    cl_int code;
-    cl_event event = clCreateUserEvent(d->context, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return event;
-}
-
 static cl_int state_of(cl_event event)
 {
     cl_int state;
@@ -48,7 +40,7 @@ static cl_int state_of(cl_event event)
 static tconv_status wait_for_ending(const struct device *d, cl_int state, long microseconds,
                                     tconv_error *error)
 {
-    struct ending ending = {user_event(d), state, microseconds};
+    struct ending ending = {new_gate(d), state, microseconds};
     pthread_t thread;
     void *result;
     assert_int_equal(pthread_create(&thread, NULL, end_later, &ending), 0);
@@ -70,7 +62,7 @@ static void waits_until_the_end(void **state)
         for (size_t p = 0; p < sizeof pauses / sizeof *pauses; p++)
             expect_ok(wait_for_ending(d, CL_COMPLETE, pauses[p], &error), &error);
         /* A command that nothing but the wait flushes, and that cannot begin for a while. */
-        struct ending ending = {user_event(d), CL_COMPLETE, 2000};
+        struct ending ending = {new_gate(d), CL_COMPLETE, 2000};
         cl_event marker;
         pthread_t thread;
         assert_int_equal(clEnqueueMarkerWithWaitList(d->queue, 1, &ending.event, &marker),
@@ -123,7 +115,7 @@ static void set_up_events(struct setup *s, const struct device *d, cl_event even
     const tconv_problem p = plane(1, 2, 3, 4, 3, 2, 1);
     set_up(s, d, &p, NULL, false, SMALL_INTEGERS);
     pack(s);
-    for (int i = 0; i < 2; i++) events[i] = user_event(d);
+    for (int i = 0; i < 2; i++) events[i] = new_gate(d);
 }
 
 static void tear_down_events(struct setup *s, cl_event events[2])

@@ -67,8 +67,7 @@ static void executions_wait_if_memory_is_full(void **state)
         cl_int code, ended = CL_QUEUED;
         set_up(&s, device, &p, "gather_group", false, SMALL_INTEGERS);
         tconv_layer *layer = make_layer(device, &s);
-        cl_event gate = clCreateUserEvent(device->context, &code), done;
-        assert_int_equal(code, CL_SUCCESS);
+        cl_event gate = new_gate(device), done;
         cl_command_queue other = clCreateCommandQueue(device->context, id_of(device), 0, &code);
         assert_int_equal(code, CL_SUCCESS);
         cl_mem own = buffer_of(device, NULL, s.output_bytes);

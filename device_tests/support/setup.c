@@ -49,6 +49,14 @@ cl_mem buffer_of(const struct device *device, const void *contents, size_t bytes
     return buffer;
 }
 
+cl_event new_gate(const struct device *device)
+{
+    cl_int code;
+    cl_event gate = clCreateUserEvent(device->context, &code);
+    if (code != CL_SUCCESS) failed("no user event: %d", code);
+    return gate;
+}
+
 cl_device_id id_of(const struct device *device)
 {
     cl_device_id id;

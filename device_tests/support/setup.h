@@ -43,6 +43,9 @@ void download(struct setup *s, cl_uint waits, const cl_event *wait);
 /* A buffer of one byte at least; the test fails where there is none. */
 cl_mem buffer_of(const struct device *device, const void *contents, size_t bytes);
 
+/* An event that the test ends, to hold back commands; the test fails where there is none. */
+cl_event new_gate(const struct device *device);
+
 cl_device_id id_of(const struct device *device);
 
 /* Another device object in the context of a device under test, with a folder for what it keeps;

@@ -316,6 +316,15 @@ void free_tensors(struct tensors *t)
     t->scale = t->slope = t->residual = t->before = NULL;
 }
 
+tconv_tensors arrays_of(const struct tensors *tensors)
+{
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    arrays.data.host = tensors->data;
+    arrays.filter.host = tensors->filter;
+    arrays.output.host = tensors->output;
+    return arrays;
+}
+
 /* A tensor in a buffer, with NaNs of a known kind in front and behind. */
 struct guarded {
     const char *name;

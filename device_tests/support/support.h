@@ -65,6 +65,9 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
                   struct tensors *tensors);
 void free_tensors(struct tensors *tensors);
 
+/* Data, filter and output as arrays of the host. */
+tconv_tensors arrays_of(const struct tensors *tensors);
+
 /* Gives tensors an epilogue, with the tensors that belong to it. */
 void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue, unsigned seed,
                    struct tensors *tensors);
