@@ -615,7 +615,7 @@ def instead_of_list(argument: str, value: Shape, axes: int) -> str:
     if axes < 1:  # the rank is what is wrong
         return ""
     if argument in ("pads_begin", "pads_end") and len(value) == 2 * axes:
-        return f"; write {_pads(value[:axes], value[axes:])}"
+        return f"; write {_pads(value[:axes], value[axes:])}" if min(value) >= 0 else ""
     if argument == "output_shape" and len(value) == axes + 2:
         return f"; write the {axes} spatial extents alone"
     spatial = _for_each_axis(value, axes) if len(value) == axes + 2 else None

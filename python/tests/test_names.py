@@ -314,6 +314,11 @@ def test_values(argument):
             tconv_cl.conv_transpose(DATA, FILTER, **{argument: value})
 
 
+def test_pads_that_are_none_have_no_hint():
+    with pytest.raises(tconv_cl.RequestError, match="has 4 values: it must have one for each of the 2 spatial axes"):
+        tconv_cl.conv_transpose(DATA, FILTER, pads_begin=(-1, 0, 0, 0))
+
+
 def test_channels_last_by_the_shape(queue):
     last = np.ascontiguousarray(np.moveaxis(DATA, 1, -1))
     with pytest.raises(ValueError, match="they fit in the oneAPI form with data_format NXC and filter_format OIX"):
