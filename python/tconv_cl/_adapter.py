@@ -14,7 +14,7 @@ from . import _library as c
 from ._library import CError, RequestError, RequestTypeError, call_checked, library, raise_error, shown, text
 from ._names import instead_of_value
 from ._trace import callback_of, follow
-from ._types import number_of
+from ._request import number_of
 
 
 def check_options(search: str | None, least_macs: int | None = None, fallback: str = "warn") -> None:

@@ -229,8 +229,10 @@ class Device:
 
     def resolved(self, request: Request) -> Resolved:
         """The resolved request, kept or new."""
-        key = request if request.window is None else Resolved(request).key
-        return self.requests.get(key, lambda: Resolved(request))
+        if request.window is None:
+            return self.requests.get(request, lambda: Resolved(request))
+        made = Resolved(request)
+        return self.requests.get(made.key, lambda: made)
 
 
 class Layer:

@@ -161,9 +161,8 @@ def _run_slowly(
             return False
 
     told_in_c = callback(c.Progress, told)
-    run = c.Run(memory_limit=memory_limit, progress=cast(told_in_c, c_void_p))
-    if given is not None:
-        run.on_threads, run.pool, run.threads = given.on_threads, given.pool, given.threads
+    run = c.Run() if given is None else c.Run.from_buffer_copy(given)
+    run.memory_limit, run.progress = memory_limit, cast(told_in_c, c_void_p)
     try:
         with Listening():
             call("tconv_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), tensors, byref(run))

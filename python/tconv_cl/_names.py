@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, Union, cast
 
 import numpy as np
 
+from ._types import BF16, dtype_of, element_type
+
 Shape = tuple[int, ...]
 
 
@@ -571,7 +573,7 @@ VALUES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("gelu_new", "gelu_fast"), '"gelu_tanh"'),
     },
     "auto_pad": {
-        "same": '"same_upper"; with rules="onnx" the output has the data\'s extent times the stride',
+        "same": f'"same_upper"{WITH_RULES}',
         **dict.fromkeys(("none", "nonetype"), '"explicit"'),
     },
     "rules": {
@@ -634,12 +636,10 @@ def _numpy_type(value: Any) -> str:
 
 def _dtype(value: Any) -> str | None:
     """How a type that the library has is written."""
-    from . import _types  # which takes sentences from here
-
     if value == "bfloat16":
         return '"bf16"'
     try:
-        number = _types.element_type("", value)
+        number = element_type("", value)
     except ValueError:
         return None
-    return '"bf16"' if number == _types.BF16 else f"numpy.{_types.dtype_of(number).name}"
+    return '"bf16"' if number == BF16 else f"numpy.{dtype_of(number).name}"

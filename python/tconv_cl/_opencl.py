@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import sys
-from ctypes import addressof, byref, c_void_p
+from ctypes import addressof, byref
 from typing import Any
 
 from . import _library as c
 from ._arrays import Arrays, check, element_steps
-from ._device import Layers, Request, context_device, owned
+from ._device import Layers, Request, context_device, owned, wait_list
 from ._library import RequestError, call
 
 
@@ -76,12 +76,10 @@ def run(arrays: Arrays, request: Request, layers: Layers | None = None) -> Any:
         if array is not None:
             setattr(tensors, "output" if name == "out" else name, _place(array))
     layer = device.layer if layers is None else layers.on([device])
-    events = [event for array in arrays if array is not None for event in array.events]
+    events = [event.int_ptr for array in arrays if array is not None for event in array.events]
     done = _Done()
-    waits = (c_void_p * len(events))(*(event.int_ptr for event in events))
-    how = c.Run(queue=queue.int_ptr, wait_count=len(events), done=addressof(done.event))
-    if events:
-        how.wait = addressof(waits)
+    count, waits = wait_list(events)
+    how = c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done.event))
     with resolved.listening():
         call("tconv_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(tensors), how)
     assert done.event.value is not None

@@ -116,15 +116,14 @@ def prepare(
         called("progress", progress)
     least, most = _range(shape_of("data", data))
     tensors = tensors_of(least, filter, dtype, filter_dtype)
-    channels = _channels_at(attributes.problem(*tensors))
+    problem = attributes.problem(*tensors)
+    channels = _channels_at(problem)
     if channels < len(most) and most[channels] != least[channels]:
         raise RequestError(f"data[{channels}] is {data[channels]!r}: channels are no range, give one number")
+    last = c.Shape(len(most), most) if most != least else None
     programs = 0
     for number in devices_of(device):
-        problem = attributes.problem(*tensors)
-        last = c.Shape(len(most), most) if most != least and len(most) <= c.MAX_RANK else None
-        plan_options = attributes.options(**arrays)
-        programs += _prepare(opened(number), problem, last, plan_options, progress)
+        programs += _prepare(opened(number), problem, last, attributes.options(**arrays), progress)
     return programs
 
 
@@ -225,9 +224,10 @@ def prepare_model(
         >>> prepare_model(lambda: run(3), lambda: run(9)) >= 1
         True
     """
-    for name, function in (("least", least), ("most", most), ("progress", progress)):
-        if name != "progress" or function is not None:
-            called(name, function)
+    called("least", least)
+    called("most", most)
+    if progress is not None:
+        called("progress", progress)
     if device is not None:
         devices_of(device)  # one that there is not is told before the model runs
     (small, windows), (large, more_windows) = _observe(least), _observe(most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
-from ctypes import byref, c_int64
+from ctypes import byref, c_int, c_int64
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from . import _library as c
 from ._library import RequestError, RequestTypeError, call, library, shown, text
-from ._names import instead_of_list, refuse
-from ._types import number_of, output_type_of
+from ._names import instead_of_list, instead_of_value, refuse
+from ._types import element_type, for_c, names_of
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
 NXC = XIO = 2  # tconv_data_format, tconv_filter_format
@@ -195,6 +195,26 @@ def attributes_among(given: dict[str, Any]) -> Attributes:
     )
 
 
+def number_of(argument: str, kind: str, name: Any) -> int:
+    """The number behind one of the library's names, in any letter case."""
+    number = c_int()
+    if not isinstance(name, str) or not getattr(library, f"tconv_{kind}_from_name")(for_c(name), byref(number)):
+        names = names_of(kind)
+        error = RequestError if isinstance(name, str) else RequestTypeError
+        hint = instead_of_value(argument, name, names)
+        raise error(f"{argument} is {shown(name)}: it must be {', '.join(names[:-1])} or {names[-1]}{hint}")
+    return number.value
+
+
+def output_type_of(wanted: Any) -> int:
+    """The tconv_type for the argument output_type: None (as the data), a name of the library, or a NumPy type."""
+    if wanted is None:
+        return 0
+    if isinstance(wanted, str):
+        return number_of("output_type", "type", wanted)
+    return element_type("output_type", wanted)
+
+
 _number_of_text = lru_cache(maxsize=64)(number_of)
 
 
@@ -283,8 +303,7 @@ def _real(argument: str, value: Any) -> float:
 
 def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     """A name, or a name and the activation's numbers: "relu", ("leaky_relu", 0.1), ("clamp", -1, 1)."""
-    several = not isinstance(value, str) and isinstance(value, Sequence) and is_list(value)
-    given: Sequence[Any] = value if several else (value,)
+    given: Sequence[Any] = value if isinstance(value, Sequence) and is_list(value) else (value,)
     if not given:
         raise RequestError(f"activation is {value!r}: it must be a name, or a name and its numbers")
     name, *numbers = given

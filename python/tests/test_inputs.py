@@ -14,7 +14,7 @@ import pyopencl
 import pytest
 
 import tconv_cl
-from tconv_cl import _adapter, _types
+from tconv_cl import _adapter, _request, _types
 
 RANDOM = np.random.default_rng(7)
 DATA, FILTER = RANDOM.random((1, 2, 5), np.float32), RANDOM.random((2, 3, 3), np.float32)
@@ -267,7 +267,7 @@ def test_names_of_types_have_one_meaning():
         "i4": np.int32,
     }.items():
         assert _types.element_type("dtype", name) == _types.type_of("data", np.dtype(dtype))
-    assert _types.output_type_of("i8") == _types.element_type("dtype", "i8")
+    assert _request.output_type_of("i8") == _types.element_type("dtype", "i8")
 
 
 # ---- layers ----
