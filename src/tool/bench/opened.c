@@ -20,6 +20,7 @@ tconv_status device_open(int number, struct opened *opened, tconv_error *error)
     snprintf(error->message, sizeof error->message,
              "device %d gives no queue: clCreateCommandQueue failed (OpenCL code %d)", number,
              code);
+    device_close(opened);
     return error->status;
 }
 

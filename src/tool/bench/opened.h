@@ -10,7 +10,7 @@ struct opened {
     cl_command_queue queue;
 };
 
-/* Opens a device. Call device_close in any case. */
+/* Opens a device; after an error nothing is open. */
 tconv_status device_open(int number, struct opened *opened, tconv_error *error);
 void device_close(struct opened *opened);
 

@@ -105,15 +105,23 @@ static enum exit_code list_algorithms(void)
 
 /* A file that is read or written; the path may be NULL. */
 struct named_file {
-    const char *option, *path;
+    const char *option;
+    char **path;
+    bool written;
 };
+enum { MOST_FILES = ROWS + 3 };
 
-/* Adds the files of one kind. */
-static int add_files(struct named_file *files, int count, int kind)
+/* Lists all files, those that are written first. `weights` are those of the model. */
+static int list_files(struct named_file *files, char **weights)
 {
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].kind == kind)
-            files[count++] = (struct named_file){rows[i].option, *text_of(&rows[i])};
+    int count = 0;
+    for (int written = 1; written >= 0; written--)
+        for (int i = 0; i < ROWS; i++)
+            if (rows[i].kind == (written ? WRITTEN : READ))
+                files[count++] = (struct named_file){rows[i].option, text_of(&rows[i]), written};
+    files[count++] = (struct named_file){"the model's weights", weights, false};
+    files[count++] = (struct named_file){"the old report", &options.arguments[0], false};
+    files[count++] = (struct named_file){"the new report", &options.arguments[1], false};
     return count;
 }
 
@@ -122,24 +130,15 @@ static int add_files(struct named_file *files, int count, int kind)
  * without memory. */
 static bool name_streams(void)
 {
-    char **texts[ROWS + 2];
-    bool written[ROWS + 2];
-    int count = 0;
-    for (int i = 0; i < ROWS; i++) {
-        if (rows[i].kind != WRITTEN && rows[i].kind != READ) continue;
-        written[count] = rows[i].kind == WRITTEN;
-        texts[count++] = text_of(&rows[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        written[count] = false;
-        texts[count++] = &options.arguments[i];
-    }
+    char *none = NULL;
+    struct named_file files[MOST_FILES];
+    const int count = list_files(files, &none);
     for (int i = 0; i < count; i++) {
-        char *const path = *texts[i];
-        if (path == NULL || !system_leads_to(path, written[i] ? stdout : stdin)) continue;
-        if (!written[i] && system_kind(path) == SYSTEM_REGULAR) continue;
-        if ((*texts[i] = strdup("-")) == NULL) {
-            *texts[i] = path;
+        char *const path = *files[i].path;
+        if (path == NULL || !system_leads_to(path, files[i].written ? stdout : stdin)) continue;
+        if (!files[i].written && system_kind(path) == SYSTEM_REGULAR) continue;
+        if ((*files[i].path = strdup("-")) == NULL) {
+            *files[i].path = path;
             return false;
         }
         free(path);
@@ -167,24 +166,20 @@ static bool are_one(const char *written, const char *other, bool other_written)
 static bool files_apart(void)
 {
     char *weights = options.model == NULL ? NULL : model_weights_path(options.model);
-    struct named_file files[ROWS + 3];
-    const int written_count = add_files(files, 0, WRITTEN);
-    int count = add_files(files, written_count, READ);
-    files[count++] = (struct named_file){"the model's weights", weights};
-    files[count++] = (struct named_file){"the old report", options.arguments[0]};
-    files[count++] = (struct named_file){"the new report", options.arguments[1]};
+    struct named_file files[MOST_FILES];
+    const int count = list_files(files, &weights);
     bool apart = true;
     for (int i = 0; i < count; i++)
         for (int j = i + 1; j < count && apart; j++) {
-            if (files[i].path == NULL || files[j].path == NULL) continue;
-            const bool written = i < written_count;
-            if (!written && strcmp(files[i].path, "-") != 0) continue;
-            apart = written ? !are_one(files[i].path, files[j].path, j < written_count)
-                            : strcmp(files[j].path, "-") != 0;
+            const char *one = *files[i].path, *other = *files[j].path;
+            if (one == NULL || other == NULL) continue;
+            const bool written = files[i].written;
+            if (!written && strcmp(one, "-") != 0) continue;
+            apart = written ? !are_one(one, other, files[j].written) : strcmp(other, "-") != 0;
             if (!apart)
-                wrong_request(
-                    "%s and %s are both %s: %s", files[i].option, files[j].option, files[j].path,
-                    written ? "the results need a file of their own" : "stdin can be read once");
+                wrong_request("%s and %s are both %s: %s", files[i].option, files[j].option, other,
+                              written ? "the results need a file of their own"
+                                      : "stdin can be read once");
         }
     if (apart && options.model != NULL && strcmp(options.model, "-") == 0) {
         wrong_request("--model is -: a model needs a name, since its weights are in a file beside "

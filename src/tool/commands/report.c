@@ -218,7 +218,6 @@ static json_t *report_device(int number, int preferred, const struct suite *laye
     describe_device(&info, tell);
     json_object_set_new(json, "extensions", report_extensions(id));
     if (device_open(number, &opened, &error) != TCONV_OK) {
-        device_close(&opened);
         json_object_set_new(json, "error", device_failed(number, &error, tally));
         return json;
     }

@@ -505,9 +505,9 @@ static enum exit_code compute_and_write(struct job *job, struct devices *devices
     if (code == EXIT_DONE) code = run_layer(job, devices, job->output);
     if (code != EXIT_DONE) return code;
     if (has_steps(job, TCONV_SPACED_OUTPUT)) {
-        uint64_t bytes = tconv_type_size(geometry->output_type);
-        for (int i = 0; i < geometry->output_shape.rank; i++)
-            bytes *= (uint64_t)geometry->output_shape.dim[i];
+        const struct tconv_view view = tconv_view_of(&job->problem, geometry, TCONV_SPACED_OUTPUT);
+        const uint64_t bytes = (uint64_t)tconv_view_elements(&view) *
+                               tconv_type_size(geometry->output_type);
         void *dense = tconv_allocate(bytes);
         if (dense == NULL)
             return failed_work("the output needs %" PRIu64 " bytes of host memory", bytes);

@@ -173,10 +173,7 @@ enum exit_code tune_machine(void)
         code = wrong_request("--json is given, but --fields has no results");
     if (code == EXIT_DONE) code = choose_device(&number);
     if (code != EXIT_DONE) return code;
-    if (device_open(number, &opened, &error) != TCONV_OK) {
-        device_close(&opened);
-        return failed_call(&error);
-    }
+    if (device_open(number, &opened, &error) != TCONV_OK) return failed_call(&error);
     if (tconv_device_search_folder(opened.device) == NULL)
         notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
     if (options.fields == NULL)
