@@ -8,7 +8,7 @@
 #include "support.h"
 
 #include "base/os.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "plan/probe.h"
 #include "tool/tool.h"
 

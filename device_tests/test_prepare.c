@@ -5,7 +5,7 @@
 #include "setup.h"
 #include "smoke.h"
 
-#include "tconv_cl/cache.h"
+#include "tconv_cl/tuning.h"
 
 #include <dirent.h>
 #include <setjmp.h>

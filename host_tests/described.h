@@ -5,7 +5,7 @@
 #ifndef TCONV_HOST_TESTS_DESCRIBED_H
 #define TCONV_HOST_TESTS_DESCRIBED_H
 
-#include "tconv_cl/device_info.h"
+#include "tconv_cl/device.h"
 
 struct described_device {
     const char *name; /* of a GPU with tests of its own in scripts/offline_gate.py the vendor's

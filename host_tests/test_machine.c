@@ -146,7 +146,7 @@ static void families_have_numbers_and_devices(void **state)
 #undef ROW
 }
 
-/* An enumerator of device_info.h without a row in architectures.h does not compile. */
+/* An enumerator of device.h without a row in architectures.h does not compile. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wswitch"
 static bool is_family(tconv_architecture architecture)

@@ -2,7 +2,7 @@
 /* Programs that did not build: which logs of compilers blame the source, and when a program is
  * built again (src/device/rejection.c). */
 #include "base/os.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 
 #include <math.h>
 #include <setjmp.h>

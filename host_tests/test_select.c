@@ -749,7 +749,7 @@ static void units_are_tested_where_they_are_used(void **state)
     assert_true(matrix > 0 && words > 0);
 }
 
-/* An enumerator of device_info.h without a row in matrix_units.h does not compile. */
+/* An enumerator of device.h without a row in matrix_units.h does not compile. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wswitch"
 static bool is_of_gpu(tconv_matrix_unit unit)

@@ -3,7 +3,7 @@
  * ones are taken where what this version does not know is 0, and nothing is written behind
  * struct_size. */
 #include "base/struct_size.h"
-#include "tconv_cl/problem.h"
+#include "tconv_cl/tconv_cl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -253,6 +253,44 @@ static void geometries_may_be_of_any_version(void **state)
                      TCONV_ERROR_ARGUMENT);
 }
 
+/* ---- The public headers ---- */
+
+/* A later member that took the place of padding would be read from programs without it.
+ * base/members.h checks tconv_problem. */
+static void no_structure_ends_with_padding(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t end, size;
+    } rows[] = {
+#define ROW(type, last) {#type, offsetof(type, last) + sizeof(((type *)NULL)->last), sizeof(type)}
+        ROW(tconv_geometry, residual_bytes),
+        ROW(tconv_device_info, architecture),
+        ROW(tconv_plan_options, search_context),
+        ROW(tconv_trace_event, given_options),
+        ROW(tconv_choice, noise),
+        ROW(tconv_tensors, filter_version),
+        ROW(tconv_run, threads),
+        ROW(tconv_layer_counts, weight_bytes),
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].end != rows[i].size)
+            fail_msg("%s has %d bytes behind the last member named here", rows[i].name,
+                     (int)(rows[i].size - rows[i].end));
+}
+
+static void the_version_is_that_of_the_header(void **state)
+{
+    (void)state;
+    assert_int_equal(tconv_version_number(), TCONV_VERSION);
+    char text[40];
+    snprintf(text, sizeof text, "%d.%d.%d", TCONV_VERSION / 1000000, TCONV_VERSION / 1000 % 1000,
+             TCONV_VERSION % 1000);
+    assert_string_equal(tconv_version(), text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +301,8 @@ int main(void)
         cmocka_unit_test(problems_may_be_of_any_version),
         cmocka_unit_test(windows_need_a_resolved_geometry),
         cmocka_unit_test(geometries_may_be_of_any_version),
+        cmocka_unit_test(no_structure_ends_with_padding),
+        cmocka_unit_test(the_version_is_that_of_the_header),
     };
     return cmocka_run_group_tests_name("struct_size", tests, NULL, NULL);
 }

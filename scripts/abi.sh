@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compares the shared library of a release with that of this tree, by abidiff: programs that were compiled for the release must run with
 # this library. Functions may be added, and members at the end of structures that begin with struct_size; any other change of a function
-# fails. host.abi tests the layouts, also of structures that are only members of these. Without an argument the release is the last tag
+# fails. host.struct_size tests that none of these ends with padding. Without an argument the release is the last tag
 # v*. Before the second version there is none, and it ends with 77: nothing was compared. Debian 12, as root or with sudo.
 # usage: abi.sh [COMMIT-OR-TAG]
 set -eu

@@ -1,22 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenCL devices: their numbers, their properties, and the object that holds the programs compiled
- * for one of them. */
+ * for one of them. Needs no OpenCL header. */
 #ifndef TCONV_CL_DEVICE_H
 #define TCONV_CL_DEVICE_H
 
-#include "device_info.h"
 #include "status.h"
 
-#ifndef CL_TARGET_OPENCL_VERSION
-/* OpenCL 1.2 is enough for the library. A program that calls later functions itself, such as
- * clSVMAlloc, defines a later version before it includes this. */
-#define CL_TARGET_OPENCL_VERSION 120
-#endif
-#include <CL/cl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Handles of OpenCL, as CL/cl.h has them. */
+typedef struct _cl_platform_id *cl_platform_id;
+typedef struct _cl_device_id *cl_device_id;
+typedef struct _cl_context *cl_context;
+
+/* CL_DEVICE_TYPE, as one value. */
+typedef enum tconv_device_kind {
+    TCONV_DEVICE_OTHER = 0,      /* none of these */
+    TCONV_DEVICE_CPU = 1,        /* a processor */
+    TCONV_DEVICE_GPU = 2,        /* a graphics processor */
+    TCONV_DEVICE_ACCELERATOR = 3 /* CL_DEVICE_TYPE_ACCELERATOR */
+} tconv_device_kind;
+
+/* Matrix units that the library can use: they multiply small matrices at once, or add up products
+ * of bytes or bf16 in the lanes of a vector. */
+typedef enum tconv_matrix_unit {
+    TCONV_MATRIX_NONE = 0,       /* none that may be used */
+    TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
+    TCONV_MATRIX_AMD_WMMA = 2,   /* gfx11 */
+    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx908, gfx90a, gfx942, gfx950 */
+    TCONV_MATRIX_INTEL_DPAS = 4, /* cl_intel_subgroup_matrix_multiply_accumulate */
+    /* CPUs that run in this process. */
+    TCONV_MATRIX_X86_AVX512_VNNI = 5, /* vpdpbusd, vpdpwssd: AVX-512 VNNI and VL */
+    TCONV_MATRIX_X86_AVX_VNNI = 6,    /* vpdpbusd: AVX-VNNI, vectors of 256 bits */
+    TCONV_MATRIX_PLAIN_QUADS = 7,     /* no unit: the same products in plain OpenCL C, for tests */
+    TCONV_MATRIX_X86_AVX512_BF16 = 8, /* vdpbf16ps, and what AVX512_VNNI has */
+    /* GPUs again. */
+    TCONV_MATRIX_AMD_WMMA12 = 9 /* gfx12: other fragments than those of gfx11 */
+} tconv_matrix_unit;
+
+/* Families of GPUs whose registers, local memory and rates the cost model knows. Other GPUs are
+ * treated like NVIDIA's, with fewer registers if they emulate local memory. */
+typedef enum tconv_architecture {
+    TCONV_ARCHITECTURE_OTHER = 0,      /* none of these, or unknown */
+    TCONV_ARCHITECTURE_NVIDIA = 1,     /* its driver has cl_nv_device_attribute_query */
+    TCONV_ARCHITECTURE_AMD_RDNA = 2,   /* gfx10 and later */
+    TCONV_ARCHITECTURE_AMD_CDNA = 3,   /* gfx9 and before: 64 lanes; also GCN */
+    TCONV_ARCHITECTURE_MALI = 4,       /* Arm's GPUs; their local memory lies in global memory */
+    TCONV_ARCHITECTURE_ADRENO = 5,     /* Qualcomm's */
+    TCONV_ARCHITECTURE_POWERVR = 6,    /* Imagination's */
+    TCONV_ARCHITECTURE_INTEL_XE_HP = 7 /* Xe-HP, Xe-HPG, Xe-HPC and later: a kernel may ask for 256
+                                          registers of a thread instead of 128 */
+} tconv_architecture;
+
+/* The properties of a device: plain data, so that a test can invent devices. Its struct_size (see
+ * tconv_cl.h) reaches at least up to `kind`. */
+typedef struct tconv_device_info {
+    size_t struct_size;
+    char name[128];              /* CL_DEVICE_NAME */
+    char vendor[128];            /* CL_DEVICE_VENDOR */
+    char driver[128];            /* driver version */
+    char version[128];           /* OpenCL version of the device */
+    char platform[128];          /* platform name */
+    tconv_device_kind kind;      /* CPU, GPU, accelerator or none of these */
+    uint32_t compute_units;      /* CL_DEVICE_MAX_COMPUTE_UNITS */
+    uint32_t vector_width;       /* f32 lanes of a native vector; 1 where work-items are lanes */
+    uint64_t work_group_limit;   /* work-items in a work-group */
+    uint64_t work_item_limit[3]; /* work-items in a work-group along each dimension */
+    uint64_t local_memory;       /* bytes */
+    uint64_t global_memory;      /* bytes */
+    uint64_t allocation_limit;   /* bytes in one buffer */
+    bool dedicated_local;     /* local memory is a memory of its own, not a part of global memory */
+    bool fma;                 /* f32 fma is done in hardware */
+    bool half_arithmetic;     /* cl_khr_fp16 */
+    bool double_arithmetic;   /* cl_khr_fp64 or the f64 of OpenCL 1.2 */
+    bool subgroups;           /* cl_khr_subgroups or OpenCL 2.1 sub-groups */
+    bool integer_dot_product; /* cl_khr_integer_dot_product */
+    uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
+                                 (cl_intel_required_subgroup_size); 0: it may not */
+    tconv_matrix_unit matrix_unit;   /* the unit that kernels may use; see tconv_device_describe */
+    uint32_t clock_mhz;              /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
+    uint64_t cache_bytes;            /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
+    uint32_t constant_kib;           /* KiB: CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE; 0: unknown */
+    tconv_architecture architecture; /* of a GPU */
+} tconv_device_info;
+
+#define TCONV_DEVICE_INFO_INIT                                                                     \
+    {                                                                                              \
+        sizeof(tconv_device_info), "", "", "", "", "", TCONV_DEVICE_OTHER, 0, 0, 0, {0, 0, 0}, 0,  \
+            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE, 0, 0, 0,         \
+            TCONV_ARCHITECTURE_OTHER                                                               \
+    }
 
 /* The flat list of devices: platforms in the loader's order, devices in their platform's order, no
  * sub-devices. A device's number is its position in the list. The list is read again at each call.
@@ -72,7 +151,7 @@ TCONV_API tconv_status tconv_device_open(int number, tconv_device **out, tconv_e
  * object retains `context`, and a sub-device, and uses no queue and no buffer of the application.
  * Kernel sources come from the library or, if the environment variable TCONV_CL_KERNEL_DIR names a
  * folder now, from that folder. Returns TCONV_ERROR_ARGUMENT (also for an environment variable with
- * an illegal value: cache.h, TCONV_CL_MATRIX), _MISMATCH (the device is not in the context, or the
+ * an illegal value: tuning.h, TCONV_CL_MATRIX), _MISMATCH (the device is not in the context, or the
  * context takes no sub-device of it), _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the
  * caller's, until tconv_device_release. Threads: the object may be used by any number of threads at
  * once. */

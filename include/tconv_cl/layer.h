@@ -127,10 +127,10 @@ typedef struct tconv_run {
      * OpenMP and of most runtimes do. If the device is the processor, they hold cores that its
      * kernels need. Where it pays, they sleep until the layer is computed: if the device is a CPU
      * with several compute units, if the layer has at least 62500 * n * n multiply-adds
-     * (tconv_geometry.macs) with n threads, because n cores compute so many while n threads are
-     * woken, if it is not computed in slabs, and outside of callbacks. The calling thread makes the
-     * plan. One of the task's calls computes the layer, so its trace callbacks come on that thread;
-     * they must not wait for the pool. Only without a queue; may be NULL. */
+     * (tconv_geometry.macs) with n threads (waking them takes longer than a smaller layer), if it
+     * is not computed in slabs, and outside of callbacks. The calling thread makes the plan. One of
+     * the task's calls computes the layer, so its trace callbacks come on that thread; they must
+     * not wait for the pool. Only without a queue; may be NULL. */
     tconv_on_threads on_threads;
     void *pool;       /* for `on_threads` */
     uint64_t threads; /* of the pool; 0: as many as the device has compute units */

@@ -32,6 +32,13 @@
 #include "epilogue.h"
 #include "problem.h"
 
+#ifndef CL_TARGET_OPENCL_VERSION
+/* OpenCL 1.2 is enough for the library. A program that calls later functions itself, such as
+ * clSVMAlloc, defines a later version before it includes this. */
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#include <CL/cl.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -67,7 +74,7 @@ typedef struct tconv_plan_options {
     int64_t output_begin;
     int64_t output_end; /* see output_begin */
     /* How to search for the fastest algorithm; ignored unless `algorithm` is NULL or "auto".
-     * Results are stored beside the compiled programs (cache.h). A result holds for one device,
+     * Results are stored beside the compiled programs (tuning.h). A result holds for one device,
      * driver and version of the library, and for everything in the problem that speed depends on.
      */
     tconv_search search;
@@ -142,38 +149,6 @@ TCONV_API const char *tconv_algorithm_name(int index);
 
 /* A sentence about the algorithm with this name; NULL if there is none. Any thread. */
 TCONV_API const char *tconv_algorithm_summary(const char *name);
-
-/* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
- * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
- * largest ones, with the same channels. NULL: the range is this one problem. If the problem has
- * element steps, they are those of the largest shape; in smaller ones the axes lie in the same
- * order in memory, with as many elements between rows.
- *
- * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS, and for which no
- * result is stored, takes a prepared one if the cost model expects at most 1.25 times the time of
- * the best candidate, and for problems that are looked at there is one with 1.1. So results may
- * differ by rounding from those without preparation, but they do not depend on the order of calls.
- * Other plans of the layer, with extents outside of the range, prefer these programs likewise. The
- * list goes into the folder of search results, the programs, with all of their kernels, into the
- * program cache (cache.h). Later processes with the same folder find both; preparing again takes
- * them about a second for each layer, and writes nothing that is there already. If something cannot
- * be stored, or the folder's limit is too small for all of it, the error is TCONV_ERROR_FILE, and
- * the programs are prepared in this process only. Without a folder nothing is stored, and that is
- * no error.
- *
- * Each program runs once, on scratch buffers as large as one of the problems. Of a range of at most
- * 4096 problems, all are looked at, and none compiles later. Of a larger one, about as many extents
- * of each axis are, with the ends and all small ones: a problem between them compiles if the cost
- * model expects none of the programs to be good enough for it. `search_progress` is called before
- * each group of programs, and once at the end; if it returns false, the call ends, and only the
- * programs are kept. `options` may be NULL. If `programs` is not NULL, it receives how many
- * programs the range takes. Returns also what tconv_plan_create returns. Any thread; with PoCL 3.1,
- * no other thread may run kernels of `device` meanwhile (tconv_device_export_programs).
- */
-TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
-                                            const tconv_shape *most,
-                                            const tconv_plan_options *options, int *programs,
-                                            tconv_error *error);
 
 /* Resolves the problem, chooses an algorithm and its parameters, and compiles kernels that are not
  * compiled yet. If the library chooses, it passes over an algorithm whose kernels cannot run on the
@@ -250,9 +225,9 @@ TCONV_API int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t s
  * returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
 
-/* Writes why the result of the search that made this plan could not be stored (cache.h): the folder
- * and the system's reason. An empty text if it was stored, if there is no folder, or if the plan
- * was not made by a search. Writes and returns as tconv_plan_explain does. */
+/* Writes why the result of the search that made this plan could not be stored (tuning.h): the
+ * folder and the system's reason. An empty text if it was stored, if there is no folder, or if the
+ * plan was not made by a search. Writes and returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
 
 /* The factor by which the bound of rounding errors exceeds that of exact math: 1, or more with

@@ -6,11 +6,11 @@
  *   status.h    status codes and errors
  *   problem.h   what is computed: operators, shapes, attributes; no OpenCL
  *   epilogue.h  the fused epilogue: bias, scale, activation, ...; no OpenCL
- *   device.h    devices (device_info.h: what the library uses of one)
- *   cache.h     compiled programs and search results on disk, or exported as a blob
+ *   device.h    devices: their numbers and properties, device objects; no OpenCL
  *   layer.h     layers: compute on arrays of the host or on queues; start here
  *   recording.h layers and plans in command buffers
  *   plan.h      plan, pack, enqueue: what layers are made of
+ *   tuning.h    what is stored for a device: search results, programs, fields of the cost model
  *   trace.h     a callback that hears of plans, compilations, launches and fallbacks
  *
  * tconv_cl.hpp has the same for C++.
@@ -43,7 +43,6 @@
 #ifndef TCONV_CL_TCONV_CL_H
 #define TCONV_CL_TCONV_CL_H
 
-#include "cache.h"
 #include "device.h"
 #include "epilogue.h"
 #include "layer.h"
@@ -52,6 +51,7 @@
 #include "recording.h"
 #include "status.h"
 #include "trace.h"
+#include "tuning.h"
 #include "version.h"
 
 #endif

@@ -38,12 +38,10 @@ namespace tconv
 class error : public std::runtime_error
 {
   public:
-    /* From the explanation that the function filled. */
     explicit error(const tconv_error &e)
         : std::runtime_error(e.message), status_(e.status), opencl_(e.opencl_code)
     {
     }
-    /* The function's status. */
     tconv_status status() const noexcept
     {
         return status_;
@@ -66,7 +64,6 @@ inline void check(tconv_status status, const tconv_error &e)
 }
 #endif
 
-/* Owns one handle. */
 template <typename Handle, void (*Release)(Handle *)> class owner
 {
   public:
@@ -81,7 +78,6 @@ template <typename Handle, void (*Release)(Handle *)> class owner
     owner(owner &&other) noexcept : handle_(other.release())
     {
     }
-    /* Releases the handle and takes the other's. */
     owner &operator=(owner &&other) noexcept
     {
         if (this != &other) reset(other.release());
@@ -99,13 +95,11 @@ template <typename Handle, void (*Release)(Handle *)> class owner
     {
         return handle_;
     }
-    /* True if there is a handle. */
     explicit operator bool() const noexcept
     {
         return handle_ != nullptr;
     }
 
-    /* Gives the handle to the caller. */
     Handle *release() noexcept
     {
         Handle *handle = handle_;
@@ -373,7 +367,6 @@ class layer : public owner<tconv_layer, tconv_layer_release>
 #endif
 };
 
-/* A recorded execution of a plan, whose tensors can be replaced. */
 class recording : public owner<tconv_recording, tconv_recording_release>
 {
   public:

@@ -38,11 +38,11 @@ typedef enum tconv_trace_kind {
     TCONV_TRACE_PLAN = 1 << 0,        /* tconv_plan_create made a plan */
     TCONV_TRACE_PASSED_OVER = 1 << 1, /* an algorithm, or its tile, was tried for a plan and not
                                     taken; comes before the plan's event, in the same thread */
-    TCONV_TRACE_PROGRAM = 1 << 2,  /* a program was found or compiled, or did not compile; a second
-                                      try has its own event */
-    TCONV_TRACE_LAUNCH = 1 << 3,   /* a kernel was enqueued, also by searches and tests of units */
-    TCONV_TRACE_FALLBACK = 1 << 4, /* an adapter left a layer to its runtime */
-    TCONV_TRACE_RECORD = 1 << 5,   /* a kernel was recorded into a command buffer */
+    TCONV_TRACE_PROGRAM = 1 << 2,   /* a program was found or compiled, or did not compile; a second
+                                       try has its own event */
+    TCONV_TRACE_LAUNCH = 1 << 3,    /* a kernel was enqueued, also by searches and tests of units */
+    TCONV_TRACE_FALLBACK = 1 << 4,  /* an adapter left a layer to its runtime */
+    TCONV_TRACE_RECORDING = 1 << 5, /* a kernel was recorded into a command buffer */
     TCONV_TRACE_REPLAY =
         1 << 6 /* the application enqueued a command buffer, and called tconv_device_trace_replay */
 } tconv_trace_kind;
@@ -55,23 +55,24 @@ typedef enum tconv_trace_kind {
 typedef struct tconv_trace_event {
     size_t struct_size;    /* of the library's version: members behind it do not exist */
     tconv_trace_kind kind; /* which members it has */
-    int32_t piece;  /* [launch, record] number of the piece, from 0: long launches are divided */
-    int32_t pieces; /* [launch, record] of how many */
+    int32_t piece;  /* [launch, recording] number of the piece, from 0: long launches are divided */
+    int32_t pieces; /* [launch, recording] of how many */
     /* When it began and ended on the host, by a clock that never goes back: CLOCK_MONOTONIC, or on
-     * Windows the performance counter. Of a launch or record: the call that enqueued or recorded
+     * Windows the performance counter. Of a launch or recording: the call that enqueued or recorded
      * it. Nanoseconds. */
     uint64_t begin_ns;
     uint64_t end_ns;      /* see begin_ns; equal to it for what takes no time */
     tconv_device *device; /* whose event it is */
-    /* [plan, launch, record] The plan: tconv_plan_explain, tconv_plan_choice and so on tell more.
+    /* [plan, launch, recording] The plan: tconv_plan_explain, tconv_plan_choice and so on tell
+     * more.
      */
     const tconv_plan *plan;
-    /* [plan, passed over, launch, record] The problem, as tconv_problem_text writes it; NULL
+    /* [plan, passed over, launch, recording] The problem, as tconv_problem_text writes it; NULL
      * without memory. [fallback] The layer's name. */
     const char *problem;
-    const char *algorithm; /* [plan, passed over, launch, record] */
-    const char *tile;      /* [plan, passed over, launch, record] as tconv_plan_tile writes it */
-    /* [program] Its file. [launch, record] The kernel. [fallback] The adapter. [replay] What the
+    const char *algorithm; /* [plan, passed over, launch, recording] */
+    const char *tile;      /* [plan, passed over, launch, recording] as tconv_plan_tile writes it */
+    /* [program] Its file. [launch, recording] The kernel. [fallback] The adapter. [replay] What the
      * application calls it. */
     const char *name;
     /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
@@ -81,14 +82,14 @@ typedef struct tconv_trace_event {
     const char *options; /* [program] the options of its compilation */
     const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;
                             [plan] why a search's result is not stored: tconv_plan_not_stored */
-    cl_command_queue queue; /* [launch, record, replay] */
+    cl_command_queue queue; /* [launch, recording, replay] */
     cl_event event;         /* [launch, replay] retain it to keep it; its times can be read if the
                                queue has CL_QUEUE_PROFILING_ENABLE */
-    size_t offset[3];       /* [launch, record] of the global ids */
-    size_t global[3];       /* [launch, record] work-items */
-    size_t local[3];        /* [launch, record] work-items of a work-group */
-    struct _cl_command_buffer_khr *command_buffer; /* [record, replay] */
-    /* [plan, passed over, launch, record] What to pass to tconv_plan_create or
+    size_t offset[3];       /* [launch, recording] of the global ids */
+    size_t global[3];       /* [launch, recording] work-items */
+    size_t local[3];        /* [launch, recording] work-items of a work-group */
+    struct _cl_command_buffer_khr *command_buffer; /* [recording, replay] */
+    /* [plan, passed over, launch, recording] What to pass to tconv_plan_create or
      * tconv_device_prepare. Of the options: the algorithm without its tile, the epilogue, the
      * limit, the math and the window. */
     const tconv_problem *given_problem;

@@ -39,7 +39,7 @@ class CacheInfo(NamedTuple):
 
 
 class DeviceInfo(NamedTuple):
-    """The properties of a device that the library uses; device_info.h explains each. `number` is for `device=`."""
+    """The properties of a device that the library uses; device.h explains each. `number` is for `device=`."""
 
     number: int
     name: str

@@ -16,14 +16,14 @@ from . import _library as c
 from ._callbacks import Listening, callback, is_kept, keep, raise_kept, raise_rest, runs
 from ._library import library
 
-LAUNCH, RECORD = 8, 32
+LAUNCH, RECORDING = 8, 32
 KINDS = {
     1: "plan",
     2: "passed over",
     4: "program",
     LAUNCH: "launch",
     16: "fallback",
-    RECORD: "record",
+    RECORDING: "recording",
     64: "replay",
 }
 
@@ -31,7 +31,7 @@ KINDS = {
 class TraceEvent(NamedTuple):
     """What the library did; tconv_cl/trace.h explains each member. What a kind does not have is None, 0 or ()."""
 
-    kind: str  # "plan", "passed over", "program", "launch", "fallback", "record", "replay"
+    kind: str  # "plan", "passed over", "program", "launch", "fallback", "recording", "replay"
     begin_ns: int  # of time.monotonic_ns
     end_ns: int
     thread: int  # threading.get_ident of the thread whose call did it
@@ -57,7 +57,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _made(event: c.TraceEvent, device: bytes | None) -> TraceEvent:
-    launch = event.kind in (LAUNCH, RECORD)
+    launch = event.kind in (LAUNCH, RECORDING)
     sizes = [tuple(getattr(event, name)) if launch else () for name in ("offset", "global", "local")]
     texts = {name: _text(getattr(event, name)) for name in ("problem", "algorithm", "tile", "name", "source")}
     return TraceEvent(

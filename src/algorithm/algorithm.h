@@ -9,7 +9,7 @@
 #include "algorithm/cost/machine.h"
 #include "base/format.h"
 #include "geometry/loops.h"
-#include "tconv_cl/device_info.h"
+#include "tconv_cl/device.h"
 #include "tconv_cl/epilogue.h"
 
 enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */

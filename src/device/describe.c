@@ -8,7 +8,7 @@
 #include "base/matrix_units.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
 #include "device/processor.h"

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "device/environment.h"
 #include "device/gpu_name.h"
 

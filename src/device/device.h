@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of a device object for other folders: programs, stored records, verdicts and
- * settings. device_internal.h has its members. */
+ * settings. device_members.h has its members. */
 #ifndef TCONV_DEVICE_DEVICE_H
 #define TCONV_DEVICE_DEVICE_H
 
 #include "base/os.h"
-#include "tconv_cl/cache.h"
+#include "tconv_cl/tuning.h"
 #include "tconv_cl/device.h"
 #include "tconv_cl/problem.h"
 

@@ -5,6 +5,8 @@
 
 #include "tconv_cl/device.h"
 
+#include <CL/cl.h>
+
 /* The state of the event's command: CL_COMPLETE, a larger number before that, a negative code if
  * the command failed. Returns the code of the call. */
 cl_int tconv_event_state(cl_event event, cl_int *state);

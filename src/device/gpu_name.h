@@ -3,7 +3,7 @@
 #ifndef TCONV_DEVICE_GPU_NAME_H
 #define TCONV_DEVICE_GPU_NAME_H
 
-#include "tconv_cl/device_info.h"
+#include "tconv_cl/device.h"
 
 /* What a driver says of a GPU. */
 struct tconv_gpu_facts {

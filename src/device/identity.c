@@ -2,7 +2,7 @@
 /* Makes the identity of a device, and keys from it: everything that kept programs and search
  * records depend on. */
 #include "base/sources.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "tconv_cl/version.h"
 
 #define XXH_INLINE_ALL

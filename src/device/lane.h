@@ -7,6 +7,8 @@
 #include "base/view.h"
 #include "tconv_cl/device.h"
 
+#include <CL/cl.h>
+
 /* The arrays of a call that have a buffer. */
 enum tconv_role {
     TCONV_ROLE_DATA,

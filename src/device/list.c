@@ -10,6 +10,7 @@
 #include "device/environment.h"
 #include "device/opencl_loader.h"
 
+#include <CL/cl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TCONV_DEVICE_PROCESSOR_H
 #define TCONV_DEVICE_PROCESSOR_H
 
-#include "tconv_cl/device_info.h"
+#include "tconv_cl/device.h"
 
 #include <stdbool.h>
 #include <stdint.h>

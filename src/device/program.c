@@ -4,7 +4,7 @@
  * build the same program, the first to finish is kept. rejection.c knows what did not build. */
 #include "base/error.h"
 #include "base/os.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "device/kernel_source.h"
 #include "device/processor.h"
 

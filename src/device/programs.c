@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "device/environment.h"
 #include "device/processor.h"
-#include "tconv_cl/cache.h"
+#include "tconv_cl/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>

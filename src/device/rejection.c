@@ -6,7 +6,7 @@
  * refuses costs little. A plan that names the algorithm does not wait. */
 #include "base/error.h"
 #include "base/os.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 
 #include <math.h>
 #include <stdlib.h>

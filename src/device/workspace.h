@@ -6,6 +6,8 @@
 
 #include "tconv_cl/device.h"
 
+#include <CL/cl.h>
+
 /* The most that a pool keeps. device.h says the number, too. */
 enum { TCONV_MOST_WORKSPACES = 4 };
 

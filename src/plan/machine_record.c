@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "store/store.h"
-#include "tconv_cl/cache.h"
+#include "tconv_cl/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -147,7 +147,7 @@ static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *l
     static const cl_ulong changes[] = {TCONV_CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS,
                                        TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS, 0};
     const struct tconv_extensions *e = tconv_device_extensions(plan->device);
-    const bool traced = tconv_traced(plan->device, TCONV_TRACE_RECORD);
+    const bool traced = tconv_traced(plan->device, TCONV_TRACE_RECORDING);
     cl_kernel own = NULL;
     uint64_t begin = traced ? tconv_trace_now() : 0;
     cl_int code = make_again(kernel, launch->kernel, &own, call);
@@ -171,7 +171,7 @@ static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *l
         }
         if (!traced) continue;
         tconv_trace_launch(plan, launch, piece, &extents,
-                           (tconv_trace_event){.kind = TCONV_TRACE_RECORD,
+                           (tconv_trace_event){.kind = TCONV_TRACE_RECORDING,
                                                .begin_ns = begin,
                                                .queue = place->queue,
                                                .command_buffer = place->command_buffer});

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "store/store.h"
-#include "tconv_cl/cache.h"
+#include "tconv_cl/tuning.h"
 
 #include <math.h>
 #include <stdio.h>

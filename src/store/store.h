@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a device object keeps beyond one call: bytes by kind and key, in two drawers: memory, and a
  * folder, where later processes find them. A key in the folder begins with the device's identity,
- * so that others' are never taken. The public header cache.h has the rules of the folder.
+ * so that others' are never taken. The public header tuning.h has the rules of the folder.
  *
  * Any thread may call any function, except those that start, set and end. */
 #ifndef TCONV_STORE_STORE_H
@@ -20,7 +20,7 @@ enum tconv_stored {
     TCONV_STORED_KINDS
 };
 
-/* How many programs memory has. The public headers device.h and cache.h say the number, too. */
+/* How many programs memory has. The public headers device.h and tuning.h say the number, too. */
 enum { TCONV_MOST_PROGRAMS = 256 };
 
 struct tconv_store {

@@ -6,7 +6,7 @@
 #define TCONV_ALGORITHM_MACHINE_H
 
 #include "algorithm/cost/fields.h"
-#include "tconv_cl/device_info.h"
+#include "tconv_cl/device.h"
 
 #include <stdbool.h>
 #include <stddef.h>

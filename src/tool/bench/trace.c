@@ -128,8 +128,8 @@ static void hear(void *context, const tconv_trace_event *event)
     case TCONV_TRACE_PASSED_OVER: add_passed_over(event); break;
     case TCONV_TRACE_PROGRAM: add_program(event); break;
     case TCONV_TRACE_LAUNCH: add_launch(event); break;
-    case TCONV_TRACE_FALLBACK: /* there is no adapter here, */
-    case TCONV_TRACE_RECORD:   /* and no command buffer */
+    case TCONV_TRACE_FALLBACK:  /* there is no adapter here, */
+    case TCONV_TRACE_RECORDING: /* and no command buffer */
     case TCONV_TRACE_REPLAY: break;
     }
 }

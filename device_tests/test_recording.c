@@ -642,7 +642,7 @@ struct heard {
 static void hear(void *to, const tconv_trace_event *e)
 {
     struct heard *h = to;
-    const bool record = e->kind == TCONV_TRACE_RECORD, replay = e->kind == TCONV_TRACE_REPLAY;
+    const bool record = e->kind == TCONV_TRACE_RECORDING, replay = e->kind == TCONV_TRACE_REPLAY;
     h->launches += e->kind == TCONV_TRACE_LAUNCH;
     h->records += record;
     h->replays += replay;
@@ -729,5 +729,5 @@ int main(void)
         cmocka_unit_test(wrong_layer_recordings_have_a_sentence),
         smoke_test(recordings_are_traced),
     };
-    return run_smoke_or_all("record", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("recording", tests, open_all_devices, close_all_devices);
 }

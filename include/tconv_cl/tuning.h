@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache: keeps compiled programs beyond the process, in a folder on disk or exported as a blob.
- * It also keeps the results of searches for the fastest algorithm (plan.h).
+/* What is stored for a device, in a folder: the results of searches for the fastest algorithm
+ * (plan.h), lists of prepared programs, fields of the cost model, and compiled programs, which can
+ * also be exported as a blob.
  *
  * The key of a program is a text with everything that it depends on: the library's version and
  * kernel sources, the options, the platform with its version, the device and its driver. A kept
@@ -25,10 +26,10 @@
  *
  * With TCONV_CL_KERNEL_DIR nothing is kept. PoCL has a cache of its own, so its programs are kept
  * only if a folder is named; results of searches are always kept. */
-#ifndef TCONV_CL_CACHE_H
-#define TCONV_CL_CACHE_H
+#ifndef TCONV_CL_TUNING_H
+#define TCONV_CL_TUNING_H
 
-#include "device.h"
+#include "plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,8 +48,8 @@ TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *
 TCONV_API const char *tconv_device_cache(const tconv_device *device);
 
 /* The folder of search results, of fields of the cost model and of lists of prepared programs
- * (plan.h). It is the folder of programs; with PoCL there is one even if tconv_device_cache is
- * NULL. NULL if nothing is stored. Valid as that of tconv_device_cache. */
+ * (tconv_device_prepare). It is the folder of programs; with PoCL there is one even if
+ * tconv_device_cache is NULL. NULL if nothing is stored. Valid as that of tconv_device_cache. */
 TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
 
 /* Sets fields of the cost model for this device, in place of what OpenCL reports and of the
@@ -103,6 +104,37 @@ typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *sto
 TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,
                                                     tconv_search_visit visit, void *context,
                                                     tconv_error *error);
+
+/* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
+ * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the
+ * largest ones, with the same channels. NULL: the range is this one problem. If the problem has
+ * element steps, they are those of the largest shape; in smaller ones the axes lie in the same
+ * order in memory, with as many elements between rows.
+ *
+ * Few programs serve a range: a plan whose `search` is TCONV_SEARCH_RECORDS, and for which no
+ * result is stored, takes a prepared one if the cost model expects at most 1.25 times the time of
+ * the best candidate, and for problems that are looked at there is one with 1.1. So results may
+ * differ by rounding from those without preparation, but they do not depend on the order of calls.
+ * Other plans of the layer, with extents outside of the range, prefer these programs likewise. The
+ * list goes into the folder of search results, the programs, with all of their kernels, into that
+ * of programs. Later processes with the same folder find both; preparing again takes them about a
+ * second for each layer, and writes nothing that is there already. If something cannot be stored,
+ * or the folder's limit is too small for all of it, the error is TCONV_ERROR_FILE, and the programs
+ * are prepared in this process only. Without a folder nothing is stored, and that is no error.
+ *
+ * Each program runs once, on scratch buffers as large as one of the problems. Of a range of at most
+ * 4096 problems, all are looked at, and none compiles later. Of a larger one, about as many extents
+ * of each axis are, with the ends and all small ones: a problem between them compiles if the cost
+ * model expects none of the programs to be good enough for it. `search_progress` is called before
+ * each group of programs, and once at the end; if it returns false, the call ends, and only the
+ * programs are kept. `options` may be NULL. If `programs` is not NULL, it receives how many
+ * programs the range takes. Returns also what tconv_plan_create returns. Any thread; with PoCL 3.1,
+ * no other thread may run kernels of `device` meanwhile (tconv_device_export_programs).
+ */
+TCONV_API tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *problem,
+                                            const tconv_shape *most,
+                                            const tconv_plan_options *options, int *programs,
+                                            tconv_error *error);
 
 /* Writes all programs that the object keeps, the 256 most recently used, to `bytes`, which has room
  * for `*size` bytes. Sets `*size` to the bytes that they take; if `bytes` is NULL, does only this.
