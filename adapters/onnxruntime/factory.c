@@ -125,7 +125,7 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
         read_option(name, options, "search", search, sizeof search, error) != TCONV_OK ||
         read_option(name, options, "least_macs", macs, sizeof macs, error) != TCONV_OK ||
         read_option(name, options, "fuse_concat", concat, sizeof concat, error) != TCONV_OK ||
-        read_option(name, options, "fuse", fuse, sizeof fuse, error) != TCONV_OK) /* apart.c's */
+        read_option(name, options, "fuse", fuse, sizeof fuse, error) != TCONV_OK) /* unfused.c's */
         return error->status;
     provider->search = TCONV_SEARCH_DEFAULT;
     if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A layer that a provider computes: finds its tensors, reads them, and runs it. */
 #include "kernel.h"
-#include "apart.h"
 #include "concat.h"
 #include "log.h"
+#include "unfused.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,12 +27,12 @@ struct kernel {
     bool has[TENSORS];
     struct concat concat;
     struct channel_numbers scale, bias;
-    /* What was fused because the model claims it. Other tensors are computed apart. */
+    /* What was fused because the model claims it. Other tensors are computed unfused. */
     int rank;                     /* of the output */
     int64_t channels;             /* of the output; 0: any */
     tconv_shape claimed[TENSORS]; /* rank 0: any; an extent -1: any */
-    struct apart *apart;          /* NULL: nothing is fused */
-    atomic_flag told_slabs, told_apart;
+    struct unfused *unfused;      /* NULL: nothing is fused */
+    atomic_flag told_slabs, told_unfused;
 };
 
 static tconv_status read_input(const struct kernel *kernel, const OrtKernelContext *context,
@@ -104,7 +104,7 @@ static tconv_status check_claims(const struct kernel *kernel, const tconv_proble
                                  const tconv_geometry *geometry, tconv_error *error)
 {
     const int64_t channels = channels_of_output(geometry);
-    if (kernel->apart == NULL) return TCONV_OK;
+    if (kernel->unfused == NULL) return TCONV_OK;
     if (geometry->output_shape.rank != kernel->rank)
         return fail(error, TCONV_ERROR_SHAPE, "the output has rank %d, and %d in the model",
                     geometry->output_shape.rank, kernel->rank);
@@ -186,14 +186,14 @@ static tconv_status compute_fused(struct kernel *kernel, OrtKernelContext *conte
 }
 
 /* Computes the nodes unfused, one by one. `reason` is for the log. */
-static tconv_status compute_apart(struct kernel *kernel, int rank, OrtKernelContext *context,
-                                  const tconv_error *reason, tconv_error *error)
+static tconv_status compute_unfused(struct kernel *kernel, int rank, OrtKernelContext *context,
+                                    const tconv_error *reason, tconv_error *error)
 {
     tconv_error failure;
-    const tconv_status status = apart_run(kernel->apart, rank, context, &failure);
+    const tconv_status status = unfused_run(kernel->unfused, rank, context, &failure);
     if (status != TCONV_OK)
         return fail(error, status, "%.300s; unfused: %.600s", reason->message, failure.message);
-    if (!atomic_flag_test_and_set(&kernel->told_apart))
+    if (!atomic_flag_test_and_set(&kernel->told_unfused))
         log_warning(log_of(context), "tconv_cl: %s is computed unfused: %s", kernel->name,
                     reason->message);
     return TCONV_OK;
@@ -213,9 +213,9 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
             layer_resolve(&kernel->request, &data, &filter, &run.problem, &run.geometry, error);
     if (status != TCONV_OK) return status;
     status = read_fused(kernel, context, &run, error);
-    if (status == TCONV_ERROR_SHAPE && kernel->apart != NULL) {
+    if (status == TCONV_ERROR_SHAPE && kernel->unfused != NULL) {
         const tconv_error reason = *error;
-        return compute_apart(kernel, data.rank, context, &reason, error);
+        return compute_unfused(kernel, data.rank, context, &reason, error);
     }
     if (status == TCONV_OK)
         status = whole_of(&kernel->concat, context, &run.geometry, &run.whole, error);
@@ -347,7 +347,7 @@ void kernel_release(OrtNodeComputeInfo *info)
     struct kernel *kernel = (struct kernel *)(void *)info;
     if (kernel == NULL) return;
     layer_release(kernel->layer);
-    apart_release(kernel->apart);
+    unfused_release(kernel->unfused);
     free(kernel->scale.value);
     free(kernel->bias.value);
     free(kernel);
@@ -370,7 +370,7 @@ tconv_status kernel_create(const struct provider *provider, const struct node_la
     if (status == TCONV_OK) status = keep_constants(kernel, layer, error);
     if (status == TCONV_OK) status = keep_claims(kernel, layer, error);
     if (status == TCONV_OK && layer->count > 1)
-        status = apart_create(provider, layer, graph, fused, &kernel->apart, error);
+        status = unfused_create(provider, layer, graph, fused, &kernel->unfused, error);
     if (status == TCONV_OK)
         status = layer_create(provider->opened, &layer->request, &kernel->layer, error);
     if (status == TCONV_OK)

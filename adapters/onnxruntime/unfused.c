@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes the nodes of a fused layer unfused, one by one, by a session of ONNX Runtime within a
  * run of another one. */
-#include "apart.h"
+#include "unfused.h"
 
 #include "node.h"
 #include "protobuf.h"
@@ -14,7 +14,7 @@
  * them; runs of other ranks use a model without, which ONNX Runtime computes. */
 enum model { RANKED, UNRANKED, MODELS };
 
-struct apart {
+struct unfused {
     const struct provider *provider;
     struct protobuf model[MODELS];
     int rank;
@@ -178,7 +178,7 @@ static tconv_status write_graph(struct protobuf *out, const struct part *part, b
     const size_t begin = protobuf_begin(out, MODEL_GRAPH);
     for (size_t i = 0; i < part->node_count && status == TCONV_OK; i++)
         status = write_node(out, part->nodes[i], error);
-    protobuf_text(out, GRAPH_NAME, "apart");
+    protobuf_text(out, GRAPH_NAME, "unfused");
     for (size_t i = 0; i < part->input_count && status == TCONV_OK; i++) {
         const OrtValueInfo *const input = part->inputs[i];
         const bool has_rank = ranked && (is_same_value(input, own[TENSOR_DATA]) ||
@@ -232,56 +232,56 @@ static tconv_status copy_name(const OrtValueInfo *value, char **out, tconv_error
     return *out != NULL ? TCONV_OK : fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a name");
 }
 
-static tconv_status keep(struct apart *apart, const struct part *part, tconv_error *error)
+static tconv_status keep(struct unfused *unfused, const struct part *part, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
-    apart->rank = rank_of(part->layer);
+    unfused->rank = rank_of(part->layer);
     for (int i = 0; i < MODELS && status == TCONV_OK; i++)
-        status = write_model(&apart->model[i], part, i == RANKED, error);
-    apart->input = calloc(part->input_count + 1, sizeof *apart->input);
-    if (status == TCONV_OK && apart->input == NULL)
+        status = write_model(&unfused->model[i], part, i == RANKED, error);
+    unfused->input = calloc(part->input_count + 1, sizeof *unfused->input);
+    if (status == TCONV_OK && unfused->input == NULL)
         status = fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for names");
-    for (; status == TCONV_OK && apart->inputs < part->input_count; apart->inputs++)
-        status = copy_name(part->inputs[apart->inputs], &apart->input[apart->inputs], error);
-    return status == TCONV_OK ? copy_name(part->output, &apart->output, error) : status;
+    for (; status == TCONV_OK && unfused->inputs < part->input_count; unfused->inputs++)
+        status = copy_name(part->inputs[unfused->inputs], &unfused->input[unfused->inputs], error);
+    return status == TCONV_OK ? copy_name(part->output, &unfused->output, error) : status;
 }
 
-tconv_status apart_create(const struct provider *provider, const struct node_layer *layer,
-                          const OrtGraph *graph, const OrtNode *fused, struct apart **out,
-                          tconv_error *error)
+tconv_status unfused_create(const struct provider *provider, const struct node_layer *layer,
+                            const OrtGraph *graph, const OrtNode *fused, struct unfused **out,
+                            tconv_error *error)
 {
-    struct apart *apart = calloc(1, sizeof *apart);
-    if (apart == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a model");
-    apart->provider = provider;
-    pthread_mutex_init(&apart->mutex, NULL);
+    struct unfused *unfused = calloc(1, sizeof *unfused);
+    if (unfused == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a model");
+    unfused->provider = provider;
+    pthread_mutex_init(&unfused->mutex, NULL);
     struct part part = {.graph = graph, .layer = layer};
     tconv_status status = nodes_of(graph, &part.nodes, &part.node_count, error);
     if (status == TCONV_OK) status = inputs_of(fused, &part.inputs, &part.input_count, error);
     if (status == TCONV_OK && !succeeded(ort.Node_GetOutputs(fused, &part.output, 1), error))
         status = error->status;
-    if (status == TCONV_OK) status = keep(apart, &part, error);
+    if (status == TCONV_OK) status = keep(unfused, &part, error);
     free(part.nodes);
     free(part.inputs);
     if (status == TCONV_OK)
-        *out = apart;
+        *out = unfused;
     else
-        apart_release(apart);
+        unfused_release(unfused);
     return status;
 }
 
-void apart_release(struct apart *apart)
+void unfused_release(struct unfused *unfused)
 {
-    if (apart == NULL) return;
+    if (unfused == NULL) return;
     for (int i = 0; i < MODELS; i++) {
-        if (apart->session[i] != NULL) ort.ReleaseSession(apart->session[i]);
-        protobuf_release(&apart->model[i]);
+        if (unfused->session[i] != NULL) ort.ReleaseSession(unfused->session[i]);
+        protobuf_release(&unfused->model[i]);
     }
-    if (apart->environment != NULL) ort.ReleaseEnv(apart->environment);
-    pthread_mutex_destroy(&apart->mutex);
-    for (size_t i = 0; i < apart->inputs; i++) free(apart->input[i]);
-    free(apart->input);
-    free(apart->output);
-    free(apart);
+    if (unfused->environment != NULL) ort.ReleaseEnv(unfused->environment);
+    pthread_mutex_destroy(&unfused->mutex);
+    for (size_t i = 0; i < unfused->inputs; i++) free(unfused->input[i]);
+    free(unfused->input);
+    free(unfused->output);
+    free(unfused);
 }
 
 /* ---- runs ---- */
@@ -312,11 +312,11 @@ static tconv_status add_provider(const struct provider *provider, OrtEnv *enviro
 
 /* Makes the session. One thread, because the outer session's thread waits; logging off, because
  * errors are returned. */
-static tconv_status make_session(struct apart *apart, enum model model, tconv_error *error)
+static tconv_status make_session(struct unfused *unfused, enum model model, tconv_error *error)
 {
     OrtSessionOptions *options;
-    if (apart->environment == NULL && /* the process has only one */
-        !succeeded(ort.CreateEnv(ORT_LOGGING_LEVEL_WARNING, "tconv_cl", &apart->environment),
+    if (unfused->environment == NULL && /* the process has only one */
+        !succeeded(ort.CreateEnv(ORT_LOGGING_LEVEL_WARNING, "tconv_cl", &unfused->environment),
                    error))
         return error->status;
     if (!succeeded(ort.CreateSessionOptions(&options), error)) return error->status;
@@ -325,29 +325,29 @@ static tconv_status make_session(struct apart *apart, enum model model, tconv_er
         !succeeded(ort.SetIntraOpNumThreads(options, 1), error))
         status = error->status;
     if (status == TCONV_OK)
-        status = add_provider(apart->provider, apart->environment, options, error);
+        status = add_provider(unfused->provider, unfused->environment, options, error);
     if (status == TCONV_OK &&
-        !succeeded(ort.CreateSessionFromArray(apart->environment, apart->model[model].bytes,
-                                              apart->model[model].size, options,
-                                              &apart->session[model]),
+        !succeeded(ort.CreateSessionFromArray(unfused->environment, unfused->model[model].bytes,
+                                              unfused->model[model].size, options,
+                                              &unfused->session[model]),
                    error))
         status = error->status;
     ort.ReleaseSessionOptions(options);
     return status;
 }
 
-static tconv_status session_of(struct apart *apart, enum model model, OrtSession **out,
+static tconv_status session_of(struct unfused *unfused, enum model model, OrtSession **out,
                                tconv_error *error)
 {
     int count;
     /* In a forked child this fails. It comes before the mutex, which a thread of the parent may
      * have held. */
     if (tconv_device_count(&count, error) != TCONV_OK) return error->status;
-    pthread_mutex_lock(&apart->mutex);
-    const tconv_status status = apart->session[model] != NULL ? TCONV_OK
-                                                              : make_session(apart, model, error);
-    *out = apart->session[model];
-    pthread_mutex_unlock(&apart->mutex);
+    pthread_mutex_lock(&unfused->mutex);
+    const tconv_status status =
+        unfused->session[model] != NULL ? TCONV_OK : make_session(unfused, model, error);
+    *out = unfused->session[model];
+    pthread_mutex_unlock(&unfused->mutex);
     return status;
 }
 
@@ -380,23 +380,24 @@ static tconv_status failure_of(OrtStatus *status, tconv_error *error)
     return error->status = is_failure ? TCONV_ERROR_INTERNAL : TCONV_ERROR_SHAPE;
 }
 
-tconv_status apart_run(struct apart *apart, int rank, OrtKernelContext *context, tconv_error *error)
+tconv_status unfused_run(struct unfused *unfused, int rank, OrtKernelContext *context,
+                         tconv_error *error)
 {
     OrtSession *session = NULL;
     OrtValue *output = NULL;
     tconv_status status =
-        session_of(apart, rank == apart->rank ? RANKED : UNRANKED, &session, error);
+        session_of(unfused, rank == unfused->rank ? RANKED : UNRANKED, &session, error);
     if (status != TCONV_OK) return status;
-    const OrtValue **inputs = calloc(apart->inputs + 1, sizeof *inputs);
+    const OrtValue **inputs = calloc(unfused->inputs + 1, sizeof *inputs);
     if (inputs == NULL)
-        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for %zu inputs", apart->inputs);
-    for (size_t i = 0; i < apart->inputs && status == TCONV_OK; i++)
+        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for %zu inputs", unfused->inputs);
+    for (size_t i = 0; i < unfused->inputs && status == TCONV_OK; i++)
         if (!succeeded(ort.KernelContext_GetInput(context, i, &inputs[i]), error))
             status = error->status;
     if (status == TCONV_OK) {
-        const char *const output_name = apart->output;
-        OrtStatus *const ran = ort.Run(session, NULL, (const char *const *)apart->input, inputs,
-                                       apart->inputs, &output_name, 1, &output);
+        const char *const output_name = unfused->output;
+        OrtStatus *const ran = ort.Run(session, NULL, (const char *const *)unfused->input, inputs,
+                                       unfused->inputs, &output_name, 1, &output);
         status = ran == NULL ? copy_output(output, context, error) : failure_of(ran, error);
     }
     if (output != NULL) ort.ReleaseValue(output);
