@@ -83,7 +83,7 @@ sanitized() { # FOLDER SANITIZERS
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in algorithms vectors types special slabs api layer layer_queue cache search threads determinism resources phones probe programs words launches fork faults passed_over; do
+    for name in algorithms vectors types special slabs api layer layer_queue layer_weights cache search threads determinism resources phones probe programs words launches fork faults passed_over; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     for name in algorithms types special api; do
@@ -108,7 +108,7 @@ lane_pocl() {
 
 # ---- the other implementations, compilers for GPUs, fuzz targets ----
 lane_others() {
-    for name in algorithms vectors types special words activations slabs api pointers recording layer_queue layer cache search trace threads \
+    for name in algorithms vectors types special words activations slabs api pointers recording layer_queue layer_weights layer cache search trace threads \
         cancel determinism resources phones launches probe workspaces fork faults passed_over; do
         step "intel_$name" percent 30 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 15 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"
