@@ -34,14 +34,29 @@ void print_column(const char *text, int width);
 /* Prints the first columns of a row: an id, which is not cut off, and a layer's name. */
 void print_names(const char *id, const char *layer, int width);
 
+/* The next line of a text and its length, without the line break; moves *text behind it. NULL
+ * behind the last one, and if *text is NULL. */
+const char *next_line(const char **text, int *length);
+
+/* Names for a sentence: "explicit, valid and same_upper". Begin with {"", 0}; "?" is no name. */
+struct names {
+    char text[1000];
+    size_t last; /* where the last name begins */
+};
+void add_name(struct names *names, const char *name);
+void end_names(struct names *names, const char *conjunction);
+
 /* "s" for a number that is not one. */
 const char *plural(int64_t count);
 
 /* Prints a line for each algorithm. */
 void print_algorithms(void);
 
-/* Writes a text that begins in column `column`, and ends the line. On a terminal, text beyond its
- * last column, or beyond column 100, goes on in the next line in column `below`. */
+/* Writes a text that begins in column `column`, and ends the line. Words beyond column `width` (0:
+ * any) go on in the next line in column `below`. */
+void write_lines(FILE *stream, const char *text, int column, int below, int width);
+
+/* The same; the width is a terminal's, 100 at most. */
 void write_wrapped(FILE *stream, const char *text, int column, int below);
 
 /* The same on stdout; `below` is `column`. */
@@ -104,7 +119,8 @@ bool interrupted(void);
  * renamed, removed or means something else does. */
 enum { JSON_SCHEMA = 1 };
 
-/* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
+/* Writes JSON to the file that --json names, "-" being stdout; does nothing without --json. Takes
+ * the reference. */
 enum exit_code write_json(json_t *json);
 
 /* Adds to a report what its figures depend on besides the device: the tool's version, the time in
@@ -115,13 +131,32 @@ json_t *with_origin(json_t *report);
 /* Makes a JSON number, or null of what is not finite. */
 json_t *real_json(double value);
 
-/* Makes a JSON string; bytes that are not UTF-8 become question marks. */
+/* The same of what may not be known: then null. */
+json_t *known_json(bool known, double value);
+
+/* Makes a JSON array. */
+json_t *numbers_json(const int64_t *numbers, int count);
+
+/* Makes a JSON string, or null of NULL; bytes that are not UTF-8 become question marks. */
 json_t *text_json(const char *text);
 
-/* ---- numbers.c: the values of options ---- */
+/* ---- numbers.c ---- */
+
+/* Reads 1 to `most` numbers with a separator between them, and blanks around. */
+enum flaw { FLAW_NONE, FLAW_TEXT, FLAW_RANGE /* of 64 bits */, FLAW_COUNT };
+enum flaw parse_numbers(const char *text, char separator, int64_t *numbers, int most, int *count);
+
+/* Writes numbers as "2,2"; "" if there are none. */
+enum { NUMBERS_TEXT = 200 }; /* bytes of TCONV_MAX_RANK numbers */
+void write_numbers(const int64_t *numbers, int count, char *text, size_t size);
 
 /* Reads "2,2" as numbers. False after a message. */
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
+
+/* Reads a number of a range, which stays as it is if `text` is NULL. `unit` follows the range in
+ * the message. False after a message. */
+bool read_number(const char *option, const char *text, int64_t least, int64_t most,
+                 const char *unit, int64_t *number);
 
 /* Reads "0.5,2" as up to `most` numbers. Returns how many, or -1 after a message. */
 int read_reals(const char *option, const char *text, double *numbers, int most);
@@ -131,11 +166,8 @@ int read_reals(const char *option, const char *text, double *numbers, int most);
 /* Reads the epilogue from the options, without its tensors. False after a message. */
 bool read_epilogue(tconv_epilogue *epilogue);
 
-/* "prelu and snake": the activations, or those with a slope, for a message. */
-struct activation_names {
-    char text[1000];
-};
-struct activation_names activation_names(bool with_slope);
+/* The activations, or those with a slope. */
+struct names activation_names(bool with_slope);
 
 /* ---- options.c: options that several commands take ---- */
 
@@ -159,9 +191,28 @@ extern const struct poptOption device_table[], refused_table[], common_table[], 
     bench_table[], report_table[], trace_table[], compare_table[], tune_table[], prepare_table[],
     check_table[], epilogue_table[], help_table[];
 
+/* A part of a command's table, with its title in --help, and the parts that several commands have:
+ * where layers come from, and the end of a command with --device or without. */
+/* clang-format off */
+#define PART(table, title) {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(table), 0, title, NULL}
+#define LAYER_PARTS                                                                                \
+    PART(suite_table, "A suite of layers:"),                                                       \
+    PART(model_table, "Or a model (--data-shape for extents that it leaves open):"),               \
+    PART(shape_table, "Or one layer, by its shapes:")
+#define END_WITH_DEVICE                                                                            \
+    PART(device_table, "Options:"), PART(common_table, NULL), PART(help_table, "Help options:"),   \
+    POPT_TABLEEND
+#define END_WITHOUT_DEVICE                                                                         \
+    PART(common_table, "Options:"), PART(refused_table, NULL),                                     \
+    PART(help_table, "Help options:"), POPT_TABLEEND
+/* clang-format on */
+
 /* True if an option has a value. It is named by its long name of `length` characters, or if `name`
  * is NULL by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
+
+/* Prints the options whose values are files, with | between them. */
+void print_file_options(void);
 
 /* Reads the arguments of a command with its `table`. Left-over arguments and unknown options are
  * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help and
@@ -222,6 +273,9 @@ json_t *device_json(int number, const tconv_device_info *device);
 
 /* Tells what the library uses of a device, line by line. */
 void describe_device(const tconv_device_info *device, void (*tell)(const char *line));
+
+/* The folder of a device's search results; NULL, after a notice, if there is none. */
+const char *results_folder(const tconv_device *device);
 
 /* ---- records.c ---- */
 

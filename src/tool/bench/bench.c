@@ -17,29 +17,22 @@
 #include <string.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
-     "Or a model (--data-shape for extents that it leaves open):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
-     "with tensors of random numbers:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)bench_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)report_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)trace_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    LAYER_PARTS,
+    PART(attribute_table, "and attributes:"),
+    PART(epilogue_table, "Types and epilogue:"),
+    PART(check_table, "with tensors of random numbers:"),
+    PART(algorithm_table, "How:"),
+    PART(bench_table, NULL),
+    PART(report_table, NULL),
+    PART(compare_table, NULL),
+    PART(trace_table, NULL),
+    END_WITH_DEVICE,
 };
 
 /* How a layer is timed: the number of runs (0: as many as fit), and the computations of each
  * run. */
 struct timing {
-    int runs, repeat;
+    int64_t runs, repeat;
 };
 
 static const double SLOW = 0.5; /* of the roofline: rows below are coloured */
@@ -97,14 +90,14 @@ static void raise_roofline(struct roofline *roofline, const struct result *r, tc
 
 static bool time_runs(struct trial *trial, const struct timing *timing, struct result *r)
 {
-    const int wanted = timing->runs;
+    const int64_t wanted = timing->runs;
     double seconds[MOST_RUNS];
     const double begin = now();
     for (r->runs = 0;
          wanted > 0 ? r->runs < wanted
                     : r->runs < FEWEST_RUNS || (r->runs < USUAL_RUNS && now() - begin < 0.5);
          r->runs++) {
-        seconds[r->runs] = trial_repeat(trial, timing->repeat);
+        seconds[r->runs] = trial_repeat(trial, (int)timing->repeat);
         if (seconds[r->runs] < 0) return false;
     }
     r->ms_median = 1e3 * median(seconds, r->runs);
@@ -148,30 +141,20 @@ static double compulsory_bytes(const tconv_problem *problem, const tconv_geometr
 /* Prints which algorithms were passed over, and with --why the choice among all. */
 static void tell_choice(const struct entry *entry, const tconv_plan *plan, struct result *r)
 {
+    char names[300], *not_stored = plan_text(plan, tconv_plan_not_stored);
     r->passed_over = plan_text(plan, tconv_plan_passed_over);
     tconv_plan_choice(plan, &r->choice, NULL);
-    for (const char *line = r->passed_over; line != NULL && *line != '\0';) {
-        const size_t length = strcspn(line, "\n");
-        notice("%s %s: passed over %.*s", entry->id, entry->layer, (int)length, line);
-        line += length + (line[length] == '\n');
-    }
-    char *not_stored = plan_text(plan, tconv_plan_not_stored);
-    if (not_stored != NULL) notice("%s %s: %s", entry->id, entry->layer, not_stored);
+    snprintf(names, sizeof names, "%s %s", entry->id, entry->layer);
+    tell_plan(names, r->passed_over, not_stored);
     free(not_stored);
     if (!options.why) return;
     char *why = plan_text(plan, tconv_plan_explain);
     progress(0, 0, "");
-    if (why != NULL) {
-        char names[300];
-        snprintf(names, sizeof names, "%s %s", entry->id, entry->layer);
-        write_wrapped(stderr, names, 0, 4);
-    }
-    for (char *line = why; line != NULL && *line != '\0';) {
-        const size_t length = strcspn(line, "\n");
-        const bool is_last = line[length] == '\0';
-        line[length] = '\0';
+    if (why != NULL) write_wrapped(stderr, names, 0, 4);
+    const char *line, *at = why;
+    for (int length; (line = next_line(&at, &length)) != NULL;) {
+        why[line - why + length] = '\0';
         write_wrapped(stderr, line, 0, 4);
-        line += length + !is_last;
     }
     free(why);
 }
@@ -209,11 +192,6 @@ static void measure(const struct opened *opened, const struct entry *entry,
     trace_layer(entry->id, entry->layer, begin);
 }
 
-static json_t *real_or_null(bool known, double value)
-{
-    return real_json(known ? value : NAN);
-}
-
 static const char *chooser(const struct result *r)
 {
     if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0) return "name";
@@ -236,25 +214,23 @@ static json_t *result_json(const struct entry *e, const struct result *r,
         "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
-        planned ? json_string(r->algorithm) : json_null(), "tile",
-        planned ? json_string(r->tile) : json_null(), "chosen_by",
-        planned ? json_string(chooser(r)) : json_null(), "passed_over",
-        r->passed_over != NULL ? text_json(r->passed_over) : json_null(), "ms_min",
-        real_or_null(timed, r->ms_min), "ms_median", real_or_null(timed, r->ms_median), "spread",
-        real_or_null(timed, r->spread), "runs", r->runs, "gflops",
-        real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
-        real_or_null(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
-        real_or_null(timed, floor_ms(r, roofline)), "floor_bandwidth_gbs",
+        text_json(planned ? r->algorithm : NULL), "tile", text_json(planned ? r->tile : NULL),
+        "chosen_by", text_json(planned ? chooser(r) : NULL), "passed_over",
+        text_json(r->passed_over), "ms_min", known_json(timed, r->ms_min), "ms_median",
+        known_json(timed, r->ms_median), "spread", known_json(timed, r->spread), "runs", r->runs,
+        "gflops", known_json(timed, 1e-6 * r->flops / r->ms_median), "gbs",
+        known_json(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
+        known_json(timed, floor_ms(r, roofline)), "floor_bandwidth_gbs",
         timed && roofline->sizes > 0 ? json_real(roofline_bandwidth(roofline, r->bytes))
                                      : json_null(),
-        "fraction_of_floor", real_or_null(timed, floor_ms(r, roofline) / r->ms_median), "max_error",
-        real_or_null(planned, r->max_error), "error_bound", real_or_null(planned, r->error_bound),
-        "error_factor", real_or_null(planned, r->error_factor), "first_call_ms",
-        real_or_null(planned, r->first_call_ms), "first_call_warm_ms",
-        real_or_null(timed, r->first_call_warm_ms), "workspace_bytes",
+        "fraction_of_floor", known_json(timed, floor_ms(r, roofline) / r->ms_median), "max_error",
+        known_json(planned, r->max_error), "error_bound", known_json(planned, r->error_bound),
+        "error_factor", known_json(planned, r->error_factor), "first_call_ms",
+        known_json(planned, r->first_call_ms), "first_call_warm_ms",
+        known_json(timed, r->first_call_warm_ms), "workspace_bytes",
         planned ? json_integer((json_int_t)r->workspace_bytes) : json_null(), "packed_filter_bytes",
         planned ? json_integer((json_int_t)r->filter_bytes) : json_null(), "error",
-        timed ? json_null() : text_json(r->error));
+        text_json(timed ? NULL : r->error));
 }
 
 static void print_head(void)
@@ -320,16 +296,10 @@ static void print_ceilings(const struct suite *suite, struct result *results,
 
 static void count(struct summary *s, const struct suite *suite, size_t i, const struct result *r)
 {
-    if (r->error[0] == '\0') {
+    if (r->error[0] == '\0')
         s->timed++;
-        return;
-    }
-    /* A layer that is empty, was interrupted, or is one of many and does not fit, does not count as
-     * failed. */
-    if (r->status == TCONV_OK || r->status == TCONV_ERROR_CANCELLED ||
-        (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
-        return;
-    failures_add(&s->failures, &suite->entries[i], NULL, r->status, r->error);
+    else if (is_failure(r->status, suite->count))
+        failures_add(&s->failures, &suite->entries[i], NULL, r->status, r->error);
 }
 
 static enum exit_code verdict(const struct summary *s, size_t layers)
@@ -366,16 +336,16 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
     for (size_t i = 0; i < suite->count; i++)
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
     const bool known = roofline->sizes > 0;
-    return json_pack("{s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
-                     device_json(number, d), "repeat", timing->repeat, "max_error_is", MAX_ERROR_IS,
-                     "launch_us", real_or_null(known, roofline->launch_us), "peak_gflops",
-                     real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
-                     real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
-                     known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
-                     "bandwidth_by_working_set", sizes, "layers", layers,
-                     "geomean_fraction_of_floor",
-                     real_or_null(known, mean_fraction(results, suite->count, roofline)),
-                     "interrupted", interrupted());
+    return json_pack(
+        "{s:o, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
+        "repeat", (json_int_t)timing->repeat, "max_error_is", MAX_ERROR_IS, "launch_us",
+        known_json(known, roofline->launch_us), "peak_gflops",
+        known_json(known, roofline_peak(roofline)), "probed_peak_gflops",
+        known_json(known, roofline->probed_gflops), "bandwidth_gbs",
+        known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
+        "bandwidth_by_working_set", sizes, "layers", layers, "geomean_fraction_of_floor",
+        known_json(known, mean_fraction(results, suite->count, roofline)), "interrupted",
+        interrupted());
 }
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at
@@ -523,30 +493,17 @@ static enum exit_code list_layers(void)
         const bool whole = e->error == NULL;
         json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o}", "id", text_json(e->id),
                                               "layer", text_json(e->layer), "problem",
-                                              whole ? json_string(problem) : json_null(), "error",
-                                              whole ? json_null() : text_json(e->error)));
+                                              text_json(whole ? problem : NULL), "error",
+                                              text_json(e->error)));
         if (!table_wanted()) continue;
         print_names(e->id, e->layer, 28);
         print_wrapped(whole ? problem : e->error, next_part(34));
     }
     suite_free(&suite);
-    if (code == EXIT_DONE && options.json != NULL)
-        return write_json(with_origin(json_pack("{s:o}", "layers", list)));
-    json_decref(list);
+    json_t *report = with_origin(json_pack("{s:o}", "layers", list));
+    if (code == EXIT_DONE) return write_json(report);
+    json_decref(report);
     return code;
-}
-
-/* A number of 1 to `most`; `number` stays as it is if the option is not given. */
-static enum exit_code read_count(const char *option, const char *text, int most, int *number)
-{
-    int64_t wanted = 0;
-    int numbers;
-    if (text == NULL) return EXIT_DONE;
-    if (!read_numbers(option, text, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
-    if (wanted < 1 || wanted > most)
-        return wrong_request("%s is %s: it must be 1 to %d", option, text, most);
-    *number = (int)wanted;
-    return EXIT_DONE;
 }
 
 enum exit_code command_bench(int argc, const char **argv)
@@ -559,14 +516,15 @@ enum exit_code command_bench(int argc, const char **argv)
     if (leave) return code;
     if (options.list) return list_layers();
     struct work work = {.number = 0};
-    struct timing timing = {.repeat = 1};
+    struct timing timing = {.runs = 0, .repeat = 1};
     json_t *old = NULL;
     if (options.plot != NULL && options.no_ceilings)
         return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
                              "draws");
-    if ((code = read_count("--runs", options.runs, MOST_RUNS, &timing.runs)) == EXIT_DONE &&
-        (code = read_count("--repeat", options.repeat, MOST_RUNS, &timing.repeat)) == EXIT_DONE &&
-        (code = compare_open(&old)) == EXIT_DONE &&
+    if (!read_number("--runs", options.runs, 1, MOST_RUNS, "", &timing.runs) ||
+        !read_number("--repeat", options.repeat, 1, MOST_RUNS, "", &timing.repeat))
+        return EXIT_REQUEST_WRONG;
+    if ((code = compare_open(&old)) == EXIT_DONE &&
         (code = work_open(&work, built_in_suite)) == EXIT_DONE &&
         (options.plot == NULL || (code = plot_check()) == EXIT_DONE))
         code = bench(&work, &timing, old);

@@ -9,19 +9,19 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)compare_table, 0, "What counts as failure:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)report_table, 0, "Files:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    PART(compare_table, "What counts as failure:"),
+    PART(report_table, "Files:"),
+    END_WITHOUT_DEVICE,
 };
 
 enum { FIGURES = 34 };    /* the column of a row's figures */
 enum { FEWEST_RUNS = 4 }; /* the least runs whose quartiles measure noise */
+
+enum { LONGEST = 1 << 28 }; /* bytes of a report: more than a million layers */
 
 enum verdict { UNKNOWN, ALIKE, FASTER, SLOWER };
 
@@ -55,18 +55,14 @@ static double number_of(const json_t *object, const char *key)
 static enum exit_code report_read(const char *option, const char *path, json_t **report)
 {
     json_error_t error;
-    FILE *file = in_file_open(path);
-    if (file == NULL)
-        return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
-    const int first = getc(file); /* a folder opens, but cannot be read */
-    if (ferror(file)) {
-        const int reason = errno;
-        in_file_close(file);
-        return failed_work("%s %s cannot be read: %s", option, path, strerror(reason));
-    }
-    ungetc(first, file);
-    *report = json_loadf(file, 0, &error);
-    in_file_close(file);
+    size_t size;
+    bool opened;
+    char *text = in_file_text(path, LONGEST, &size, &opened);
+    if (text == NULL)
+        return failed_work("%s %s cannot be %s: %s", option, path, opened ? "read" : "opened",
+                           strerror(errno));
+    *report = json_loadb(text, size, 0, &error);
+    free(text);
     if (*report == NULL)
         return failed_work("%s %s is no JSON: line %d: %s", option, path, error.line, error.text);
     const json_t *layers = json_object_get(*report, "layers");
@@ -195,7 +191,7 @@ static json_t *pair_json(const struct pair *p)
         "{s:O, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "id", json_object_get(p->layer, "id"), "layer",
         text_json(text_of(p->layer, "layer")), "ms_old", real_json(p->old_ms), "ms_new",
         real_json(p->new_ms), "ratio", real_json(p->ratio), "noise", real_json(p->noise), "verdict",
-        verdicts[p->verdict], "note", p->note[0] == '\0' ? json_null() : text_json(p->note));
+        verdicts[p->verdict], "note", text_json(p->note[0] == '\0' ? NULL : p->note));
 }
 
 static void print_head(void)

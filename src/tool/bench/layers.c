@@ -166,6 +166,12 @@ void failures_add(struct failures *f, const struct entry *entry, const char *alg
     f->wrong_requests += tconv_status_is_request(status);
 }
 
+bool is_failure(tconv_status status, size_t layers)
+{
+    return status != TCONV_OK && status != TCONV_ERROR_CANCELLED &&
+           (status != TCONV_ERROR_DEVICE_MEMORY || layers == 1);
+}
+
 enum exit_code failures_verdict(const struct failures *f, const char *so_far, const char *what)
 {
     if (interrupted())

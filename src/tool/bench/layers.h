@@ -40,6 +40,9 @@ struct failures {
 void failures_add(struct failures *f, const struct entry *entry, const char *algorithm,
                   tconv_status status, const char *error);
 
+/* False of a layer that is empty, was interrupted, or is one of many and does not fit. */
+bool is_failure(tconv_status status, size_t layers);
+
 /* Prints the closing sentence and returns the exit code. `so_far` says what was done, if the
  * command was interrupted. `what` says what is counted, for example "of 77 layers failed". */
 enum exit_code failures_verdict(const struct failures *f, const char *so_far, const char *what);

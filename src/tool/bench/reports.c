@@ -8,10 +8,6 @@ enum exit_code reports_write(json_t *report, const char *const *columns)
     enum exit_code code = options.csv == NULL ? EXIT_DONE : csv_rows_write(report, columns);
     const enum exit_code drawn = options.plot == NULL ? EXIT_DONE : plot_draw(report);
     if (code == EXIT_DONE) code = drawn;
-    if (options.json == NULL) {
-        json_decref(report);
-        return code;
-    }
     const enum exit_code written = write_json(report);
     return code == EXIT_DONE ? written : code;
 }

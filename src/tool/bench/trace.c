@@ -42,11 +42,6 @@ static void add(json_t *event)
     if (event == NULL || json_array_append_new(trace.events, event) != 0) trace.lacks_memory = true;
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return text == NULL ? json_null() : text_json(text);
-}
-
 /* A span of a process, whose only thread is 1. */
 static json_t *span(int process, const char *category, const char *name, double begin_ns,
                     double end_ns, json_t *arguments)
@@ -68,7 +63,7 @@ static void add_plan(const tconv_trace_event *e)
     char name[100];
     snprintf(name, sizeof name, "plan %s", e->algorithm);
     add(span(HOST, "plan", name, (double)e->begin_ns, (double)e->end_ns,
-             json_pack("{s:o, s:o, s:o, s:o}", "problem", text_or_null(e->problem), "algorithm",
+             json_pack("{s:o, s:o, s:o, s:o}", "problem", text_json(e->problem), "algorithm",
                        text_json(e->algorithm), "tile", text_json(e->tile), "chosen by",
                        text_json(e->source))));
 }
@@ -79,7 +74,7 @@ static void add_passed_over(const tconv_trace_event *e)
     snprintf(name, sizeof name, "passed over %s", e->algorithm);
     add(json_pack("{s:s, s:s, s:o, s:s, s:i, s:i, s:f, s:{s:o, s:o, s:o}}", "ph", "i", "cat",
                   "passed over", "name", text_json(name), "s", "t", "pid", HOST, "tid", 1, "ts",
-                  file_us((double)e->begin_ns), "args", "problem", text_or_null(e->problem), "tile",
+                  file_us((double)e->begin_ns), "args", "problem", text_json(e->problem), "tile",
                   text_json(e->tile), "why", text_json(e->message)));
 }
 
@@ -89,7 +84,7 @@ static void add_program(const tconv_trace_event *e)
     snprintf(name, sizeof name, "program %s", e->name);
     add(span(HOST, "program", name, (double)e->begin_ns, (double)e->end_ns,
              json_pack("{s:o, s:o, s:o}", "from", text_json(e->source), "options",
-                       text_json(e->options), "error", text_or_null(e->message))));
+                       text_json(e->options), "error", text_json(e->message))));
 }
 
 static json_t *sizes(const size_t *size)
@@ -106,7 +101,7 @@ static void add_launch(const tconv_trace_event *e)
     struct launch *launch = malloc(sizeof *launch);
     json_t *execution =
         span(DEVICE, "launch", e->name, 0, 0,
-             json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "problem", text_or_null(e->problem),
+             json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "problem", text_json(e->problem),
                        "algorithm", text_json(e->algorithm), "tile", text_json(e->tile), "global",
                        sizes(e->global), "local", sizes(e->local), "piece", (int)e->piece, "pieces",
                        (int)e->pieces));

@@ -3,6 +3,7 @@
 #include "tool/bench/trial.h"
 
 #include "base/checked.h"
+#include "base/text.h"
 #include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 
@@ -18,6 +19,15 @@ char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *,
     char *text = length == 0 ? NULL : malloc((size_t)length + 1);
     if (text != NULL) write(plan, text, (size_t)length + 1);
     return text;
+}
+
+void tell_plan(const char *layer, const char *passed_over, const char *not_stored)
+{
+    const char *const colon = layer[0] == '\0' ? "" : ": ", *line;
+    int length;
+    while ((line = next_line(&passed_over, &length)) != NULL)
+        notice("%s%spassed over %.*s", layer, colon, length, line);
+    if (not_stored != NULL) notice("%s%s%s", layer, colon, not_stored);
 }
 
 static bool give_up(struct trial *t, tconv_status status, const char *format, ...)
@@ -178,12 +188,30 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
     return make_buffer(t, "output", NULL, g->output_bytes, &t->args.output.memory);
 }
 
-void trial_epilogue(tconv_epilogue *epilogue)
+static bool tell_progress(void *context, const char *algorithm, int index, int count,
+                          double best_ms)
 {
-    read_epilogue(epilogue); /* cannot fail: read_options has checked it */
-    epilogue->bias = options.with_bias != 0;
-    epilogue->scale = options.with_scale != 0;
-    epilogue->residual = options.with_residual != 0;
+    const struct place *p = context;
+    char text[160];
+    struct tconv_text line = tconv_text_begin(text, sizeof text);
+    tconv_text_add(&line, "%s %s, %d of %d", p->entry->id, algorithm,
+                   index < count ? index + 1 : count, count);
+    if (best_ms > 0) tconv_text_add(&line, ", best %.4g ms", best_ms);
+    progress(p->layer, p->layers, text);
+    return !interrupted();
+}
+
+tconv_plan_options trial_options(const struct place *place)
+{
+    tconv_plan_options o = TCONV_PLAN_OPTIONS_INIT;
+    read_epilogue(&o.epilogue); /* cannot fail: read_options has checked it */
+    o.epilogue.bias = options.with_bias != 0;
+    o.epilogue.scale = options.with_scale != 0;
+    o.epilogue.residual = options.with_residual != 0;
+    o.math = chosen_math();
+    o.search_progress = place == NULL ? NULL : tell_progress;
+    o.search_context = (void *)place;
+    return o;
 }
 
 bool trial_prepare(struct trial *t, const struct opened *opened, const struct entry *entry)
@@ -194,12 +222,10 @@ bool trial_prepare(struct trial *t, const struct opened *opened, const struct en
                         .geometry = TCONV_GEOMETRY_INIT,
                         .args = TCONV_TENSORS_INIT};
     if (!go_on(t)) return false;
-    if (entry->error != NULL)
-        return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT, "%s",
-                       entry->error);
+    if (entry->error != NULL) return give_up(t, entry_status(entry), "%s", entry->error);
     tconv_error error;
     if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
-    trial_epilogue(&t->epilogue);
+    t->epilogue = trial_options(NULL).epilogue;
     t->operands = (struct tconv_operands){
         .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
     t->empty = t->geometry.output_bytes == 0;
@@ -244,10 +270,8 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
     free_plan(t);
     if (!go_on(t)) return false;
     tconv_error error;
-    tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan_options plan = trial_options(NULL);
     plan.algorithm = algorithm;
-    plan.epilogue = t->epilogue;
-    plan.math = chosen_math();
     const double start = now();
     if (tconv_plan_create(device, t->problem, &plan, &t->plan, &error) != TCONV_OK)
         return give_up_call(t, &error);

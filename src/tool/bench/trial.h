@@ -14,6 +14,20 @@ enum { TILE_TEXT = 240 }; /* bytes that suffice for what tconv_plan_tile writes 
 /* A text about a plan, from malloc. NULL if it is empty or memory is missing. */
 char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t));
 
+/* Notices which faster algorithms a plan passed over, and why the result of its search is not
+ * stored; either may be NULL. `layer` stands before them, if it is not empty. */
+void tell_plan(const char *layer, const char *passed_over, const char *not_stored);
+
+/* Where a command is among its layers, for the progress bar of a search. */
+struct place {
+    const struct entry *entry;
+    int layer, layers;
+};
+
+/* The options of a plan that the command line gives, without the algorithm; with a place, its
+ * progress is shown. */
+tconv_plan_options trial_options(const struct place *place);
+
 /* Says in JSON what a max_error is a fraction of. */
 #define MAX_ERROR_IS                                                                               \
     "the largest error against the f64 reference, as a fraction of error_bound: above 1 is wrong"
@@ -41,9 +55,6 @@ struct trial {
     char error[1100];          /* not empty: why it could not be run */
     tconv_status status;       /* the status of `error` */
 };
-
-/* The epilogue that the options ask for, with its tensors. */
-void trial_epilogue(tconv_epilogue *epilogue);
 
 /* Makes the tensors of a layer (its weights, or any if it has none; those of the epilogue as the
  * options say) and uploads them. False with trial->error if that fails, or if the layer could

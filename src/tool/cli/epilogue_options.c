@@ -6,22 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-struct activation_names activation_names(bool with_slope)
+struct names activation_names(bool with_slope)
 {
-    tconv_activation members[ACTIVATION_COUNT];
-    int count = 0;
+    struct names names = {"", 0};
     for (int i = 0; i < ACTIVATION_COUNT; i++)
         if (!with_slope || tconv_activation_has_slope((tconv_activation)i))
-            members[count++] = (tconv_activation)i;
-    struct activation_names names = {""};
-    size_t length = 0;
-    for (int i = 0; i < count && length < sizeof names.text; i++)
-        length += (size_t)snprintf(names.text + length, sizeof names.text - length, "%s%s",
-                                   i == 0          ? ""
-                                   : i + 1 < count ? ", "
-                                   : with_slope    ? " and "
-                                                   : " or ",
-                                   tconv_activation_name(members[i]));
+            add_name(&names, tconv_activation_name((tconv_activation)i));
+    end_names(&names, with_slope ? "and" : "or");
     return names;
 }
 

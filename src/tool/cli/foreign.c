@@ -84,15 +84,10 @@ static const char *middle_of(const char *value)
 /* How many numbers a list with commas has; 0 if it is none. */
 static int count_numbers(const char *text)
 {
-    int count = 0;
-    for (const char *at = text;; at++) {
-        const size_t digits = strspn(at, "0123456789");
-        if (digits == 0) return 0;
-        count++;
-        at += digits;
-        if (*at == '\0') return count;
-        if (*at != ',') return 0;
-    }
+    int64_t numbers[2 * TCONV_MAX_RANK];
+    int count;
+    const int most = sizeof numbers / sizeof *numbers;
+    return parse_numbers(text, ',', numbers, most, &count) == FLAW_NONE ? count : 0;
 }
 
 /* True if our option may have this value. */

@@ -102,6 +102,32 @@ void print_names(const char *id, const char *layer, int width)
     print_column(layer, width);
 }
 
+const char *next_line(const char **text, int *length)
+{
+    const char *line = *text;
+    if (line == NULL || *line == '\0') return NULL;
+    *length = (int)strcspn(line, "\n");
+    *text = line + *length + (line[*length] == '\n');
+    return line;
+}
+
+void add_name(struct names *names, const char *name)
+{
+    if (strcmp(name, "?") == 0) return;
+    const size_t used = strlen(names->text);
+    snprintf(names->text + used, sizeof names->text - used, "%s%s", used == 0 ? "" : ", ", name);
+    names->last = used == 0 ? 0 : used + 2;
+}
+
+void end_names(struct names *names, const char *conjunction)
+{
+    char last[100];
+    if (names->last == 0) return;
+    snprintf(last, sizeof last, "%s", names->text + names->last);
+    snprintf(names->text + names->last - 2, sizeof names->text - names->last + 2, " %s %s",
+             conjunction, last);
+}
+
 const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
@@ -139,13 +165,12 @@ int next_part(int column)
     return INDENT;
 }
 
-void write_wrapped(FILE *stream, const char *text, int column, int below)
+void write_lines(FILE *stream, const char *text, int column, int below, int width)
 {
-    const int columns = columns_of(stream), width = columns < WIDTH ? columns : WIDTH;
     for (int at = column, begin = column; *text != '\0';) {
         const int blanks = (int)strspn(text, " ");
         const int word = (int)strcspn(text + blanks, " ");
-        if (columns > 0 && at > begin && at + blanks + word > width) {
+        if (width > 0 && at > begin && at + blanks + word > width) {
             fprintf(stream, "\n%*s", below, "");
             at = begin = below;
         } else {
@@ -157,6 +182,12 @@ void write_wrapped(FILE *stream, const char *text, int column, int below)
         at += word;
     }
     putc('\n', stream);
+}
+
+void write_wrapped(FILE *stream, const char *text, int column, int below)
+{
+    const int columns = columns_of(stream);
+    write_lines(stream, text, column, below, columns < WIDTH ? columns : WIDTH);
 }
 
 void print_wrapped(const char *text, int column)

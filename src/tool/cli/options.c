@@ -190,6 +190,17 @@ static bool files_apart(void)
     return apart;
 }
 
+void print_file_options(void)
+{
+    const char *between = "";
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].kind != READ && rows[i].kind != WRITTEN) continue;
+        printf("%s%s", between, rows[i].option);
+        between = "|";
+        if (rows[i].letter != '\0') printf("|-%c", rows[i].letter);
+    }
+}
+
 static void try_name(const char *name, void *guess)
 {
     guess_try(guess, name);

@@ -91,11 +91,11 @@ NAMES_OF(filter_format)
 /* Writes how the value of the option $option is completed. Nothing to choose from means files. */
 static void print_all_values(void)
 {
-    printf(
-        "    COMPREPLY=()\n"
-        "    case $option in\n"
-        "    --json|-j|--suite|--model|--data|--filter|--bias|--scale|--slope|--residual|--initial|"
-        "--output|--csv|--plot|--trace|--compare) return ;;\n");
+    printf("    COMPREPLY=()\n"
+           "    case $option in\n"
+           "    ");
+    print_file_options();
+    printf(") return ;;\n");
     print_values("--type|--filter-type|--output-type", type_at, TCONV_F32);
     print_values("--auto-pad", auto_pad_at, TCONV_EXPLICIT);
     print_values("--rules", rules_at, TCONV_RULES_SPEC);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a problem from the options: shapes, attributes and types. */
 #include "base/members.h"
-#include "base/range.h"
 #include "tool/tool.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,26 +15,10 @@ bool read_attribute(const char *option, const char *text, int axes, tconv_list *
     return true;
 }
 
-/* The names of an enumeration for a sentence: "explicit, valid, same_upper and same_lower". */
-struct names {
-    char text[200];
-    const char *last; /* not yet in the text */
-};
-
-static void add_name(struct names *names, const char *name)
-{
-    if (strcmp(name, "?") == 0) return;
-    const size_t used = strlen(names->text);
-    if (names->last != NULL)
-        snprintf(names->text + used, sizeof names->text - used, "%s%s", used == 0 ? "" : ", ",
-                 names->last);
-    names->last = name;
-}
-
 static bool unknown_name(const char *option, const char *text, const struct names *names)
 {
     const char *write = foreign_value(option + strspn(option, "-"), text);
-    wrong_request("%s is \"%s\": it must be %s or %s%s%s", option, text, names->text, names->last,
+    wrong_request("%s is \"%s\": it must be %s%s%s", option, text, names->text,
                   write == NULL ? "" : "; write ", write == NULL ? "" : write);
     return false;
 }
@@ -46,15 +28,14 @@ enum { MOST_ENUMERATORS = 64 };
 #define READ(kind, ...) READ_##kind(__VA_ARGS__)
 #define READ_NAME(member, option, reads, when, kind)                                               \
     if (options.member != NULL && !tconv_##kind##_from_name(options.member, &p->member)) {         \
-        struct names names = {"", NULL};                                                           \
+        struct names names = {"", 0};                                                              \
         for (int i = 0; i < MOST_ENUMERATORS; i++)                                                 \
             add_name(&names, tconv_##kind##_name((tconv_##kind)i));                                \
+        end_names(&names, "or");                                                                   \
         return unknown_name("--" option, options.member, &names);                                  \
     }
 #define READ_NUMBER(member, option, reads, when, absent, least, most)                              \
-    if (options.member != NULL &&                                                                  \
-        !read_number("--" option, options.member, least, most, &p->member))                        \
-        return false;
+    if (!read_number("--" option, options.member, least, most, "", &p->member)) return false;
 #define READ_LIST(member, option, reads, absent, least)                                            \
     if (!read_attribute("--" option, options.member, axes, &p->member)) return EXIT_REQUEST_WRONG;
 
@@ -63,18 +44,6 @@ enum { MOST_ENUMERATORS = 64 };
     if (options.member != NULL && !read_numbers("--" option, options.member, p->member.value,      \
                                                 TCONV_MAX_AXES + 2, &p->member.count))             \
         return EXIT_REQUEST_WRONG;
-
-static bool read_number(const char *option, const char *text, int64_t least, int64_t most,
-                        int64_t *number)
-{
-    int count;
-    char range[TCONV_RANGE_TEXT];
-    if (!read_numbers(option, text, number, 1, &count)) return false;
-    if (*number >= least && *number <= most) return true;
-    tconv_range_text(least, most, range);
-    wrong_request("%s is %" PRId64 ": it must be %s", option, *number, range);
-    return false;
-}
 
 bool read_scalars(tconv_problem *p)
 {
@@ -115,7 +84,8 @@ enum exit_code read_problem_with_shapes(tconv_problem *problem)
 void tell_notes(const char *layer, const tconv_problem *problem)
 {
     char notes[1000];
+    const char *at = notes, *note;
     tconv_problem_notes(problem, notes, sizeof notes);
-    for (char *note = notes, *end; (end = strchr(note, '\n')) != NULL; note = end + 1)
-        notice("%s%s%.*s", layer, layer[0] == '\0' ? "" : ": ", (int)(end - note), note);
+    for (int length; (note = next_line(&at, &length)) != NULL;)
+        notice("%s%s%.*s", layer, layer[0] == '\0' ? "" : ": ", length, note);
 }

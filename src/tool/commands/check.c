@@ -10,21 +10,15 @@
 #include <string.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0,
-     "One problem (without any: a built-in set):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "Or a suite:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
-     "Or a model (--data-shape for extents that it leaves open):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
-     "with tensors of random numbers, or a model's filter:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)trace_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    PART(shape_table, "One problem (without any: a built-in set):"),
+    PART(attribute_table, "and attributes:"),
+    PART(suite_table, "Or a suite:"),
+    PART(model_table, "Or a model (--data-shape for extents that it leaves open):"),
+    PART(epilogue_table, "Types and epilogue:"),
+    PART(check_table, "with tensors of random numbers, or a model's filter:"),
+    PART(algorithm_table, "How:"),
+    PART(trace_table, NULL),
+    END_WITH_DEVICE,
 };
 
 enum { SAMPLES = 20000 };
@@ -54,10 +48,9 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
         tally->results,
         json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:o}", "id", text_json(e->id), "layer",
                   text_json(e->layer), "algorithm", algorithm, "verdict", verdict, "max_error",
-                  compared ? json_real(t->max_error) : json_null(), "error_bound",
-                  compared && isfinite(t->error_bound) ? json_real(t->error_bound) : json_null(),
-                  "compared", (json_int_t)t->compared, "error",
-                  t->error[0] == '\0' || t->empty ? json_null() : text_json(t->error)));
+                  known_json(compared, t->max_error), "error_bound",
+                  known_json(compared, t->error_bound), "compared", (json_int_t)t->compared,
+                  "error", text_json(t->error[0] == '\0' || t->empty ? NULL : t->error)));
 }
 
 static void failed(struct tally *tally, const struct entry *e, const char *algorithm,
@@ -143,12 +136,10 @@ static enum exit_code check(const struct work *work)
     if (table_wanted() && !options.quiet)
         printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed, tally.failed,
                tally.refused);
-    if (options.json != NULL)
-        code = write_json(json_pack("{s:s, s:i, s:i, s:i, s:O, s:b}", "max_error_is", MAX_ERROR_IS,
-                                    "passed", tally.passed, "failed", tally.failed, "refused",
-                                    tally.refused, "results", tally.results, "interrupted",
-                                    interrupted()));
-    json_decref(tally.results);
+    code = write_json(json_pack("{s:s, s:i, s:i, s:i, s:o, s:b}", "max_error_is", MAX_ERROR_IS,
+                                "passed", tally.passed, "failed", tally.failed, "refused",
+                                tally.refused, "results", tally.results, "interrupted",
+                                interrupted()));
     const enum exit_code traced = trace_write();
     if (code == EXIT_DONE) code = traced;
     if (code != EXIT_DONE) return code;

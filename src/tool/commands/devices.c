@@ -7,10 +7,7 @@
 #include <stdio.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    END_WITHOUT_DEVICE,
 };
 
 static const char *kind_name(tconv_device_kind kind)
@@ -90,6 +87,14 @@ void describe_device(const tconv_device_info *d, void (*tell)(const char *line))
              d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
              unit_name(d->matrix_unit));
     tell(line);
+}
+
+const char *results_folder(const tconv_device *device)
+{
+    const char *folder = tconv_device_search_folder(device);
+    if (folder == NULL)
+        notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
+    return folder;
 }
 
 static void print_fact(const char *line)

@@ -11,38 +11,14 @@
 #include <string.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
-     "Or a model (--data-shape for extents that it leaves open):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)prepare_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    LAYER_PARTS,
+    PART(prepare_table, NULL),
+    PART(attribute_table, "and attributes:"),
+    PART(epilogue_table, "Types and epilogue:"),
+    PART(check_table, NULL),
+    PART(algorithm_table, "How:"),
+    END_WITH_DEVICE,
 };
-
-/* Where preparing is, for the progress bar. */
-struct place {
-    const struct entry *entry;
-    int layer, layers;
-};
-
-static bool tell_progress(void *context, const char *algorithm, int index, int count,
-                          double best_ms)
-{
-    const struct place *p = context;
-    char text[160];
-    (void)best_ms;
-    snprintf(text, sizeof text, "%s %s, program %d of %d", p->entry->id, algorithm,
-             index < count ? index + 1 : count, count);
-    progress(p->layer, p->layers, text);
-    return !interrupted();
-}
 
 /* The result of a layer. */
 struct prepared {
@@ -56,14 +32,10 @@ static void prepare_layer(tconv_device *device, const struct place *place, const
 {
     const struct entry *entry = place->entry;
     *p = (struct prepared){.error = {TCONV_OK, 0, ""}};
-    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
-    trial_epilogue(&plan_options.epilogue);
+    tconv_plan_options plan_options = trial_options(place);
     plan_options.algorithm = options.algorithm;
-    plan_options.math = chosen_math();
-    plan_options.search_progress = tell_progress;
-    plan_options.search_context = (void *)place;
     if (entry->error != NULL) {
-        p->error.status = entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
+        p->error.status = entry_status(entry);
         snprintf(p->error.message, sizeof p->error.message, "%s", entry->error);
         return;
     }
@@ -89,11 +61,10 @@ static void print_layer(const struct entry *entry, const struct prepared *p)
 static json_t *layer_json(const struct entry *entry, const struct prepared *p)
 {
     const bool done = p->error.status == TCONV_OK;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", text_json(entry->id), "layer",
-                     text_json(entry->layer), "programs",
-                     done ? json_integer(p->programs) : json_null(), "seconds",
-                     done ? json_real(p->seconds) : json_null(), "error",
-                     done ? json_null() : text_json(p->error.message));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o}", "id", text_json(entry->id), "layer", text_json(entry->layer),
+        "programs", done ? json_integer(p->programs) : json_null(), "seconds",
+        known_json(done, p->seconds), "error", text_json(done ? NULL : p->error.message));
 }
 
 /* Checks --up-to against the layer's own shape, which --data-shape, a suite or a model gives. */
@@ -135,10 +106,9 @@ static enum exit_code read_most(const struct suite *suite, tconv_shape *most)
 
 static void tell_folder(tconv_device *device)
 {
-    const char *lists = tconv_device_search_folder(device), *programs = tconv_device_cache(device);
-    if (lists == NULL)
-        notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
-    else if (programs == NULL)
+    const char *lists = results_folder(device), *programs = tconv_device_cache(device);
+    if (lists == NULL) return;
+    if (programs == NULL)
         notice("lists are stored in %s; the programs are in PoCL's cache. To copy both, set "
                "TCONV_CL_CACHE_DIR",
                lists);
@@ -176,12 +146,9 @@ static enum exit_code prepare(const struct work *work)
     progress(0, 0, "");
     const char *folder = tconv_device_search_folder(device);
     json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
-                               "folder", folder == NULL ? json_null() : text_json(folder), "layers",
-                               layers, "interrupted", interrupted());
-    if (options.json != NULL)
-        code = write_json(with_origin(report));
-    else
-        json_decref(report);
+                               "folder", text_json(folder), "layers", layers, "interrupted",
+                               interrupted());
+    code = write_json(with_origin(report));
     if (done > 0) tell_folder(device);
     if (code != EXIT_DONE) return code;
     char so_far[80], what[40];

@@ -7,47 +7,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One file of the folder; its texts are from malloc. */
-struct stored {
-    tconv_record_state state;
-    char *file, *device, *problem, *algorithm;
-    int candidates;
-    double model_ms, best_ms;
-};
-
 struct records {
-    struct stored *list;
+    tconv_stored_search *list; /* with texts from malloc */
     size_t count;
     bool memory;
 };
+
+#define TEXTS(s)                                                                                   \
+    {                                                                                              \
+        &(s)->file, &(s)->device, &(s)->problem, &(s)->algorithm                                   \
+    }
 
 static void keep(void *context, const tconv_stored_search *found)
 {
     struct records *r = context;
     if (!r->memory) return;
-    struct stored *more = array_grow(r->list, r->count, sizeof *more);
+    tconv_stored_search *more = array_grow(r->list, r->count, sizeof *more);
     r->memory = more != NULL;
     if (!r->memory) return;
     r->list = more;
-    struct stored *s = &r->list[r->count++];
-    *s = (struct stored){found->state,
-                         strdup(found->file),
-                         strdup(found->device),
-                         strdup(found->problem),
-                         strdup(found->algorithm),
-                         (int)found->candidates,
-                         found->model_ms,
-                         found->best_ms};
-    r->memory = s->file != NULL && s->device != NULL && s->problem != NULL && s->algorithm != NULL;
+    tconv_stored_search *s = &r->list[r->count++];
+    *s = *found;
+    const char **const texts[] = TEXTS(s);
+    for (int i = 0; i < 4; i++) {
+        *texts[i] = strdup(*texts[i]);
+        r->memory = r->memory && *texts[i] != NULL;
+    }
 }
 
 static void free_records(struct records *r)
 {
     for (size_t i = 0; i < r->count; i++) {
-        free(r->list[i].file);
-        free(r->list[i].device);
-        free(r->list[i].problem);
-        free(r->list[i].algorithm);
+        const char **const texts[] = TEXTS(&r->list[i]);
+        for (int t = 0; t < 4; t++) free((char *)*texts[t]);
     }
     free(r->list);
 }
@@ -55,34 +47,34 @@ static void free_records(struct records *r)
 /* Orders records by problem, then by file. */
 static int in_order(const void *a, const void *b)
 {
-    const struct stored *s = a, *t = b;
+    const tconv_stored_search *s = a, *t = b;
     const int problem = strcmp(s->problem, t->problem);
     return problem != 0 ? problem : strcmp(s->file, t->file);
 }
 
 /* Says why a file is useless. */
-static const char *reason(const struct stored *s)
+static const char *reason(const tconv_stored_search *s)
 {
     if (s->state == TCONV_RECORD_DAMAGED) return "damaged, or not the user's own file";
     return s->problem[0] != '\0' ? "of another device, driver or version of tconv-cl"
                                  : "no file of this version of tconv-cl";
 }
 
-static json_t *record_json(const struct stored *s)
+static json_t *record_json(const tconv_stored_search *s)
 {
     const size_t name = strcspn(s->algorithm, " ");
     return json_pack("{s:o, s:o, s:s%, s:s, s:i, s:f, s:f, s:f}", "file", text_json(s->file),
                      "problem", text_json(s->problem), "algorithm", s->algorithm, name, "tile",
-                     s->algorithm + name + (s->algorithm[name] == ' '), "candidates", s->candidates,
-                     "ms_model", s->model_ms, "ms_best", s->best_ms, "gain",
+                     s->algorithm + name + (s->algorithm[name] == ' '), "candidates",
+                     (int)s->candidates, "ms_model", s->model_ms, "ms_best", s->best_ms, "gain",
                      s->model_ms / s->best_ms);
 }
 
-static json_t *skipped_json(const struct stored *s)
+static json_t *skipped_json(const tconv_stored_search *s)
 {
     return json_pack("{s:o, s:s, s:o, s:o}", "file", text_json(s->file), "why", reason(s), "device",
-                     s->device[0] == '\0' ? json_null() : text_json(s->device), "problem",
-                     s->problem[0] == '\0' ? json_null() : text_json(s->problem));
+                     text_json(s->device[0] == '\0' ? NULL : s->device), "problem",
+                     text_json(s->problem[0] == '\0' ? NULL : s->problem));
 }
 
 static json_t *report_json(int number, const tconv_device_info *info, const char *folder,
@@ -95,8 +87,7 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
         else
             json_array_append_new(skipped, skipped_json(&r->list[i]));
     return json_pack("{s:o, s:o, s:o, s:o}", "device", device_json(number, info), "folder",
-                     folder == NULL ? json_null() : text_json(folder), "records", used, "skipped",
-                     skipped);
+                     text_json(folder), "records", used, "skipped", skipped);
 }
 
 static void print_records(const struct records *r, const char *folder)
@@ -105,7 +96,7 @@ static void print_records(const struct records *r, const char *folder)
     size_t used = 0;
     printf("%9s %6s %s\n", "ms", "gain", "problem: algorithm and tile");
     for (size_t i = 0; i < r->count; i++) {
-        const struct stored *s = &r->list[i];
+        const tconv_stored_search *s = &r->list[i];
         char text[2000];
         if (s->state != TCONV_RECORD_USED) continue;
         used++;
@@ -130,15 +121,13 @@ enum exit_code list_records(void)
     if (code != EXIT_DONE) return code;
     if (tconv_device_open(number, &device, &error) != TCONV_OK) return failed_call(&error);
     const tconv_device_info *info = tconv_device_properties(device);
-    const char *folder = tconv_device_search_folder(device);
+    const char *folder = results_folder(device);
     if (tconv_device_stored_searches(device, keep, &records, &error) != TCONV_OK)
         code = failed_call(&error);
     else if (!records.memory)
         code = failed_work("the list needs memory that is not there");
     if (code == EXIT_DONE) {
         if (records.count > 0) qsort(records.list, records.count, sizeof *records.list, in_order);
-        if (folder == NULL)
-            notice("there is no folder for results (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
         for (size_t i = 0; i < records.count; i++)
             if (records.list[i].state != TCONV_RECORD_USED)
                 notice("%s: skipped: %s", records.list[i].file, reason(&records.list[i]));
@@ -146,8 +135,7 @@ enum exit_code list_records(void)
             print_device(number, info);
             print_records(&records, folder);
         }
-        if (options.json != NULL)
-            code = write_json(with_origin(report_json(number, info, folder, &records)));
+        code = write_json(with_origin(report_json(number, info, folder, &records)));
     }
     free_records(&records);
     tconv_device_release(device);

@@ -25,10 +25,7 @@ enum {
 }; /* for the checks of all devices, so that PoCL's compiler may be cold */
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    END_WITH_DEVICE,
 };
 
 /* ---- versions and the system ---- */
@@ -103,7 +100,7 @@ static json_t *report_platform(cl_platform_id platform, struct report_tally *tal
                 plural(devices), error[0] == '\0' ? "" : ": ", error);
     return json_pack("{s:o, s:o, s:o, s:i, s:o}", "name", text_json(name), "vendor",
                      text_json(vendor), "version", text_json(version), "devices", (int)devices,
-                     "error", error[0] == '\0' ? json_null() : text_json(error));
+                     "error", text_json(error[0] == '\0' ? NULL : error));
 }
 
 static json_t *report_platforms(struct report_tally *tally)
@@ -304,9 +301,7 @@ static enum exit_code report(const int *numbers, int count, const struct suite *
                              preferred < 0 ? json_null() : json_integer(preferred), "environment",
                              variables, "devices", devices, "passed", tally->passed, "refused",
                              tally->refused, "skipped", tally->skipped, "failed", tally->failed);
-    if (options.json != NULL) return write_json(json);
-    json_decref(json);
-    return EXIT_DONE;
+    return write_json(json);
 }
 
 enum exit_code command_report(int argc, const char **argv)

@@ -98,11 +98,9 @@ static void print_row(int number, const struct entry *layer, const char *algorit
         report_line(11, "tconv-cl check --device %d %s", number, problem);
     }
     if (unit != NULL) report_line(11, "matrix unit %s", unit);
-    for (const char *line = passed_over; line != NULL && *line != '\0';) {
-        const int length = (int)strcspn(line, "\n");
+    const char *line;
+    for (int length; (line = next_line(&passed_over, &length)) != NULL;)
         report_line(11, "passed over: %.*s", length, line);
-        line += length + (line[length] == '\n');
-    }
 }
 
 static json_t *check_row(int number, const struct opened *opened, const struct row *row,
@@ -125,13 +123,12 @@ static json_t *check_row(int number, const struct opened *opened, const struct r
     print_row(number, &own, algorithm, problem, unit, passed_over, &v);
     count(tally, number, problem, algorithm, &v);
     const bool compared = trial.compared > 0 && isfinite(trial.max_error);
-    json_t *json = json_pack(
-        "{s:o, s:o, s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o}", "id", text_json(own.id), "layer",
-        text_json(own.layer), "problem", problem, "type", tconv_type_name(row->type), "algorithm",
-        algorithm, "verdict", v.name, "max_error",
-        compared ? json_real(trial.max_error) : json_null(), "matrix_unit", unit, "passed_over",
-        passed_over == NULL ? json_null() : private_json(passed_over), "error",
-        strcmp(v.name, "passed") == 0 ? json_null() : private_json(v.text));
+    json_t *json = json_pack("{s:o, s:o, s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o}", "id",
+                             text_json(own.id), "layer", text_json(own.layer), "problem", problem,
+                             "type", tconv_type_name(row->type), "algorithm", algorithm, "verdict",
+                             v.name, "max_error", known_json(compared, trial.max_error),
+                             "matrix_unit", unit, "passed_over", private_json(passed_over), "error",
+                             private_json(strcmp(v.name, "passed") == 0 ? NULL : v.text));
     free(passed_over);
     if (tried) trial_free(&trial);
     return json;

@@ -47,8 +47,8 @@ char *without_home(const char *text)
 
 json_t *private_json(const char *text)
 {
-    char *shown = without_home(text);
-    json_t *json = shown == NULL ? NULL : text_json(shown);
+    char *shown = text == NULL ? NULL : without_home(text);
+    json_t *json = shown == NULL && text != NULL ? NULL : text_json(shown);
     free(shown);
     return json;
 }
@@ -68,21 +68,10 @@ void report_line(int indent, const char *format, ...)
     char *text = whole == NULL ? NULL : without_home(whole);
     progress(0, 0, "");
     printf("%*s", indent, "");
-    int at = indent;
-    for (const char *word = text; word != NULL && *word != '\0';) {
-        const int blanks = (int)strspn(word, " "), letters = (int)strcspn(word + blanks, " ");
-        if (at > indent && at + blanks + letters > WIDTH) {
-            printf("\n%*s", indent + 2, "");
-            at = indent + 2;
-        } else {
-            printf("%*s", blanks, "");
-            at += blanks;
-        }
-        print_column(word + blanks, letters);
-        at += letters;
-        word += blanks + letters;
-    }
-    putchar('\n');
+    if (text == NULL)
+        putchar('\n');
+    else
+        write_lines(stdout, text, indent, indent + 2, WIDTH);
     fflush(stdout); /* if a driver ends the process, all until here is there */
     free(text);
     free(whole);

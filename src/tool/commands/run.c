@@ -15,24 +15,31 @@
 #include <string.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files (- is stdin or stdout):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
-     "A layer of a model, instead of --filter and attributes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0,
-     "Attributes (shapes come from the files):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    PART(file_table, "Files (- is stdin or stdout):"),
+    PART(model_table, "A layer of a model, instead of --filter and attributes:"),
+    PART(attribute_table, "Attributes (shapes come from the files):"),
+    PART(epilogue_table, "Types and epilogue:"),
+    PART(algorithm_table, "How:"),
+    END_WITH_DEVICE,
 };
 
 enum { MOST_USED = 8 }; /* different plans of a device: slabs at the edges may have their own */
 
+/* The files that a run reads. */
+enum input { DATA, FILTER, BIAS, SCALE, SLOPE, RESIDUAL, INITIAL, INPUTS };
+static const struct {
+    const char *option;
+    char **path;
+} inputs[INPUTS] = {
+    [DATA] = {"--data", &options.data},          [FILTER] = {"--filter", &options.filter},
+    [BIAS] = {"--bias", &options.bias},          [SCALE] = {"--scale", &options.scale},
+    [SLOPE] = {"--slope", &options.slope},       [RESIDUAL] = {"--residual", &options.residual},
+    [INITIAL] = {"--initial", &options.initial},
+};
+
 /* Everything that a run holds. */
 struct job {
-    struct npy data, filter, bias, scale, slope, residual, initial;
+    struct npy in[INPUTS];
     tconv_plan_options plan;
     struct suite model;
     tconv_problem problem;
@@ -61,10 +68,15 @@ static enum exit_code check_options(void)
     return EXIT_DONE;
 }
 
+static enum exit_code read_input(struct job *job, enum input input)
+{
+    return npy_read(inputs[input].option, *inputs[input].path, &job->in[input]);
+}
+
 static enum exit_code wrong_type(const struct job *job)
 {
     return wrong_request("--type is %s, but --data %s holds %s", options.data_type, options.data,
-                         tconv_type_name(job->data.type));
+                         tconv_type_name(job->in[DATA].type));
 }
 
 static enum exit_code problem_from_model(struct job *job)
@@ -74,19 +86,19 @@ static enum exit_code problem_from_model(struct job *job)
         TCONV_PROBLEM_INIT; /* only to check the names and lists among the options */
     if ((code = refuse_attributes("a layer of a --model has its own attributes", false)) !=
             EXIT_DONE ||
-        (code = read_problem(&job->data.shape, &job->data.shape, &named)) != EXIT_DONE ||
+        (code = read_problem(&job->in[DATA].shape, &job->in[DATA].shape, &named)) != EXIT_DONE ||
         (code = model_read(options.model, &job->model)) != EXIT_DONE)
         return code;
     struct entry *entry = model_layer(options.model, &job->model, options.layer);
     if (entry == NULL) return EXIT_REQUEST_WRONG;
-    if (entry->error == NULL) model_set_data(entry, &job->data.shape);
+    if (entry->error == NULL) model_set_data(entry, &job->in[DATA].shape);
     if (entry->error != NULL) return model_failure(options.model, entry);
-    if (options.data_type != NULL && named.data_type != job->data.type) return wrong_type(job);
+    if (options.data_type != NULL && named.data_type != job->in[DATA].type) return wrong_type(job);
     if (options.filter_type != NULL && named.filter_type != entry->weights_type)
         return wrong_request("--filter-type is %s, but the model's filter is %s",
                              options.filter_type, tconv_type_name(entry->weights_type));
     job->problem = entry->problem;
-    job->problem.data_type = job->data.type;
+    job->problem.data_type = job->in[DATA].type;
     job->problem.output_type = named.output_type;
     if (options.output_shape != NULL) job->problem.output_shape = named.output_shape;
     job->weights = entry->weights;
@@ -97,17 +109,18 @@ static enum exit_code problem_from_model(struct job *job)
 static enum exit_code problem_from_files(struct job *job)
 {
     enum exit_code code;
-    if ((code = npy_read("--filter", options.filter, &job->filter)) != EXIT_DONE ||
-        (code = read_problem(&job->data.shape, &job->filter.shape, &job->problem)) != EXIT_DONE)
+    if ((code = read_input(job, FILTER)) != EXIT_DONE ||
+        (code = read_problem(&job->in[DATA].shape, &job->in[FILTER].shape, &job->problem)) !=
+            EXIT_DONE)
         return code;
-    if (options.data_type != NULL && job->problem.data_type != job->data.type)
+    if (options.data_type != NULL && job->problem.data_type != job->in[DATA].type)
         return wrong_type(job);
-    job->problem.data_type = job->data.type;
-    if (options.filter_type != NULL && job->problem.filter_type != job->filter.type)
+    job->problem.data_type = job->in[DATA].type;
+    if (options.filter_type != NULL && job->problem.filter_type != job->in[FILTER].type)
         return wrong_request("--filter-type is %s, but --filter %s holds %s", options.filter_type,
-                             options.filter, tconv_type_name(job->filter.type));
-    job->problem.filter_type = job->filter.type;
-    job->weights = job->filter.values;
+                             options.filter, tconv_type_name(job->in[FILTER].type));
+    job->problem.filter_type = job->in[FILTER].type;
+    job->weights = job->in[FILTER].values;
     tell_notes("", &job->problem);
     return EXIT_DONE;
 }
@@ -115,28 +128,20 @@ static enum exit_code problem_from_files(struct job *job)
 /* Failed work if a file that is read in place was changed meanwhile. */
 static enum exit_code inputs_unchanged(const struct job *job)
 {
-    const struct {
-        const char *option, *path;
-        const struct npy *npy;
-    } inputs[] = {{"--data", options.data, &job->data},
-                  {"--filter", options.filter, &job->filter},
-                  {"--bias", options.bias, &job->bias},
-                  {"--scale", options.scale, &job->scale},
-                  {"--slope", options.slope, &job->slope},
-                  {"--residual", options.residual, &job->residual},
-                  {"--initial", options.initial, &job->initial}};
     enum exit_code code = EXIT_DONE;
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && code == EXIT_DONE; i++)
-        code = npy_unchanged(inputs[i].option, inputs[i].path, inputs[i].npy);
+    for (int i = 0; i < INPUTS && code == EXIT_DONE; i++)
+        code = npy_unchanged(inputs[i].option, *inputs[i].path, &job->in[i]);
     return code;
 }
 
 /* Reads a file with one number for each output channel. */
-static enum exit_code read_channels(const char *option, const char *path, tconv_type type,
-                                    int64_t channels, struct npy *npy)
+static enum exit_code read_channels(struct job *job, enum input input, tconv_type type,
+                                    int64_t channels)
 {
-    if (path == NULL) return EXIT_DONE;
-    const enum exit_code code = npy_read(option, path, npy);
+    const char *const option = inputs[input].option;
+    const struct npy *npy = &job->in[input];
+    if (*inputs[input].path == NULL) return EXIT_DONE;
+    const enum exit_code code = read_input(job, input);
     if (code != EXIT_DONE) return code;
     if (npy->type != type)
         return wrong_request("%s holds %s, but must hold %s", option, tconv_type_name(npy->type),
@@ -150,11 +155,12 @@ static enum exit_code read_channels(const char *option, const char *path, tconv_
 }
 
 /* Reads a file with a tensor like the output. */
-static enum exit_code read_like_output(const char *option, const char *path,
-                                       const tconv_geometry *g, struct npy *npy)
+static enum exit_code read_like_output(struct job *job, enum input input, const tconv_geometry *g)
 {
-    if (path == NULL) return EXIT_DONE;
-    const enum exit_code code = npy_read(option, path, npy);
+    const char *const option = inputs[input].option;
+    const struct npy *npy = &job->in[input];
+    if (*inputs[input].path == NULL) return EXIT_DONE;
+    const enum exit_code code = read_input(job, input);
     if (code != EXIT_DONE) return code;
     if (npy->type != g->output_type)
         return wrong_request("%s holds %s, but the output is %s", option,
@@ -192,14 +198,12 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
                                        ? "--initial is missing: --beta needs the initial output"
                                        : "--initial is given, but without --beta it has no effect");
     enum exit_code code;
-    if ((code = read_channels("--bias", options.bias, tconv_bias_type(e, g->output_type), channels,
-                              &job->bias)) != EXIT_DONE ||
-        (code = read_channels("--scale", options.scale, number, channels, &job->scale)) !=
+    if ((code = read_channels(job, BIAS, tconv_bias_type(e, g->output_type), channels)) !=
             EXIT_DONE ||
-        (code = read_channels("--slope", options.slope, number, channels, &job->slope)) !=
-            EXIT_DONE ||
-        (code = read_like_output("--residual", options.residual, g, &job->residual)) != EXIT_DONE ||
-        (code = read_like_output("--initial", options.initial, g, &job->initial)) != EXIT_DONE)
+        (code = read_channels(job, SCALE, number, channels)) != EXIT_DONE ||
+        (code = read_channels(job, SLOPE, number, channels)) != EXIT_DONE ||
+        (code = read_like_output(job, RESIDUAL, g)) != EXIT_DONE ||
+        (code = read_like_output(job, INITIAL, g)) != EXIT_DONE)
         return code;
     e->bias = options.bias != NULL;
     e->scale = options.scale != NULL;
@@ -230,23 +234,23 @@ static enum exit_code lay_out(const struct job *job, const tconv_geometry *g,
 static enum exit_code lay_out_inputs(struct job *job, const tconv_geometry *g)
 {
     const enum exit_code code = lay_out(job, g, TCONV_SPACED_DATA, job->problem.data_type,
-                                        g->data_bytes, job->data.values, &job->data_in_memory);
+                                        g->data_bytes, job->in[DATA].values, &job->data_in_memory);
     if (code != EXIT_DONE) return code;
     return lay_out(job, g, TCONV_SPACED_RESIDUAL, g->output_type, g->residual_bytes,
-                   job->residual.values, &job->residual_in_memory);
+                   job->in[RESIDUAL].values, &job->residual_in_memory);
 }
 
 /* Makes the output's memory, with the initial output if there is one. */
 static enum exit_code make_output(struct job *job, const tconv_geometry *g)
 {
     const enum exit_code code = lay_out(job, g, TCONV_SPACED_OUTPUT, g->output_type,
-                                        g->output_bytes, job->initial.values, &job->output);
+                                        g->output_bytes, job->in[INITIAL].values, &job->output);
     if (code != EXIT_DONE || job->output != NULL) return code;
     job->output = tconv_allocate(g->output_bytes);
     if (job->output == NULL)
         return failed_work("the output needs %" PRIu64 " bytes of host memory", g->output_bytes);
-    if (job->initial.values != NULL)
-        memcpy(job->output, job->initial.values, (size_t)g->output_bytes);
+    if (job->in[INITIAL].values != NULL)
+        memcpy(job->output, job->in[INITIAL].values, (size_t)g->output_bytes);
     return EXIT_DONE;
 }
 
@@ -309,19 +313,6 @@ static enum exit_code open_devices(struct devices *devices)
     return code;
 }
 
-static enum exit_code read_limit(int64_t *limit)
-{
-    int count;
-    *limit = 0;
-    if (options.memory_limit == NULL) return EXIT_DONE;
-    if (!read_numbers("--memory-limit", options.memory_limit, limit, 1, &count))
-        return EXIT_REQUEST_WRONG;
-    if (*limit < 1 || *limit > INT64_MAX >> 20)
-        return wrong_request("--memory-limit is %s: it must be 1 to %" PRId64 " MiB",
-                             options.memory_limit, INT64_MAX >> 20);
-    return EXIT_DONE;
-}
-
 static void close_devices(struct devices *devices)
 {
     for (int i = 0; i < devices->count; i++) {
@@ -341,12 +332,7 @@ static void tell_choices(const struct devices *devices)
     for (int i = 0; i < devices->count; i++)
         for (int u = 0; u < devices->device[i].used_count; u++) {
             const struct used *used = &devices->device[i].used[u];
-            for (const char *line = used->passed_over; line != NULL && *line != '\0';) {
-                const size_t length = strcspn(line, "\n");
-                notice("passed over %.*s", (int)length, line);
-                line += length + (line[length] == '\n');
-            }
-            if (used->not_stored != NULL) notice("%s", used->not_stored);
+            tell_plan("", used->passed_over, used->not_stored);
         }
 }
 
@@ -360,11 +346,10 @@ static void add_plans(json_t *plans, const struct device *device)
 {
     for (int u = 0; u < device->used_count; u++) {
         const struct used *used = &device->used[u];
-        json_array_append_new(
-            plans,
-            json_pack("{s:i, s:s, s:s, s:s, s:o}", "device", device->number, "algorithm",
-                      used->algorithm, "tile", used->tile, "chosen_by", used->source, "passed_over",
-                      used->passed_over == NULL ? json_null() : text_json(used->passed_over)));
+        json_array_append_new(plans, json_pack("{s:i, s:s, s:s, s:s, s:o}", "device",
+                                               device->number, "algorithm", used->algorithm, "tile",
+                                               used->tile, "chosen_by", used->source, "passed_over",
+                                               text_json(used->passed_over)));
     }
 }
 
@@ -372,19 +357,17 @@ static json_t *report_json(const struct devices *devices, const char *algorithm,
                            const tconv_geometry *geometry)
 {
     const struct device *first = &devices->device[0];
-    json_t *shape = json_array(), *numbers = json_array(), *plans = json_array();
-    for (int i = 0; i < geometry->output_shape.rank; i++)
-        json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
+    json_t *numbers = json_array(), *plans = json_array();
     for (int i = 0; i < devices->count; i++) {
         const struct device *device = &devices->device[i];
         if (device->used_count > 0) json_array_append_new(numbers, json_integer(device->number));
         add_plans(plans, device);
     }
-    return json_pack("{s:o, s:o, s:s, s:o, s:i, s:o, s:o, s:I}", "output",
-                     text_json(options.output), "output_shape", shape, "algorithm", algorithm,
-                     "plans", plans, "device", first->number, "device_name",
-                     text_json(name_of(first)), "devices", numbers, "slabs",
-                     (json_int_t)devices->slabs);
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:i, s:o, s:o, s:I}", "output", text_json(options.output),
+        "output_shape", numbers_json(geometry->output_shape.dim, geometry->output_shape.rank),
+        "algorithm", algorithm, "plans", plans, "device", first->number, "device_name",
+        text_json(name_of(first)), "devices", numbers, "slabs", (json_int_t)devices->slabs);
 }
 
 /* The algorithms that computed: usually one, on each device, for all slabs. */
@@ -411,10 +394,9 @@ static enum exit_code report(const struct devices *devices, const tconv_geometry
     tell_choices(devices);
     if (options.json != NULL) return write_json(report_json(devices, algorithms, geometry));
     if (options.quiet || strcmp(options.output, "-") == 0) return EXIT_DONE;
-    printf("%s: shape", options.output);
-    for (int i = 0; i < geometry->output_shape.rank; i++)
-        printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
-    printf(", computed by %s", algorithms);
+    char shape[NUMBERS_TEXT];
+    write_numbers(geometry->output_shape.dim, geometry->output_shape.rank, shape, sizeof shape);
+    printf("%s: shape %s, computed by %s", options.output, shape, algorithms);
     if (devices->slabs > 0)
         printf(" in %" PRId64 " slab%s", devices->slabs, plural(devices->slabs));
     const char *between = " on";
@@ -449,13 +431,13 @@ static enum exit_code run_layer(const struct job *job, struct devices *devices, 
     tconv_run run = TCONV_RUN_INIT;
     tconv_error error;
     for (int i = 0; i < devices->count; i++) opened[i] = devices->device[i].device;
-    tensors.data.host = job->data_in_memory != NULL ? job->data_in_memory : job->data.values;
+    tensors.data.host = job->data_in_memory != NULL ? job->data_in_memory : job->in[DATA].values;
     tensors.filter.host = job->weights;
-    tensors.bias.host = job->bias.values;
-    tensors.scale.host = job->scale.values;
-    tensors.slope.host = job->slope.values;
+    tensors.bias.host = job->in[BIAS].values;
+    tensors.scale.host = job->in[SCALE].values;
+    tensors.slope.host = job->in[SLOPE].values;
     tensors.residual.host = job->residual_in_memory != NULL ? job->residual_in_memory
-                                                            : job->residual.values;
+                                                            : job->in[RESIDUAL].values;
     tensors.output.host = output;
     run.memory_limit = (uint64_t)devices->limit << 20;
     run.progress = slab_is_done;
@@ -488,8 +470,8 @@ static enum exit_code compute_into_file(struct job *job, struct devices *devices
     const bool steps = has_steps(job, TCONV_SPACED_OUTPUT);
     if (steps)
         code = make_output(job, geometry);
-    else if (job->initial.values != NULL)
-        memcpy(out.values, job->initial.values, (size_t)geometry->output_bytes);
+    else if (job->in[INITIAL].values != NULL)
+        memcpy(out.values, job->in[INITIAL].values, (size_t)geometry->output_bytes);
     if (code == EXIT_DONE) code = run_layer(job, devices, steps ? job->output : out.values);
     if (code == EXIT_DONE && steps) gather(job, geometry, out.values);
     if (code == EXIT_DONE) return npy_write_end(&out);
@@ -524,13 +506,16 @@ static enum exit_code compute(struct job *job)
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     if (tconv_resolve(&job->problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
     struct devices devices = {0};
-    enum exit_code code = read_limit(&devices.limit);
+    enum exit_code code = read_number("--memory-limit", options.memory_limit, 1, INT64_MAX >> 20,
+                                      " MiB", &devices.limit)
+                              ? EXIT_DONE
+                              : EXIT_REQUEST_WRONG;
     if (code == EXIT_DONE) code = read_epilogue_files(job, &geometry);
     if (code == EXIT_DONE) code = lay_out_inputs(job, &geometry);
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
-        devices.data = &job->data;
+        devices.data = &job->in[DATA];
         code = out_file_replaces(options.output) && geometry.output_bytes != 0
                    ? compute_into_file(job, &devices, &geometry)
                    : compute_and_write(job, &devices, &geometry);
@@ -548,18 +533,11 @@ enum exit_code command_run(int argc, const char **argv)
         argv, &leave);
     if (leave) return code;
     struct job job = {.problem = TCONV_PROBLEM_INIT, .plan = TCONV_PLAN_OPTIONS_INIT};
-    if ((code = check_options()) == EXIT_DONE &&
-        (code = npy_read("--data", options.data, &job.data)) == EXIT_DONE &&
+    if ((code = check_options()) == EXIT_DONE && (code = read_input(&job, DATA)) == EXIT_DONE &&
         (code = options.model != NULL ? problem_from_model(&job) : problem_from_files(&job)) ==
             EXIT_DONE)
         code = compute(&job);
-    npy_free(&job.data);
-    npy_free(&job.filter);
-    npy_free(&job.bias);
-    npy_free(&job.scale);
-    npy_free(&job.slope);
-    npy_free(&job.residual);
-    npy_free(&job.initial);
+    for (int i = 0; i < INPUTS; i++) npy_free(&job.in[i]);
     suite_free(&job.model);
     free(job.output);
     free(job.data_in_memory);

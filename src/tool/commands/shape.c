@@ -6,26 +6,16 @@
 #include <stdio.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Shapes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "Attributes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    PART(shape_table, "Shapes:"),
+    PART(attribute_table, "Attributes:"),
+    END_WITHOUT_DEVICE,
 };
-
-static json_t *numbers_json(const int64_t *numbers, int count)
-{
-    json_t *array = json_array();
-    for (int i = 0; i < count; i++) json_array_append_new(array, json_integer(numbers[i]));
-    return array;
-}
 
 static void print_numbers(const char *name, const int64_t *numbers, int count)
 {
-    printf("%-13s ", name);
-    for (int i = 0; i < count; i++) printf("%s%" PRId64, i == 0 ? "" : ",", numbers[i]);
-    printf("\n");
+    char text[NUMBERS_TEXT];
+    write_numbers(numbers, count, text, sizeof text);
+    printf("%-13s %s\n", name, text);
 }
 
 static void print_geometry(const tconv_problem *p, const tconv_geometry *g)

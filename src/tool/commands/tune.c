@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this
  * device. --records is in records.c, --machine and --fields in tune_machine.c. */
-#include "base/text.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/trial.h"
 
@@ -11,20 +10,13 @@
 #include <string.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
-     "Or a model (--data-shape for extents that it leaves open):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
-     "with tensors of random numbers:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)tune_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
-    POPT_TABLEEND,
+    LAYER_PARTS,
+    PART(attribute_table, "and attributes:"),
+    PART(epilogue_table, "Types and epilogue:"),
+    PART(check_table, "with tensors of random numbers:"),
+    PART(math_table, "How:"),
+    PART(tune_table, NULL),
+    END_WITH_DEVICE,
 };
 
 enum { MOST_BUDGET = 1000000 };
@@ -42,25 +34,6 @@ struct tuned {
     char error[1100]; /* not empty: it was not timed */
 };
 
-/* Where tuning is, for the progress bar. */
-struct place {
-    const struct entry *entry;
-    int layer, layers;
-};
-
-static bool tell_progress(void *context, const char *algorithm, int index, int count,
-                          double best_ms)
-{
-    const struct place *p = context;
-    char text[160];
-    struct tconv_text line = tconv_text_begin(text, sizeof text);
-    tconv_text_add(&line, "%s %s, %d of %d", p->entry->id, algorithm,
-                   index < count ? index + 1 : count, count);
-    if (best_ms > 0) tconv_text_add(&line, ", best %.4g ms", best_ms);
-    progress(p->layer, p->layers, text);
-    return !interrupted();
-}
-
 /* Gives up a layer: returns false, with the reason in tuned->error. */
 static bool give_up(struct tuned *t, tconv_status status, const char *why)
 {
@@ -75,16 +48,10 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     const struct entry *entry = place->entry;
     *t = (struct tuned){.choice = TCONV_CHOICE_INIT};
     if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
-    if (entry->error != NULL)
-        return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT,
-                       entry->error);
-    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
-    trial_epilogue(&plan_options.epilogue);
-    plan_options.math = chosen_math();
+    if (entry->error != NULL) return give_up(t, entry_status(entry), entry->error);
+    tconv_plan_options plan_options = trial_options(place);
     plan_options.search = TCONV_SEARCH_RENEW;
     plan_options.search_ms = budget;
-    plan_options.search_progress = tell_progress;
-    plan_options.search_context = (void *)place;
     tconv_plan *plan = NULL;
     tconv_error error;
     if (tconv_plan_create(device, &entry->problem, &plan_options, &plan, &error) != TCONV_OK)
@@ -116,8 +83,9 @@ static double gain(const struct tuned *t)
 static json_t *timed_json(const char *lines)
 {
     json_t *list = json_array();
-    for (const char *line = lines; line != NULL && *line != '\0';) {
-        const size_t length = strcspn(line, "\n"), name = strcspn(line, " \n");
+    const char *line;
+    for (int length; (line = next_line(&lines, &length)) != NULL;) {
+        const size_t name = strcspn(line, " \n");
         const char *cost = strstr(line, " cost "), *ms = cost == NULL ? NULL : strstr(cost, " ms ");
         if (ms == NULL) break;
         const char *tile = line + name + (line + name < cost);
@@ -125,7 +93,6 @@ static json_t *timed_json(const char *lines)
                                               "tile", tile, (size_t)(cost - tile), "cost",
                                               strtod(cost + strlen(" cost "), NULL), "ms",
                                               strtod(ms + strlen(" ms "), NULL)));
-        line += length + (line[length] == '\n');
     }
     return list;
 }
@@ -134,17 +101,14 @@ static json_t *layer_json(const struct entry *entry, const struct tuned *t)
 {
     const bool timed = t->error[0] == '\0';
     const double noise = t->choice.noise;
-    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-                     text_json(entry->id), "layer", text_json(entry->layer), "algorithm",
-                     timed ? json_string(t->algorithm) : json_null(), "tile",
-                     timed ? json_string(t->tile) : json_null(), "candidates",
-                     (int)t->choice.candidates, "timed", timed_json(t->timed), "ms_model",
-                     timed ? json_real(t->choice.model_ms) : json_null(), "ms_best",
-                     timed ? json_real(t->choice.best_ms) : json_null(), "gain",
-                     timed ? real_json(gain(t)) : json_null(), "noise",
-                     timed && noise > 0 ? json_real(noise) : json_null(), "not_stored",
-                     t->not_stored != NULL ? text_json(t->not_stored) : json_null(), "error",
-                     timed ? json_null() : text_json(t->error));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", text_json(entry->id),
+        "layer", text_json(entry->layer), "algorithm", text_json(timed ? t->algorithm : NULL),
+        "tile", text_json(timed ? t->tile : NULL), "candidates", (int)t->choice.candidates, "timed",
+        timed_json(t->timed), "ms_model", known_json(timed, t->choice.model_ms), "ms_best",
+        known_json(timed, t->choice.best_ms), "gain", known_json(timed, gain(t)), "noise",
+        known_json(timed && noise > 0, noise), "not_stored", text_json(t->not_stored), "error",
+        text_json(timed ? NULL : t->error));
 }
 
 static void print_layer(const struct entry *entry, const struct tuned *t)
@@ -193,8 +157,7 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
             noisy += t->choice.noise > NOISY;
             lost += t->not_stored != NULL;
             if (t->not_stored != NULL) why = t->not_stored;
-        } else if (t->status != TCONV_OK && t->status != TCONV_ERROR_CANCELLED &&
-                   !(t->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1)) {
+        } else if (is_failure(t->status, suite->count)) {
             failures_add(&failures, &suite->entries[i], NULL, t->status, t->error);
         }
     }
@@ -220,10 +183,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
     const tconv_device_info *d = tconv_device_properties(device);
     struct tuned *results = calloc(suite->count, sizeof *results);
     if (results == NULL) return failed_work("the results need memory that is not there");
-    const char *folder = tconv_device_search_folder(device);
-    if (folder == NULL)
-        notice("the results are not stored: there is no folder for them (TCONV_CL_CACHE, "
-               "TCONV_CL_CACHE_DIR)");
+    const char *folder = results_folder(device);
     watch_interrupts();
     if (table_wanted()) {
         print_device(work->number, d);
@@ -241,13 +201,9 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
     }
     progress(0, 0, "");
     json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
-                               "folder", folder == NULL ? json_null() : text_json(folder), "layers",
-                               layers, "interrupted", interrupted());
-    enum exit_code code = EXIT_DONE;
-    if (options.json != NULL)
-        code = write_json(with_origin(report));
-    else
-        json_decref(report);
+                               "folder", text_json(folder), "layers", layers, "interrupted",
+                               interrupted());
+    enum exit_code code = write_json(with_origin(report));
     const enum exit_code verdict = conclude(suite, results, folder);
     if (code == EXIT_DONE) code = verdict;
     for (size_t i = 0; i < suite->count; i++) {
@@ -256,20 +212,6 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
     }
     free(results);
     return code;
-}
-
-static enum exit_code read_budget(uint32_t *budget)
-{
-    int64_t wanted = 0;
-    int count;
-    *budget = 0;
-    if (options.budget == NULL) return EXIT_DONE;
-    if (!read_numbers("--budget", options.budget, &wanted, 1, &count)) return EXIT_REQUEST_WRONG;
-    if (wanted < 1 || wanted > MOST_BUDGET)
-        return wrong_request("--budget is %s: it must be 1 to %d milliseconds", options.budget,
-                             MOST_BUDGET);
-    *budget = (uint32_t)wanted;
-    return EXIT_DONE;
 }
 
 enum exit_code command_tune(int argc, const char **argv)
@@ -287,10 +229,11 @@ enum exit_code command_tune(int argc, const char **argv)
     if (options.records) return list_records();
     if (options.machine || options.fields != NULL) return tune_machine();
     struct work work = {.number = 0};
-    uint32_t budget;
-    if ((code = read_budget(&budget)) == EXIT_DONE &&
-        (code = work_open(&work, built_in_suite)) == EXIT_DONE)
-        code = tune(&work, budget);
+    int64_t budget = 0;
+    if (!read_number("--budget", options.budget, 1, MOST_BUDGET, " milliseconds", &budget))
+        return EXIT_REQUEST_WRONG;
+    if ((code = work_open(&work, built_in_suite)) == EXIT_DONE)
+        code = tune(&work, (uint32_t)budget);
     work_close(&work);
     return code;
 }

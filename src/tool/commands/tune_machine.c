@@ -28,8 +28,8 @@ struct measurement {
 static const char *line_of(const char *lines, const char *name)
 {
     const size_t length = strlen(name);
-    for (const char *line = lines; line != NULL && *line != '\0';
-         line = strchr(line, '\n') == NULL ? NULL : strchr(line, '\n') + 1)
+    const char *line;
+    for (int whole; (line = next_line(&lines, &whole)) != NULL;)
         if (strncmp(line, name, length) == 0 && line[length] == ' ') return line + length + 1;
     return "0 none: none";
 }
@@ -107,7 +107,7 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
                               json_pack("{s:s, s:f, s:f}", "name", m->list[i].name, "before",
                                         m->list[i].before, "value", m->list[i].value));
     return json_pack("{s:o, s:o, s:o}", "device", device_json(number, info), "folder",
-                     folder == NULL ? json_null() : text_json(folder), "machine", fields);
+                     text_json(folder), "machine", fields);
 }
 
 /* Stores fields in place of the earlier ones, and says so; "" forgets them. */
@@ -153,7 +153,6 @@ static enum exit_code measure(int number, const struct opened *opened, struct me
         print_table(m);
     }
     code = store(device, fields);
-    if (options.json == NULL) return code;
     const enum exit_code written =
         write_json(with_origin(report_json(number, info, code == EXIT_DONE ? folder : NULL, m)));
     return code == EXIT_DONE ? written : code;
@@ -174,8 +173,7 @@ enum exit_code tune_machine(void)
     if (code == EXIT_DONE) code = choose_device(&number);
     if (code != EXIT_DONE) return code;
     if (device_open(number, &opened, &error) != TCONV_OK) return failed_call(&error);
-    if (tconv_device_search_folder(opened.device) == NULL)
-        notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
+    results_folder(opened.device);
     if (options.fields == NULL)
         code = measure(number, &opened, &m);
     else

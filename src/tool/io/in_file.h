@@ -11,6 +11,14 @@ FILE *in_file_open(const char *path);
 
 void in_file_close(FILE *file);
 
+/* Reads what is left of a file, up to `most` bytes, into memory from malloc, which begins with
+ * `first` bytes (0: some) and grows as they come. NULL with errno. */
+void *in_file_read(FILE *file, size_t most, size_t first, size_t *length);
+
+/* The same of a whole file, which is refused with EFBIG if it has more than `most` bytes; `*opened`
+ * says whether it could be opened. */
+char *in_file_text(const char *path, size_t most, size_t *length, bool *opened);
+
 /* True if a path ends with, for example, ".xml", in any letter case. */
 bool has_ending(const char *path, const char *ending);
 

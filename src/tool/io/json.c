@@ -12,6 +12,10 @@
 
 enum exit_code write_json(json_t *json)
 {
+    if (options.json == NULL) {
+        json_decref(json);
+        return EXIT_DONE;
+    }
     if (json == NULL) return failed_work("the JSON cannot be made: no memory");
     if (json_is_object(json)) json_object_set_new(json, "schema", json_integer(JSON_SCHEMA));
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
@@ -64,8 +68,21 @@ json_t *real_json(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *known_json(bool known, double value)
+{
+    return known ? real_json(value) : json_null();
+}
+
+json_t *numbers_json(const int64_t *numbers, int count)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(array, json_integer(numbers[i]));
+    return array;
+}
+
 json_t *text_json(const char *text)
 {
+    if (text == NULL) return json_null();
     json_t *json = json_string(text);
     char *copy = json == NULL ? strdup(text) : NULL;
     for (char *at = copy; at != NULL && *at != '\0'; at++)

@@ -265,23 +265,17 @@ bool model_data_fits(const struct entry *entry, const tconv_shape *data)
     return fits;
 }
 
-static const char *shape_text(const tconv_shape *shape, char *buffer, size_t size)
-{
-    struct tconv_text text = tconv_text_begin(buffer, size);
-    for (int i = 0; i < shape->rank && i < TCONV_MAX_RANK; i++)
-        tconv_text_add(&text, "%s%" PRId64, i == 0 ? "" : ",", shape->dim[i]);
-    return buffer;
-}
-
 bool model_set_data(struct entry *entry, const tconv_shape *data)
 {
     if (model_data_fits(entry, data)) {
         entry->problem.data = *data;
         return true;
     }
-    const tconv_shape own = entry->problem.data;
-    char want[200], got[200];
-    entry_set_error(entry, "its data has shape %s in the model, not %s",
-                    shape_text(&own, want, sizeof want), shape_text(data, got, sizeof got));
+    const tconv_shape *own = &entry->problem.data;
+    char want[NUMBERS_TEXT], got[NUMBERS_TEXT];
+    write_numbers(own->dim, own->rank < TCONV_MAX_RANK ? own->rank : TCONV_MAX_RANK, want,
+                  sizeof want);
+    write_numbers(data->dim, data->rank, got, sizeof got);
+    entry_set_error(entry, "its data has shape %s in the model, not %s", want, got);
     return false;
 }

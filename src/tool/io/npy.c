@@ -3,6 +3,7 @@
  * is allocated. */
 #include "tool/io/npy.h"
 
+#include "base/element_types.h"
 #include "tool/io/in_file.h"
 #include "tool/io/out_file.h"
 
@@ -12,21 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *descr; /* without the byte order */
-    tconv_type type;
-} types[] = {
-    {"f4", TCONV_F32}, {"f2", TCONV_F16}, {"f8", TCONV_F64}, {"i1", TCONV_I8},
-    {"i2", TCONV_I16}, {"i4", TCONV_I32}, {"i8", TCONV_I64}, {"u1", TCONV_U8},
-    {"u2", TCONV_U16}, {"u4", TCONV_U32}, {"u8", TCONV_U64},
-};
+enum { MAGIC = 6, LONGEST_HEADER = 1 << 16, LARGE = 64 << 20 };
 
-enum {
-    TYPES = sizeof types / sizeof *types,
-    MAGIC = 6,
-    LONGEST_HEADER = 1 << 16,
-    LARGE = 64 << 20
-};
+/* Kind and bytes of an element: "f4". bf16 has none of its own, and is written as u2. */
+static void write_descr(tconv_type type, char descr[3])
+{
+    descr[0] = type == TCONV_BF16 || !(tconv_type_is_floating(type) || tconv_type_is_signed(type))
+                   ? 'u'
+               : tconv_type_is_floating(type) ? 'f'
+                                              : 'i';
+    descr[1] = (char)('0' + (int)tconv_type_size(type));
+    descr[2] = '\0';
+}
 
 /* Keeps the line that a lost mapping ends the program with. False without memory. */
 static bool set_lost(struct npy_mapping *mapping, const char *option, const char *path,
@@ -81,12 +79,15 @@ static bool read_type(const char *at, tconv_type *type, bool *swapped)
 {
     if (at == NULL || (*at != '\'' && *at != '"')) return false;
     const char order = at[1];
-    for (int i = 0; i < TYPES; i++) {
-        const bool one_byte = types[i].descr[1] == '1';
+    for (int i = TCONV_F32; i <= TCONV_U64; i++) {
+        char descr[3];
+        write_descr((tconv_type)i, descr);
+        const bool one_byte = descr[1] == '1';
         /* Check the byte order first: the header may end here. */
-        if ((order == '<' || order == '>' || order == '=' || (order == '|' && one_byte)) &&
-            strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0]) {
-            *type = types[i].type;
+        if (i != TCONV_BF16 &&
+            (order == '<' || order == '>' || order == '=' || (order == '|' && one_byte)) &&
+            strncmp(at + 2, descr, 2) == 0 && at[4] == at[0]) {
+            *type = (tconv_type)i;
             *swapped = order == '>' && !one_byte;
             return true;
         }
@@ -170,26 +171,6 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     return code;
 }
 
-/* Reads `bytes` bytes into new memory. If `sure` is false (a pipe), memory grows as they come. */
-static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
-{
-    enum { FIRST = 1 << 16 };
-    size_t got = 0, room = 0;
-    do {
-        room = sure ? bytes : room == 0 ? FIRST : room > SIZE_MAX / 2 ? SIZE_MAX : 2 * room;
-        if (room > bytes) room = bytes;
-        char *more = realloc(*values, room == 0 ? 1 : room);
-        if (more == NULL) {
-            errno = ENOMEM;
-            return false;
-        }
-        *values = more;
-        errno = 0; /* stays 0 if the file ends too early */
-        got += fread(more + got, 1, room - got, file);
-    } while (got == room && room < bytes);
-    return got == bytes;
-}
-
 /* Maps the values, which begin at byte `from`. False if the file cannot be mapped. */
 static bool map_values(const char *option, const char *path, FILE *file, struct npy *npy,
                        size_t from, size_t bytes)
@@ -237,9 +218,11 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
     if (regular && bytes >= LARGE &&
         map_values(option, path, file, npy, (size_t)here, (size_t)bytes))
         return EXIT_DONE;
-    if (read_bytes(file, (size_t)bytes, regular, &npy->values)) return EXIT_DONE;
+    size_t got;
+    npy->values = in_file_read(file, (size_t)bytes, regular ? (size_t)bytes : 0, &got);
+    if (npy->values != NULL && got == bytes) return EXIT_DONE;
     return failed_work("%s %s cannot be read: %s", option, path,
-                       errno != 0 ? strerror(errno) : "it ends too early");
+                       npy->values == NULL ? strerror(errno) : "it ends too early");
 }
 
 /* Where element number `index` of a file in Fortran order lies, counted in C order. */
@@ -301,10 +284,8 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
  * size of the values. False with ENOMEM if a process cannot address so many. */
 static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *bytes)
 {
-    const char *descr = "u2"; /* bf16 */
-    for (int i = 0; i < TYPES; i++)
-        if (types[i].type == type) descr = types[i].descr;
-    char header[512];
+    char header[512], descr[3];
+    write_descr(type, descr);
     int length = snprintf(header, sizeof header,
                           "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                           descr[1] == '1' ? '|' : '<', descr);

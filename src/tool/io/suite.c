@@ -108,6 +108,11 @@ void entry_set_error(struct entry *entry, const char *format, ...)
     entry->error = strdup(text);
 }
 
+tconv_status entry_status(const struct entry *entry)
+{
+    return entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
+}
+
 static void free_entry(struct entry *entry)
 {
     free(entry->id);
@@ -140,26 +145,17 @@ static const char *field(const struct reader *r, enum column column)
 static bool read_numbers_x(struct reader *r, enum column column, int64_t *numbers, int most,
                            int *count)
 {
+    const char *const text = field(r, column);
     *count = 0;
-    for (const char *at = field(r, column); *at != '\0';) {
-        char *end;
-        errno = 0;
-        const long long number = strtoll(at, &end, 10);
-        if (end == at || errno == ERANGE || *count == most || (*end != 'x' && *end != '\0') ||
-            (*end == 'x' && end[1] == '\0')) {
-            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": it must be a number"
-                                            : "%s row %d: column %s is \"%s\": it must be up to "
-                                              "%d numbers with x between them, for example 4x4",
-                                  r->path, r->row, columns[column].name, field(r, column), most));
-            return false;
-        }
-        numbers[(*count)++] = number;
-        at = *end == 'x' ? end + 1 : end;
-    }
-    return true;
+    if (text[0] == '\0' || parse_numbers(text, 'x', numbers, most, count) == FLAW_NONE) return true;
+    stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": it must be a number"
+                                    : "%s row %d: column %s is \"%s\": it must be up to %d numbers "
+                                      "with x between them, for example 4x4",
+                          r->path, r->row, columns[column].name, text, most));
+    return false;
 }
 
-static bool read_number(struct reader *r, enum column column, int64_t *number)
+static bool read_one(struct reader *r, enum column column, int64_t *number)
 {
     int count;
     if (!read_numbers_x(r, column, number, 1, &count)) return false;
@@ -185,8 +181,8 @@ static void read_layer(struct reader *r)
 {
     int64_t batch, in, out, groups, input[TCONV_MAX_AXES], kernel[TCONV_MAX_AXES];
     int axes, kernel_axes;
-    if (!read_number(r, BATCH, &batch) || !read_number(r, IN_CHANNELS, &in) ||
-        !read_number(r, OUT_CHANNELS, &out) || !read_number(r, GROUPS, &groups) ||
+    if (!read_one(r, BATCH, &batch) || !read_one(r, IN_CHANNELS, &in) ||
+        !read_one(r, OUT_CHANNELS, &out) || !read_one(r, GROUPS, &groups) ||
         !read_numbers_x(r, INPUT, input, TCONV_MAX_AXES, &axes) ||
         !read_numbers_x(r, KERNEL, kernel, TCONV_MAX_AXES, &kernel_axes))
         return;
@@ -259,31 +255,6 @@ static void on_line(int terminator, void *state)
     r->count = 0;
 }
 
-static char *read_text(const char *path, size_t *length)
-{
-    FILE *file = in_file_open(path);
-    if (file == NULL) return NULL;
-    char *text = NULL;
-    size_t room = 0;
-    int reason = 0;
-    for (*length = 0; *length == room && reason == 0;) {
-        room = room == 0 ? 1 << 16 : 2 * room;
-        char *more = room > LONGEST ? NULL : realloc(text, room);
-        if (more == NULL) {
-            reason = room > LONGEST ? EFBIG : ENOMEM;
-            break;
-        }
-        text = more;
-        *length += fread(text + *length, 1, room - *length, file);
-        if (ferror(file)) reason = errno;
-    }
-    in_file_close(file);
-    if (reason == 0) return text;
-    free(text);
-    errno = reason;
-    return NULL;
-}
-
 /* Reads a text that is said to be from `path`. */
 static enum exit_code read_layers(const char *path, const char *text, size_t length,
                                   struct suite *suite)
@@ -327,7 +298,8 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     if (path == NULL) return suite_read_own("suite.csv", suite);
     *suite = (struct suite){NULL, 0};
     size_t length;
-    char *text = read_text(path, &length);
+    bool opened;
+    char *text = in_file_text(path, LONGEST, &length, &opened);
     if (text == NULL) return failed_work("%s cannot be read: %s", path, strerror(errno));
     const enum exit_code code = read_layers(path, text, length, suite);
     free(text);

@@ -38,6 +38,9 @@ struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
 /* Says why an entry's layer cannot be run. The first reason counts. */
 void entry_set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(2, 3);
 
+/* The status of an entry's error: of a file that could not be read, or of the request. */
+tconv_status entry_status(const struct entry *entry);
+
 /* Makes a layer one of the oneAPI form, whose data are channels last: operation, formats, groups.
  * The numbers of the filter stay where they are. */
 void suite_oneapi(tconv_problem *problem);

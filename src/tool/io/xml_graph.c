@@ -4,7 +4,6 @@
  * around it. */
 #include "tool/io/xml_graph.h"
 
-#include "base/os.h"
 #include "tool/io/array.h"
 #include "tool/io/in_file.h"
 
@@ -14,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */, MOST_ATTRIBUTES = 256 };
+enum {
+    LONGEST = 1 << 30 /* bytes of a file */,
+    DEEPEST = 64,
+    MOST = 1 << 17 /* layers, edges, ports */,
+    MOST_ATTRIBUTES = 256
+};
 
 struct reader {
     XML_Parser parser;
@@ -48,10 +52,9 @@ static const char *value_of(const char **attributes, const char *name)
 
 static bool read_id(struct reader *r, const char *text, int64_t *id)
 {
-    char *end;
-    errno = 0;
-    *id = text == NULL ? 0 : strtoll(text, &end, 10);
-    if (text != NULL && end != text && *end == '\0' && errno == 0) return true;
+    int count;
+    if (text != NULL && parse_numbers(text, ',', id, 1, &count) == FLAW_NONE) return true;
+    *id = 0;
     stop(r, "an id is missing or no number");
     return false;
 }
@@ -315,30 +318,15 @@ static enum exit_code not_a_model(const char *path, const struct reader *r)
                                           : XML_ErrorString(XML_GetErrorCode(r->parser)));
 }
 
-/* Reads the file in pieces that double: before 2.6 expat begins anew with an unfinished name or
- * value at each piece, so that long ones would take the square of their length. */
-static enum exit_code parse(const char *path, FILE *file, struct reader *r)
-{
-    enum { FIRST = 1 << 16, LARGEST = 1 << 26 };
-    int size = FIRST;
-    for (bool last = false; !last; size = size < LARGEST ? 2 * size : size) {
-        void *buffer = XML_GetBuffer(r->parser, size);
-        if (buffer == NULL) return failed_work("--model %s cannot be read: no memory", path);
-        const size_t got = fread(buffer, 1, (size_t)size, file);
-        if (ferror(file))
-            return failed_work("--model %s cannot be read: %s", path, strerror(errno));
-        last = got == 0;
-        if (XML_ParseBuffer(r->parser, (int)got, last) != XML_STATUS_OK)
-            return not_a_model(path, r);
-    }
-    return EXIT_DONE;
-}
-
 enum exit_code graph_read(const char *path, struct graph *graph)
 {
     *graph = (struct graph){0};
-    FILE *file = tconv_os_fopen(path, "rb");
-    if (file == NULL) return failed_work("--model %s cannot be opened: %s", path, strerror(errno));
+    size_t length;
+    bool opened;
+    char *text = in_file_text(path, LONGEST, &length, &opened);
+    if (text == NULL)
+        return failed_work("--model %s cannot be %s: %s", path, opened ? "read" : "opened",
+                           strerror(errno));
     struct reader r = {.parser = XML_ParserCreate(NULL), .graph = graph};
     enum exit_code code;
     if (r.parser == NULL) {
@@ -349,12 +337,16 @@ enum exit_code graph_read(const char *path, struct graph *graph)
         XML_SetElementHandler(r.parser, on_start, on_end);
         XML_SetCharacterDataHandler(r.parser, on_text);
         XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
-        code = parse(path, file, &r);
-        XML_ParserFree(r.parser);
-        if (code == EXIT_DONE && !sort_edges(graph))
+        /* In one piece: before 2.6 expat begins anew with an unfinished name at each. */
+        if (XML_Parse(r.parser, text, (int)length, true) != XML_STATUS_OK)
+            code = not_a_model(path, &r);
+        else if (!sort_edges(graph))
             code = failed_work("--model %s cannot be read: no memory", path);
+        else
+            code = EXIT_DONE;
+        XML_ParserFree(r.parser);
     }
-    fclose(file);
+    free(text);
     if (code != EXIT_DONE) graph_free(graph);
     return code;
 }
@@ -389,19 +381,8 @@ const char *graph_attribute_of(const struct graph_layer *layer, const char *name
 bool graph_read_list(const char *text, int64_t *numbers, int most, int *count)
 {
     *count = 0;
-    if (text == NULL) return true;
-    for (const char *at = text + strspn(text, " "); *at != '\0';) {
-        char *end;
-        errno = 0;
-        const long long number = strtoll(at, &end, 10);
-        if (end == at || errno == ERANGE || *count == most) return false;
-        numbers[(*count)++] = number;
-        at = end + strspn(end, " ");
-        if (*at == '\0') return true;
-        if (*at != ',') return false;
-        at += 1 + strspn(at + 1, " ");
-    }
-    return true;
+    return text == NULL || text[strspn(text, " ")] == '\0' ||
+           parse_numbers(text, ',', numbers, most, count) == FLAW_NONE;
 }
 
 const struct graph_port *graph_input(const struct graph_layer *layer, int64_t id)
