@@ -552,6 +552,7 @@ full bench --algorithm list
 full shape --data-shape 1,1,2 --filter-shape 1,1,3
 full shape --data-shape 1,1,2 --filter-shape 1,1,3 --json -
 full compare "$work/old.json" "$work/new.json"
+full compare "$work/old.json" "$work/new.json" --csv -
 "$tool" --version | grep -q '^tconv-cl [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
 "$tool" --help | grep -q 'Exit code' || fail "--help"
 "$tool" -V | grep -q '^tconv-cl [0-9]' && "$tool" version | grep -q '^tconv-cl [0-9]' || fail "-V, version"

@@ -3,7 +3,6 @@
  * reach. */
 #include "base/spread.h"
 #include "tool/bench/roofline.h"
-#include "tool/bench/times.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

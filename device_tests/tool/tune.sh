@@ -101,9 +101,9 @@ chmod 700 "$work/tuned"
 # ---- no folder for results; wrong requests ----
 unset TCONV_CL_CACHE_DIR
 TCONV_CL_CACHE=off "$tool" tune $device --ids S5 --budget 1 >"$work/out" 2>"$work/err" || fail "tune without a folder: $(cat "$work/err")"
-grep -q 'not stored' "$work/err" || fail "tune does not say that nothing is stored"
+grep -q 'nothing is stored: there is no folder for results' "$work/err" || fail "tune does not say that nothing is stored"
 TCONV_CL_CACHE=off "$tool" tune $device --records >"$work/out" 2>"$work/err" && grep -q '^0 results are stored$' "$work/out" &&
-    grep -q 'no folder for results' "$work/err" || fail "tune --records without a folder: $(cat "$work/out" "$work/err")"
+    grep -q 'nothing is stored: there is no folder for results' "$work/err" || fail "tune --records without a folder: $(cat "$work/out" "$work/err")"
 "$tool" tune $device --records --ids B18 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q -- '--ids is given, but --records lists' "$work/err" || fail "tune --records --ids: $(cat "$work/err")"
 "$tool" tune $device --budget 0 >"$work/out" 2>"$work/err"

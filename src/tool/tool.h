@@ -119,6 +119,10 @@ bool interrupted(void);
  * renamed, removed or means something else does. */
 enum { JSON_SCHEMA = 1 };
 
+/* Writes JSON and a line break, with jansson's flags, to a file; "-" is stdout. */
+enum exit_code write_json_file(const char *option, const char *path, const json_t *json,
+                               size_t flags);
+
 /* Writes JSON to the file that --json names, "-" being stdout; does nothing without --json. Takes
  * the reference. */
 enum exit_code write_json(json_t *json);

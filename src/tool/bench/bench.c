@@ -2,12 +2,12 @@
 /* tconv-cl bench: times layers, verifies each in the same run, and compares each with the device's
  * ceilings. */
 #include "base/element_types.h"
+#include "base/os.h"
 #include "base/spread.h"
 #include "base/view.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
 #include "tool/bench/roofline.h"
-#include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 #include "tool/bench/trial.h"
 
@@ -88,19 +88,26 @@ static void raise_roofline(struct roofline *roofline, const struct result *r, tc
                    r->bytes, 1e-6 * r->bytes / r->ms_min);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 static bool time_runs(struct trial *trial, const struct timing *timing, struct result *r)
 {
     const int64_t wanted = timing->runs;
     double seconds[MOST_RUNS];
-    const double begin = now();
-    for (r->runs = 0;
-         wanted > 0 ? r->runs < wanted
-                    : r->runs < FEWEST_RUNS || (r->runs < USUAL_RUNS && now() - begin < 0.5);
+    const double begin = tconv_os_seconds();
+    for (r->runs = 0; wanted > 0 ? r->runs < wanted
+                                 : r->runs < FEWEST_RUNS ||
+                                       (r->runs < USUAL_RUNS && tconv_os_seconds() - begin < 0.5);
          r->runs++) {
         seconds[r->runs] = trial_repeat(trial, (int)timing->repeat);
         if (seconds[r->runs] < 0) return false;
     }
-    r->ms_median = 1e3 * median(seconds, r->runs);
+    qsort(seconds, (size_t)r->runs, sizeof *seconds, by_value);
+    r->ms_median = 1e3 * tconv_quantile(seconds, r->runs, 0.5);
     r->ms_min = 1e3 * seconds[0];
     r->spread = tconv_spread(seconds, r->runs);
     return true;
@@ -174,7 +181,7 @@ static void measure(const struct opened *opened, const struct entry *entry,
 {
     *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
-    const double begin = now();
+    const double begin = tconv_os_seconds();
     const bool ran = trial_prepare(&trial, opened, entry) && trial_run(&trial, options.algorithm);
     /* Describe this plan now: trial_run_anew replaces it. */
     if (trial.plan != NULL) describe_plan(entry, trial.plan, r);

@@ -3,7 +3,7 @@
  * bandwidth by working set, and the time of a launch. */
 #include "tool/bench/roofline.h"
 
-#include "tool/bench/times.h"
+#include "base/os.h"
 #include "tool/io/tool_file.h"
 
 #include <math.h>
@@ -59,12 +59,12 @@ static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, 
 {
     cl_event done = NULL;
     bool ran = true;
-    const double start = now();
+    const double start = tconv_os_seconds();
     for (int i = 0; i < times && ran; i++)
         ran = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL,
                                      i + 1 < times ? NULL : &done) == CL_SUCCESS;
     ran = ran && tconv_wait(done, NULL) == TCONV_OK;
-    const double seconds = now() - start;
+    const double seconds = tconv_os_seconds() - start;
     if (done != NULL) clReleaseEvent(done);
     return ran ? seconds / times : -1;
 }
@@ -74,8 +74,8 @@ static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, 
                        int times, double budget)
 {
     double least = -1;
-    const double begin = now();
-    for (int run = 0; run < 3 || now() - begin < budget; run++) {
+    const double begin = tconv_os_seconds();
+    for (int run = 0; run < 3 || tconv_os_seconds() - begin < budget; run++) {
         const double seconds = run_once(queue, kernel, global, local, times);
         if (seconds < 0) return -1;
         if (least < 0 || seconds < least) least = seconds;

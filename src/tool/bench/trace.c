@@ -3,8 +3,7 @@
  * library in one thread, so there is no lock. */
 #include "tool/bench/trace.h"
 
-#include "tool/bench/times.h"
-#include "tool/io/out_file.h"
+#include "base/os.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +144,7 @@ enum exit_code trace_begin(const struct opened *opened)
                            name, code);
     }
     trace.opened = opened;
-    trace.start_ns = (uint64_t)(1e9 * now());
+    trace.start_ns = (uint64_t)(1e9 * tconv_os_seconds());
     trace.events = json_array();
     name_process(HOST, "host");
     name_process(DEVICE, name);
@@ -228,7 +227,7 @@ void trace_layer(const char *id, const char *layer, double begin)
     if (trace.opened == NULL) return;
     char name[400];
     snprintf(name, sizeof name, "%s %s", id, layer);
-    add(span(HOST, "layer", name, 1e9 * begin, 1e9 * now(), json_object()));
+    add(span(HOST, "layer", name, 1e9 * begin, 1e9 * tconv_os_seconds(), json_object()));
     settle();
 }
 
@@ -239,17 +238,13 @@ enum exit_code trace_write(void)
     if (trace.executions == 0)
         notice("the device tells no times of launches: --trace %s has spans of the host only",
                options.trace);
-    struct out_file file;
     if (trace.lacks_memory || trace.events == NULL)
         return failed_work("--trace %s needs memory that is not there", options.trace);
-    const enum exit_code code = out_file_begin("--trace", options.trace, &file);
-    if (code != EXIT_DONE) return code;
     json_t *all = json_pack("{s:s, s:O}", "displayTimeUnit", "ns", "traceEvents", trace.events);
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    const bool written = all != NULL && json_dumpf(all, file.stream, flags) == 0 &&
-                         fputc('\n', file.stream) != EOF;
+    const enum exit_code code = write_json_file("--trace", options.trace, all, flags);
     json_decref(all);
-    return out_file_end(&file, written);
+    return code;
 }
 
 void trace_end(void)

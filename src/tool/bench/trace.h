@@ -15,7 +15,7 @@ void trace_device(tconv_device *device);
 /* The queue for launches: with a trace one that profiles, else the device's. */
 cl_command_queue trace_queue(const struct opened *opened);
 
-/* Ends the span of a layer that began at `begin` seconds (times.h's now). Waits for its launches
+/* Ends the span of a layer that began at `begin` seconds (tconv_os_seconds). Waits for its launches
  * and reads their times. */
 void trace_layer(const char *id, const char *layer, double begin);
 

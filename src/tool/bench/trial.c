@@ -3,8 +3,8 @@
 #include "tool/bench/trial.h"
 
 #include "base/checked.h"
+#include "base/os.h"
 #include "base/text.h"
-#include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 
 #include <math.h>
@@ -272,7 +272,7 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
     tconv_error error;
     tconv_plan_options plan = trial_options(NULL);
     plan.algorithm = algorithm;
-    const double start = now();
+    const double start = tconv_os_seconds();
     if (tconv_plan_create(device, t->problem, &plan, &t->plan, &error) != TCONV_OK)
         return give_up_call(t, &error);
     if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan),
@@ -286,7 +286,7 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
     t->args.packed = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
     const double seconds = trial_repeat(t, 1);
-    *all_seconds = now() - start;
+    *all_seconds = tconv_os_seconds() - start;
     return seconds >= 0;
 }
 
@@ -318,12 +318,12 @@ double trial_repeat(struct trial *t, int times)
     tconv_error error;
     tconv_status status = TCONV_OK;
     cl_event done = NULL;
-    const double start = now();
+    const double start = tconv_os_seconds();
     for (int i = 0; i < times && status == TCONV_OK; i++)
         status = tconv_plan_enqueue(t->plan, trace_queue(t->opened), &t->args, 0, NULL,
                                     i + 1 < times ? NULL : &done, &error);
     if (status == TCONV_OK) status = tconv_wait(done, &error);
-    const double seconds = now() - start;
+    const double seconds = tconv_os_seconds() - start;
     if (done != NULL) clReleaseEvent(done);
     if (status == TCONV_OK) return seconds / times;
     give_up_call(t, &error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl check: runs every algorithm on a problem, and compares each with the f64 oracle. */
+#include "base/os.h"
 #include "tool/bench/layers.h"
-#include "tool/bench/times.h"
 #include "tool/bench/trace.h"
 #include "tool/bench/trial.h"
 
@@ -127,7 +127,7 @@ static enum exit_code check(const struct work *work)
     watch_interrupts();
     for (size_t i = 0; i < suite->count && !interrupted(); i++) {
         const struct entry *entry = &suite->entries[i];
-        const double begin = now();
+        const double begin = tconv_os_seconds();
         progress((int)i, (int)suite->count, entry->layer);
         check_entry(&work->opened, entry, &tally);
         trace_layer(entry->id, entry->layer, begin);

@@ -93,7 +93,8 @@ const char *results_folder(const tconv_device *device)
 {
     const char *folder = tconv_device_search_folder(device);
     if (folder == NULL)
-        notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
+        notice("nothing is stored: there is no folder for results (TCONV_CL_CACHE, "
+               "TCONV_CL_CACHE_DIR)");
     return folder;
 }
 

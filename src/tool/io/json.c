@@ -10,6 +10,16 @@
 #include <string.h>
 #include <time.h>
 
+enum exit_code write_json_file(const char *option, const char *path, const json_t *json,
+                               size_t flags)
+{
+    struct out_file file;
+    const enum exit_code code = out_file_begin(option, path, &file);
+    if (code != EXIT_DONE) return code;
+    return out_file_end(&file, json_dumpf(json, file.stream, flags) == 0 &&
+                                   fputc('\n', file.stream) != EOF);
+}
+
 enum exit_code write_json(json_t *json)
 {
     if (options.json == NULL) {
@@ -19,17 +29,7 @@ enum exit_code write_json(json_t *json)
     if (json == NULL) return failed_work("the JSON cannot be made: no memory");
     if (json_is_object(json)) json_object_set_new(json, "schema", json_integer(JSON_SCHEMA));
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
-    enum exit_code code = EXIT_DONE;
-    if (strcmp(options.json, "-") == 0) {
-        json_dumpf(json, stdout, flags); /* the exit checks whether stdout took it */
-        fputc('\n', stdout);
-    } else {
-        struct out_file file;
-        code = out_file_begin("--json", options.json, &file);
-        if (code == EXIT_DONE)
-            code = out_file_end(&file, json_dumpf(json, file.stream, flags) == 0 &&
-                                           fputc('\n', file.stream) != EOF);
-    }
+    const enum exit_code code = write_json_file("--json", options.json, json, flags);
     json_decref(json);
     return code;
 }

@@ -74,12 +74,10 @@ static FILE *begin_beside(const char *target, char **temporary)
 }
 
 /* The standard stream that a path leads to, or NULL. To replace what it leads to would lose what
- * else is written there. */
+ * else is written there. Options name stdout "-", however it was given (options.c). */
 static FILE *standard_stream(const char *path)
 {
-    return strcmp(path, "-") == 0 || system_leads_to(path, stdout) ? stdout
-           : system_leads_to(path, stderr)                         ? stderr
-                                                                   : NULL;
+    return strcmp(path, "-") == 0 ? stdout : system_leads_to(path, stderr) ? stderr : NULL;
 }
 
 static bool is_standard(const FILE *stream)
@@ -137,6 +135,10 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
 enum exit_code out_file_end(struct out_file *file, bool good)
 {
     int reason = errno;
+    if (file->stream == stdout && (good || ferror(stdout) != 0)) {
+        forget(file);
+        return EXIT_DONE; /* main tells if stdout does not take it */
+    }
     const bool sound = good && ferror(file->stream) == 0;
     const bool closed = (is_standard(file->stream) ? fflush(file->stream) : fclose(file->stream)) ==
                         0;
