@@ -357,7 +357,7 @@ sed 's#</edges>#</edges><back_edges><edge from-layer="10" to-layer="3"/></back_e
 cp "$vectors/ir/plain_f32.bin" "$work/loop.bin"
 "$tool" bench --list --model "$work/loop.xml" >"$work/out" 2>"$work/err" && grep -q -- '--data-shape' "$work/out" || fail "back edges: $(cat "$work/out" "$work/err")"
 for option in compare csv plot trace runs repeat; do
-    expect 2 "leave out --$option" bench --list --$option "$work/none"
+    expect 2 "--$option is given, but --list times nothing" bench --list --$option "$work/none"
 done
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07

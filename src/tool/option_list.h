@@ -7,6 +7,7 @@
  *
  *   scope    where the option may stand
  *     ANY              everywhere
+ *     TIMES            everywhere, but not with --list, which times nothing
  *     LAYERS           if there are layers, from options, a suite or a model
  *     LAYER            if one layer is given by options: not beside a suite or a model
  *     LAYER_OR_SUITE   also beside a suite
@@ -143,33 +144,33 @@
       "else no slabs")
 
 #define BENCH_OPTIONS(O)                                                                           \
-    O(ANY, TEXT, runs, "runs", 0, "N",                                                             \
+    O(TIMES, TEXT, runs, "runs", 0, "N",                                                           \
       "timed runs of each layer; default: as many as fit into half a second, 5 to 100")            \
-    O(ANY, TEXT, repeat, "repeat", 0, "N",                                                         \
+    O(TIMES, TEXT, repeat, "repeat", 0, "N",                                                       \
       "computations that each run enqueues; its time is their mean, so that launches count less; " \
       "default 1")                                                                                 \
     O(ANY, FLAG, no_ceilings, "no-ceilings", 0, NULL,                                              \
       "do not measure the device's peak and bandwidth: saves seconds, prints no % floor")          \
-    O(ANY, FLAG, why, "why", 0, NULL,                                                              \
+    O(TIMES, FLAG, why, "why", 0, NULL,                                                            \
       "print on stderr the expected time of each algorithm, or why it was rejected")               \
     O(ANY, FLAG, list, "list", 0, NULL, "time nothing: print the layers")                          \
-    O(ANY, READ, compare, "compare", 0, "OLD.json",                                                \
+    O(TIMES, READ, compare, "compare", 0, "OLD.json",                                              \
       "compare with an earlier report, as `tconv-cl compare` does; - is stdin")
 
 /* Output files of a report, besides JSON. */
 #define REPORT_OPTIONS(O)                                                                          \
-    O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the layers as CSV; - is stdout")                 \
-    O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
+    O(TIMES, WRITTEN, csv, "csv", 0, "FILE", "write the layers as CSV; - is stdout")               \
+    O(TIMES, WRITTEN, plot, "plot", 0, "FILE.svg",                                                 \
       "bench: draw the layers under the roofline; compare: draw the ratios (Python's "             \
       "matplotlib); - is stdout")
 
 #define TRACE_OPTIONS(O)                                                                           \
-    O(ANY, WRITTEN, trace, "trace", 0, "FILE.json",                                                \
+    O(TIMES, WRITTEN, trace, "trace", 0, "FILE.json",                                              \
       "write when plans, compilations and launches ran, for chrome://tracing or Perfetto; - is "   \
       "stdout")
 
 #define COMPARE_OPTIONS(O)                                                                         \
-    O(ANY, FLAG, fail, "fail", 0, NULL, "exit with code 1 if a layer is slower beyond noise")
+    O(TIMES, FLAG, fail, "fail", 0, NULL, "exit with code 1 if a layer is slower beyond noise")
 
 #define TUNE_OPTIONS(O)                                                                            \
     O(LAYERS, TEXT, budget, "budget", 0, "MS",                                                     \

@@ -106,7 +106,7 @@ struct guess {
 struct guess guess_begin(const char *word, size_t length);
 void guess_try(struct guess *guess, const char *candidate);
 
-/* ---- interrupt.c ---- */
+/* ---- system/signals.c ---- */
 
 /* From now on the first SIGINT or SIGTERM makes `interrupted` true; a second one ends the program.
  * Ignored signals stay ignored. */
@@ -238,6 +238,9 @@ enum exit_code refuse_attributes(const char *why, bool of_suite);
 
 /* Refuses all options about layers, types and epilogues. */
 enum exit_code refuse_layers(const char *why);
+
+/* Refuses all options about times. */
+enum exit_code refuse_times(const char *why);
 
 /* ---- device_options.c ---- */
 

@@ -395,27 +395,13 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
 }
 
 /* The columns of --csv. */
-static const char *const columns[] = {"id",
-                                      "layer",
-                                      "problem",
-                                      "type",
-                                      "algorithm",
-                                      "tile",
-                                      "chosen_by",
-                                      "ms_min",
-                                      "ms_median",
-                                      "spread",
-                                      "runs",
-                                      "gflops",
-                                      "gbs",
-                                      "floor_ms",
-                                      "fraction_of_floor",
-                                      "max_error",
-                                      "error_bound",
-                                      "first_call_ms",
-                                      "workspace_bytes",
-                                      "error",
-                                      NULL};
+/* clang-format off */
+static const char *const columns[] = {
+    "id", "layer", "problem", "type", "algorithm", "tile", "chosen_by", "ms_min", "ms_median",
+    "spread", "runs", "gflops", "gbs", "floor_ms", "fraction_of_floor", "max_error", "error_bound",
+    "first_call_ms", "workspace_bytes", "error", NULL,
+};
+/* clang-format on */
 
 /* Writes the results: the report, the comparison with an old one, the trace. The first error
  * counts; a layer that lost time is the last. */
@@ -481,17 +467,10 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
 /* Prints the layers that the options choose. Needs no device. */
 static enum exit_code list_layers(void)
 {
-    const struct {
-        const char *name, *value;
-    } of_times[] = {{"compare", options.compare},     {"csv", options.csv},
-                    {"plot", options.plot},           {"trace", options.trace},
-                    {"runs", options.runs},           {"repeat", options.repeat},
-                    {"why", options.why ? "" : NULL}, {"fail", options.fail ? "" : NULL}};
-    for (size_t i = 0; i < sizeof of_times / sizeof *of_times; i++)
-        if (of_times[i].value != NULL)
-            return wrong_request("--list times nothing: leave out --%s", of_times[i].name);
     struct suite suite;
-    enum exit_code code = choose_layers(&suite, built_in_suite);
+    enum exit_code code = refuse_times("--list times nothing: leave it out");
+    if (code != EXIT_DONE) return code;
+    code = choose_layers(&suite, built_in_suite);
     json_t *list = json_array();
     for (size_t i = 0; code == EXIT_DONE && i < suite.count; i++) {
         const struct entry *e = &suite.entries[i];

@@ -12,7 +12,7 @@
 struct options options;
 
 /* A row as an entry of popt's tables. */
-enum { ANY, LAYERS, LAYER, LAYER_OR_SUITE, LAYER_OR_MODEL };
+enum { ANY, TIMES, LAYERS, LAYER, LAYER_OR_SUITE, LAYER_OR_MODEL };
 enum { TEXT, FLAG, READ, WRITTEN };
 #define ENTRY(scope, kind, member, name, letter, value, help)                                      \
     {name, letter, (kind) == FLAG ? POPT_ARG_NONE : POPT_ARG_STRING, &options.member, 0,           \
@@ -76,15 +76,22 @@ static bool is_given(const struct row *row)
     return row->kind == FLAG ? *(const int *)row->member != 0 : *text_of(row) != NULL;
 }
 
-bool option_takes_value(const char *name, size_t length, char letter)
+/* The row of an option; NULL: no command has it. */
+static const struct row *find_row(const char *name, size_t length, char letter)
 {
     for (int i = 0; i < ROWS; i++) {
         const char *own = rows[i].option + 2;
         const bool same = name == NULL ? rows[i].letter == letter && letter != '\0'
                                        : strlen(own) == length && strncmp(own, name, length) == 0;
-        if (same) return rows[i].kind != FLAG;
+        if (same) return &rows[i];
     }
-    return false;
+    return NULL;
+}
+
+bool option_takes_value(const char *name, size_t length, char letter)
+{
+    const struct row *row = find_row(name, length, letter);
+    return row != NULL && row->kind != FLAG;
 }
 
 /* A tile may follow the name: it is checked where the plan is made. */
@@ -206,16 +213,6 @@ static void try_name(const char *name, void *guess)
     guess_try(guess, name);
 }
 
-/* True for an option of any command. */
-static bool is_option(const char *name, size_t length)
-{
-    for (int i = 0; i < ROWS; i++) {
-        const char *own = rows[i].option + 2;
-        if (strlen(own) == length && strncmp(own, name, length) == 0) return true;
-    }
-    return false;
-}
-
 static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
                                  int argc, const char **argv)
 {
@@ -226,7 +223,7 @@ static enum exit_code bad_option(const struct poptOption *table, const char *opt
         return wrong_request("%s: %s; write %s. See %s --help", option, poptStrerror(error), write,
                              command);
     struct guess guess = guess_begin(word, length);
-    if (error == POPT_ERROR_BADOPT && !is_option(word, length))
+    if (error == POPT_ERROR_BADOPT && find_row(word, length, '\0') == NULL)
         visit_option_names(table, try_name, &guess);
     if (guess.best != NULL)
         return wrong_request("%s: %s; did you mean --%s? See %s --help", option,
@@ -360,7 +357,12 @@ enum exit_code refuse_attributes(const char *why, bool of_suite)
 
 enum exit_code refuse_layers(const char *why)
 {
-    return refuse(~(1u << ANY), why);
+    return refuse(~(1u << ANY | 1u << TIMES), why);
+}
+
+enum exit_code refuse_times(const char *why)
+{
+    return refuse(1u << TIMES, why);
 }
 
 void free_options(void)

@@ -306,16 +306,9 @@ static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, 
     const int start = MAGIC + 4;
     while ((start + length + 1) % 64 != 0) header[length++] = ' ';
     header[length++] = '\n';
-    const unsigned char front[] = {0x93,
-                                   'N',
-                                   'U',
-                                   'M',
-                                   'P',
-                                   'Y',
-                                   1,
-                                   0,
-                                   (unsigned char)(length & 255),
-                                   (unsigned char)(length >> 8)};
+    unsigned char front[MAGIC + 4] = "\x93NUMPY\x01";
+    front[MAGIC + 2] = (unsigned char)(length & 255);
+    front[MAGIC + 3] = (unsigned char)(length >> 8);
     return fwrite(front, 1, sizeof front, file) == sizeof front &&
            fwrite(header, 1, (size_t)length, file) == (size_t)length;
 }

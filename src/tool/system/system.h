@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tool's interface to the operating system, beside base/os.h: terminals, output files, mapped
- * files, signals, programs. system_posix.c and system_windows.c implement it. Paths are UTF-8. If a
- * call fails, errno says why. */
+ * files, signals, programs. system_posix.c and system_windows.c implement it, and signals.c for
+ * both. Paths are UTF-8. If a call fails, errno says why. */
 #ifndef TCONV_TOOL_SYSTEM_H
 #define TCONV_TOOL_SYSTEM_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -92,6 +91,9 @@ void system_remove(const char *path);
 /* Sets the file that is removed if a signal ends the program; NULL: none. */
 void system_remove_on_signal(const char *path);
 
+/* Removes it now. May be called by a signal's handler. */
+void system_remove_unfinished(void);
+
 /* Maps the first bytes of a file for reading. NULL on failure. Another program may cut the file off
  * while it is mapped. Any thread that reads what is gone then ends the program: the file of
  * system_remove_on_signal is removed, the line `lost` printed on stderr, and the exit code is 1.
@@ -107,10 +109,7 @@ void system_unmap(void *mapping, size_t size);
 /* Lets the system reclaim the memory of a mapping; it is read again on the next access. */
 void system_drop(void *mapping, size_t size);
 
-/* ---- signals and programs ---- */
-
-/* From now on the first signal that asks the program to end sets `*caught` instead. */
-void system_watch_interrupts(volatile sig_atomic_t *caught);
+/* ---- programs ---- */
 
 /* Runs a program found by the system's rules, with `input` as its stdin, and copies its stdout to
  * `output`, after the program has read the input; if that fails, ferror and errno tell. Without

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,9 +253,6 @@ void system_remove(const char *path)
     unlink(path);
 }
 
-/* The file that is removed if the program ends. */
-static const char *volatile to_remove;
-
 /* The mappings, for the handler of SIGBUS. A free place has no begin. */
 enum { MOST_MAPPINGS = 16 }; /* more than a command has files */
 static struct mapping {
@@ -274,7 +272,7 @@ static void on_loss(int number, siginfo_t *info, void *context)
     for (int i = 0; i < MOST_MAPPINGS; i++) {
         const uintptr_t begin = (uintptr_t)mappings[i].begin;
         if (begin == 0 || at < begin || at - begin >= mappings[i].size) continue;
-        if (to_remove != NULL) unlink(to_remove);
+        system_remove_unfinished();
         if (write(STDERR_FILENO, mappings[i].lost, strlen(mappings[i].lost)) < 0) _exit(1);
         _exit(1);
     }
@@ -348,47 +346,7 @@ void system_drop(void *mapping, size_t size)
     madvise(mapping, size, MADV_DONTNEED);
 }
 
-/* ---- signals and programs ---- */
-
-static void remove_and_end(int number)
-{
-    if (to_remove != NULL) unlink(to_remove);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-void system_remove_on_signal(const char *path)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    to_remove = path;
-    for (size_t i = 0; path != NULL && i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction old;
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            signal(numbers[i], remove_and_end);
-    }
-}
-
-static const int interrupts[] = {SIGINT, SIGTERM};
-enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
-static struct sigaction before[INTERRUPTS];
-static volatile sig_atomic_t *flag;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    *flag = 1;
-    for (int i = 0; i < INTERRUPTS; i++) sigaction(interrupts[i], &before[i], NULL);
-}
-
-void system_watch_interrupts(volatile sig_atomic_t *caught)
-{
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    flag = caught;
-    for (int i = 0; i < INTERRUPTS; i++) sigaction(interrupts[i], NULL, &before[i]);
-    for (int i = 0; i < INTERRUPTS; i++)
-        if (before[i].sa_handler != SIG_IGN) sigaction(interrupts[i], &action, NULL);
-}
+/* ---- programs ---- */
 
 /* Writes text as far as the other end of the pipe reads it. */
 static void write_text(int descriptor, const char *text)

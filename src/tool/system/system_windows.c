@@ -377,47 +377,7 @@ void system_drop(void *mapping, size_t size)
                   size); /* VirtualUnlock of pages that are not locked releases their memory */
 }
 
-/* ---- signals and programs ---- */
-
-static const char *volatile to_remove;
-
-static void remove_and_end(int number)
-{
-    if (to_remove != NULL) system_remove(to_remove);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-void system_remove_on_signal(const char *path)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGBREAK};
-    to_remove = path;
-    for (size_t i = 0; path != NULL && i < sizeof numbers / sizeof *numbers; i++) {
-        void (*old)(int) = signal(numbers[i], remove_and_end);
-        if (old != SIG_DFL) signal(numbers[i], old);
-    }
-}
-
-static const int interrupts[] = {SIGINT, SIGTERM, SIGBREAK};
-enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
-static void (*before[INTERRUPTS])(int);
-static volatile sig_atomic_t *flag;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    *flag = 1;
-    for (int i = 0; i < INTERRUPTS; i++) signal(interrupts[i], before[i]);
-}
-
-void system_watch_interrupts(volatile sig_atomic_t *caught)
-{
-    flag = caught;
-    for (int i = 0; i < INTERRUPTS; i++) {
-        before[i] = signal(interrupts[i], on_interrupt);
-        if (before[i] == SIG_IGN) signal(interrupts[i], SIG_IGN);
-    }
-}
+/* ---- programs ---- */
 
 int system_run(char *const *arguments, const char *input, FILE *output)
 {
