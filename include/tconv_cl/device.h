@@ -14,10 +14,10 @@
 extern "C" {
 #endif
 
-/* Handles of OpenCL, as CL/cl.h has them. */
+/* A platform of OpenCL. This handle and the next two are declared as in CL/cl.h. */
 typedef struct _cl_platform_id *cl_platform_id;
-typedef struct _cl_device_id *cl_device_id;
-typedef struct _cl_context *cl_context;
+typedef struct _cl_device_id *cl_device_id; /* a device of OpenCL */
+typedef struct _cl_context *cl_context;     /* a context of OpenCL */
 
 /* CL_DEVICE_TYPE, as one value. */
 typedef enum tconv_device_kind {

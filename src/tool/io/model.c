@@ -4,6 +4,7 @@
 #include "tool/io/model.h"
 
 #include "base/element_types.h"
+#include "base/members.h"
 #include "base/text.h"
 #include "tool/io/constant.h"
 #include "tool/io/in_file.h"
@@ -53,23 +54,21 @@ static bool has_fused(const struct graph_layer *layer)
     return fused_inputs(layer) > 0 || activation_of(layer) != TCONV_ACTIVATION_NONE;
 }
 
+static void read_list(struct entry *entry, const struct graph_layer *layer, const char *name,
+                      tconv_list *list)
+{
+    const char *text = graph_attribute_of(layer, name);
+    if (!graph_read_list(text, list->value, TCONV_MAX_AXES, &list->count))
+        entry_set_error(entry, "its %s is \"%s\", which is not a list of up to %d numbers", name,
+                        text, TCONV_MAX_AXES);
+}
+
 static void read_attributes(struct entry *entry, const struct graph_layer *layer)
 {
     tconv_problem *p = &entry->problem;
-    const struct {
-        const char *name;
-        tconv_list *list;
-    } lists[] = {{"strides", &p->strides},
-                 {"dilations", &p->dilations},
-                 {"pads_begin", &p->pads_begin},
-                 {"pads_end", &p->pads_end},
-                 {"output_padding", &p->output_padding}};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const char *text = graph_attribute_of(layer, lists[i].name);
-        if (!graph_read_list(text, lists[i].list->value, TCONV_MAX_AXES, &lists[i].list->count))
-            entry_set_error(entry, "its %s is \"%s\", which is not a list of up to %d numbers",
-                            lists[i].name, text, TCONV_MAX_AXES);
-    }
+#define READ(kind, member, ...) read_list(entry, layer, #member, &p->member);
+    TCONV_PROBLEM_LISTS(READ)
+#undef READ
     const char *auto_pad = graph_attribute_of(layer, "auto_pad");
     if (auto_pad != NULL && !tconv_auto_pad_from_name(auto_pad, &p->auto_pad))
         entry_set_error(entry, "its auto_pad is \"%s\", which is not a padding mode", auto_pad);

@@ -2,6 +2,7 @@
 /* Reads suites of layers from CSV files. */
 #include "tool/io/suite.h"
 
+#include "base/members.h"
 #include "base/os.h"
 #include "tool/io/array.h"
 #include "tool/io/in_file.h"
@@ -18,6 +19,10 @@
 
 enum { LONGEST = 4 << 20 }; /* bytes of a file: some hundred thousand layers */
 
+/* The lists of a problem are columns by their members' names. */
+#define LIST_COLUMN(kind, member, ...) LIST_##member,
+#define LIST_NAME(kind, member, ...) {#member, ""},
+
 enum column {
     ID,
     LAYER,
@@ -27,24 +32,18 @@ enum column {
     GROUPS,
     INPUT,
     KERNEL,
-    STRIDES,
-    DILATIONS,
-    PADS_BEGIN,
-    PADS_END,
-    OUTPUT_PADDING,
     TYPE,
-    COLUMNS
+    TCONV_PROBLEM_LISTS(LIST_COLUMN) COLUMNS
 };
 
 static const struct {
     const char *name;
     const char *absent; /* the value of an absent column or empty field; NULL: it must be there */
-} columns[COLUMNS] = {
-    {"id", NULL},           {"layer", ""},     {"batch", "1"},     {"in_channels", NULL},
-    {"out_channels", NULL}, {"groups", "1"},   {"input", NULL},    {"kernel", NULL},
-    {"strides", ""},        {"dilations", ""}, {"pads_begin", ""}, {"pads_end", ""},
-    {"output_padding", ""}, {"type", "f32"},
-};
+} columns[COLUMNS] = {{"id", NULL},           {"layer", ""},
+                      {"batch", "1"},         {"in_channels", NULL},
+                      {"out_channels", NULL}, {"groups", "1"},
+                      {"input", NULL},        {"kernel", NULL},
+                      {"type", "f32"},        TCONV_PROBLEM_LISTS(LIST_NAME)};
 
 /* The state of reading a file. */
 struct reader {
@@ -209,11 +208,10 @@ static void read_layer(struct reader *r)
     p->filter.dim[front - 2] = in / groups;
     p->filter.dim[front - 1] = out / groups;
     memcpy(p->filter.dim + front, kernel, (size_t)kernel_axes * sizeof *kernel);
-    static const enum column which[] = {STRIDES, DILATIONS, PADS_BEGIN, PADS_END, OUTPUT_PADDING};
-    tconv_list *const lists[] = {&p->strides, &p->dilations, &p->pads_begin, &p->pads_end,
-                                 &p->output_padding};
-    for (size_t i = 0; i < sizeof which / sizeof *which; i++)
-        if (!read_numbers_x(r, which[i], lists[i]->value, TCONV_MAX_AXES, &lists[i]->count)) return;
+#define READ_LIST(kind, member, ...)                                                               \
+    if (!read_numbers_x(r, LIST_##member, p->member.value, TCONV_MAX_AXES, &p->member.count))      \
+        return;
+    TCONV_PROBLEM_LISTS(READ_LIST)
     if (!tconv_type_from_name(field(r, TYPE), &p->data_type)) {
         stop(r, wrong_request("%s row %d: column type is \"%s\", which is not an element type",
                               r->path, r->row, field(r, TYPE)));
