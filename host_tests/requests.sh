@@ -218,6 +218,8 @@ expect 2 'is "f??8"' bench --suite "$work/s.csv"
 expect 2 "is not a command" --device 0 -q shapes
 printf 'id,in_channels,out_channels,input,kernel,strides\nX,3,4,5x6,2x2,2x0\n' >"$work/s.csv"
 expect 2 "row 2 (X): strides is 0 at spatial axis 1" bench --suite "$work/s.csv"
+printf 'id,in_channels,out_channels,input,kernel,strides,output_shape\nX,1,1,3x3,3x3,2x2,6x7\n' >"$work/s.csv" # all lists of a request
+"$tool" bench --list --suite "$work/s.csv" 2>&1 | grep -q -- '--strides 2,2 --output-shape 6,7$' || fail "output_shape of a suite"
 printf 'id,layer,in_channels,out_channels,input,kernel\nX,caf\351,3,4,5x6,2x2\n' >"$work/s.csv"
 expect 2 "is not in UTF-8" bench --suite "$work/s.csv"
 

@@ -23,7 +23,8 @@ struct suite {
     size_t count;
 };
 
-/* Reads a CSV file with the columns of bench/suite.csv; NULL: the built-in suite. */
+/* Reads a CSV file with the columns of bench/suite.csv, and output_shape; NULL: the built-in suite.
+ */
 enum exit_code suite_read(const char *path, struct suite *suite);
 
 /* Reads a file with these columns that the tool embeds: "suite.csv" or "check.csv". */
