@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promises of tuning.h: programs come back from a folder or from exported bytes, and whatever is
- * wrong with them is compiled anew, with the right result and without an error. */
+/* The promises of tuning.h: programs come back from a folder or from exported bytes, and whatever
+ * is wrong with them is compiled anew, with the right result and without an error. */
 #include "portable.h"
 #include "support.h"
 

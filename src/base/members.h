@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of the public structures that make up a request: a row for each. From the rows follow
  * all lists that must have every member: the key of a layer's plans, the problem's text, the key of
- * stored searches, the checks of lists, the tool's options, and the tests of all of these. A member without a row does not compile.
+ * stored searches, the checks of lists, the tool's options, columns of its suites and attributes of
+ * models, and the tests of all of these. A member without a row does not compile.
  *
  * The rows of the problem stand in the order of its text. Expressions in a row call the structure
  * `p`, or `e`. `absent` is the value that stands for the default; every other one must be legal.

@@ -5,9 +5,9 @@
 #define TCONV_DEVICE_DEVICE_H
 
 #include "base/os.h"
-#include "tconv_cl/tuning.h"
 #include "tconv_cl/device.h"
 #include "tconv_cl/problem.h"
+#include "tconv_cl/tuning.h"
 
 #include <stdatomic.h>
 
