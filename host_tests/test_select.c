@@ -757,7 +757,7 @@ static void units_are_tested_where_they_are_used(void **state)
 #pragma GCC diagnostic error "-Wswitch"
 static bool is_of_gpu(tconv_matrix_unit unit)
 {
-#define OF_GPU(unit, name, extension, devices, capability)                                         \
+#define OF_GPU(unit, name, ...)                                                                    \
     case TCONV_MATRIX_##unit: return true;
     switch (unit) {
         MATRIX_UNITS(OF_GPU)

@@ -112,15 +112,14 @@ static bool fits(const struct tconv_positions *g, const struct tconv_tile *t,
     const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
                      tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.loops.data_type) < g->folded.acc_bytes;
-    const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
-               cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
-    const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
-    const int64_t usual = few || wide ? 16 : converts ? 32 : many ? 128 : 64;
-    const int64_t sums = tconv_min(usual, (int64_t)g->folded.machine->item_sums / (wide ? 2 : 1));
+    const bool cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
+    const struct tconv_machine *m = g->folded.machine;
+    const int64_t usual = few || wide ? 16 : converts ? 32 : cpu ? 128 : (int64_t)m->tiled_sums;
+    const int64_t sums = tconv_min(usual, (int64_t)m->item_sums / (wide ? 2 : 1));
     /* With channels last a stage of 16 channels reads more of each cache line. It matters on
      * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
-    const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
+    const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && m->tiled_long == 0) ||
                           (wide && (intel || integers)) || (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
     return !excluded && t->tm * t->tn <= sums && items <= device->work_group_limit &&
