@@ -24,8 +24,14 @@ static bool outside(const char *name, double value, const char *least_name, doub
 static bool of_other_kind(const tconv_device_info *d, char *text, size_t size)
 {
     tconv_device_kind kind = TCONV_DEVICE_CPU;
-#define ROW(unit, name, extension, devices, capability)                                            \
-    if (d->matrix_unit == TCONV_MATRIX_##unit) kind = TCONV_DEVICE_GPU;
+    tconv_architecture family = d->architecture;
+    const char *unit_name = "";
+#define ROW(unit, name, of_family, ...)                                                            \
+    if (d->matrix_unit == TCONV_MATRIX_##unit) {                                                   \
+        kind = TCONV_DEVICE_GPU;                                                                   \
+        family = TCONV_ARCHITECTURE_##of_family;                                                   \
+        unit_name = name;                                                                          \
+    }
     MATRIX_UNITS(ROW)
 #undef ROW
     if (d->matrix_unit != TCONV_MATRIX_NONE && d->kind != kind)
@@ -36,6 +42,9 @@ static bool of_other_kind(const tconv_device_info *d, char *text, size_t size)
                  d->kind, TCONV_DEVICE_GPU);
     else if (d->matrix_unit == TCONV_MATRIX_INTEL_DPAS && d->subgroup_least == 0)
         snprintf(text, size, "subgroup_least is 0, but the matrix unit dpas needs sub-groups");
+    else if (d->architecture != family)
+        snprintf(text, size, "matrix_unit is %s, of the family %d, but architecture is %d",
+                 unit_name, family, d->architecture);
     else
         return false;
     return true;

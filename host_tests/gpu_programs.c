@@ -104,7 +104,7 @@ static bool add_all_tiles(struct program **list, const struct tconv_request *req
             struct tconv_candidates tiles;
             struct tconv_reason reason;
             if (!tconv_pattern_read(text, &pattern, &reason)) return false;
-            if (!tconv_enumerate(pattern.algorithm, request, pattern.tile, &tiles, &reason))
+            if (!tconv_enumerate(pattern.algorithm, request, &pattern.tile, &tiles, &reason))
                 continue;
             for (int i = 0; i < tiles.count; i++)
                 if (!add_candidate(list, request, &tiles.list[i], NULL)) return false;

@@ -93,8 +93,8 @@ static void impossible_devices_are_told(void **state)
     (void)state;
     const tconv_device_info gpu = *described_device("NVIDIA mma"),
                             cpu = *described_device("CPU AVX2");
-    tconv_device_info d[10] = {gpu, gpu, gpu, gpu, gpu, gpu, gpu, gpu, gpu, cpu};
-    static const char *const words[10] = {
+    tconv_device_info d[11] = {gpu, gpu, gpu, gpu, gpu, gpu, gpu, gpu, gpu, cpu, gpu};
+    static const char *const words[11] = {
         "compute_units is 0, but must be at least 1",
         "allocation_limit is 42949672961, but must be at most global_memory (42949672960)",
         "work_group_limit is 2048, but must be at most unit_warps * warp (1024)",
@@ -105,6 +105,7 @@ static void impossible_devices_are_told(void **state)
         "kind is 0, and must be 2",
         "subgroup_least is 0, but the matrix unit dpas",
         "architecture is 1, but kind is 1",
+        "matrix_unit is mfma, of the family 3, but architecture is 1",
     };
     d[0].compute_units = 0;
     d[1].allocation_limit = d[1].global_memory + 1;
@@ -116,8 +117,9 @@ static void impossible_devices_are_told(void **state)
     d[7].kind = TCONV_DEVICE_OTHER;
     d[8].matrix_unit = TCONV_MATRIX_INTEL_DPAS;
     d[9].architecture = TCONV_ARCHITECTURE_NVIDIA;
+    d[10].matrix_unit = TCONV_MATRIX_AMD_MFMA;
     char text[500];
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 11; i++) {
         if (!described_wrongly(&d[i], text, sizeof text)) fail_msg("taken: %s", words[i]);
         if (strstr(text, words[i]) == NULL) fail_msg("no \"%s\" in: %s", words[i], text);
     }
@@ -132,7 +134,7 @@ static void check_family(tconv_architecture family, const char *name)
     own.architecture = family;
     const struct tconv_machine m = tconv_machine_of(&own, 4), usual = tconv_machine_of(&other, 4);
     if (memcmp(&m, &usual, sizeof m) == 0)
-        fail_msg("fields.h has no numbers of the family %s, or machine.c does not read them", name);
+        fail_msg("fields.h has no numbers of the family %s", name);
     const struct described_device *d = described_devices;
     while (d->name != NULL && d->info.architecture != family) d++;
     if (d->name == NULL) fail_msg("described.c has no device of the family %s", name);
@@ -141,7 +143,7 @@ static void check_family(tconv_architecture family, const char *name)
 static void families_have_numbers_and_devices(void **state)
 {
     (void)state;
-#define ROW(family, name, phone) check_family(TCONV_ARCHITECTURE_##family, name);
+#define ROW(family, name, ...) check_family(TCONV_ARCHITECTURE_##family, name);
     ARCHITECTURES(ROW)
 #undef ROW
 }
@@ -151,7 +153,7 @@ static void families_have_numbers_and_devices(void **state)
 #pragma GCC diagnostic error "-Wswitch"
 static bool is_family(tconv_architecture architecture)
 {
-#define ROW(row, name, phone)                                                                      \
+#define ROW(row, name, ...)                                                                        \
     case TCONV_ARCHITECTURE_##row: return true;
     switch (architecture) {
         ARCHITECTURES(ROW)

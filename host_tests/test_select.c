@@ -198,6 +198,9 @@ static void tiles_are_asked_for(void **state)
         assert_false(tconv_pattern_read(twice[i], &pattern, &reason));
         assert_non_null(strstr(reason.text, i == 0 ? "vw is given twice" : "nx is given twice"));
     }
+    /* A number that no tile has is not taken for another one: here 16, if it lost its high bits. */
+    assert_null(chosen(&request, "packed_vector vw=4294967312", &reason));
+    assert_non_null(strstr(reason.text, "it has no such tile; the best one is"));
     assert_false(tconv_pattern_read("reference vw=1", &pattern, &reason));
     assert_non_null(strstr(reason.text, "it has none"));
     assert_false(tconv_pattern_read("auto vw=1", &pattern, &reason));
@@ -754,7 +757,7 @@ static void units_are_tested_where_they_are_used(void **state)
 #pragma GCC diagnostic error "-Wswitch"
 static bool is_of_gpu(tconv_matrix_unit unit)
 {
-#define OF_GPU(unit, name, extension, devices, capability)                                         \
+#define OF_GPU(unit, name, ...)                                                                    \
     case TCONV_MATRIX_##unit: return true;
     switch (unit) {
         MATRIX_UNITS(OF_GPU)

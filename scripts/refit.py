@@ -166,16 +166,13 @@ def fit(measured: Measured, model: Model, usual: dict[str, float], names: list[s
 def write(fields: dict[str, float], device: str) -> None:
     path = ROOT / "src/algorithm/cost/fields.h"
     text = path.read_text()
+    families = {"NVIDIA": "NVIDIA", "NVIDIA mma": "NVIDIA", "AMD wmma": "AMD_RDNA", "AMD mfma": "AMD_CDNA"}
+    family = families.get(device)
     for name, value in fields.items():
-        number = r"([\d.e]+)"
         pattern, changed = rf"F\({name}, [^,\n]*, (\d), \"", rf'F({name}, {value:g}, \1, "'
-        own = rf"F\({name}, {number}, {number}\)"  # of RDNA and of CDNA
-        nvidia = rf"F\({name}, {number}\)"
-        if device.startswith("NVIDIA") and re.search(nvidia, text):
-            pattern, changed = nvidia, f"F({name}, {value:g})"
-        if device in ("AMD wmma", "AMD mfma") and re.search(own, text):
-            pattern = own
-            changed = rf"F({name}, {value:g}, \2)" if device == "AMD wmma" else rf"F({name}, \1, {value:g})"
+        own = rf"(define TCONV_{family}_FIELDS\(F\)(?:.*\\\n)*?.*F\({name}, )[^,()]*\)"
+        if family and re.search(own, text):
+            pattern, changed = own, rf"\g<1>{value:g})"
         text, count = re.subn(pattern, changed, text)
         if count != 1:
             fail(f"{path} has no single field {name}")

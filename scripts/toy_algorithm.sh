@@ -8,8 +8,9 @@ toy=$root/examples/algorithm
 # Steps 1 to 6: the kernels, their table, and the host's part
 cp "$toy/toy.cl" "$toy/toy_table.h" cl/any/
 cp "$toy/toy.c" src/algorithm/any/
-# Step 7: its row in the registry, its file in CMakeLists.txt
+# Step 7: its row in the registry, its file in CMakeLists.txt, its tile's parameter
 sed -i 's/^    A(reference)/    A(toy) A(reference)/' src/algorithm/registry.h
+sed -i 's|^    int run; |    int items; /* of a work-group */\n&|' src/algorithm/tile.h
 sed -i 's|src/algorithm/registry.c|src/algorithm/any/toy.c &|' CMakeLists.txt
 cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DTCONV_BUILD_TESTS=OFF >"$work/log" && cmake --build build --parallel "$(nproc)" --target tconv-cl >>"$work/log" 2>&1 ||
     { tail -30 "$work/log"; exit 1; }

@@ -137,11 +137,10 @@ static bool add_tiles(struct amd_cases *cases, const struct amd_case *one,
 {
     struct tconv_candidates found;
     struct tconv_reason reason;
-    const char *const *names = pattern.algorithm->tile_names;
-    int open = 0;
-    if (!tconv_enumerate(pattern.algorithm, request, pattern.tile, &found, &reason)) return true;
-    while (open < TCONV_MAX_TILE && names[open] != NULL && pattern.tile[open] != TCONV_ANY) open++;
-    if (found.count < TCONV_MAX_CANDIDATES || open == TCONV_MAX_TILE || names[open] == NULL) {
+    const struct tconv_tile_parameter *open = pattern.algorithm->parameters;
+    if (!tconv_enumerate(pattern.algorithm, request, &pattern.tile, &found, &reason)) return true;
+    while (open->name != NULL && tconv_tile_value(&pattern.tile, open) != TCONV_ANY) open++;
+    if (found.count < TCONV_MAX_CANDIDATES || open->name == NULL) {
         for (int i = 0; i < found.count; i++) {
             char tile[TCONV_TILE_TEXT], algorithm[2 * TCONV_TILE_TEXT];
             tconv_tile_text(&found.list[i], tile, sizeof tile);
@@ -152,7 +151,7 @@ static bool add_tiles(struct amd_cases *cases, const struct amd_case *one,
     }
     bool done = true;
     for (int value = 0; value <= 256 && done; value = value == 0 ? 1 : 2 * value) {
-        pattern.tile[open] = value;
+        tconv_tile_set(&pattern.tile, open, value);
         done = add_tiles(cases, one, request, pattern);
     }
     return done;

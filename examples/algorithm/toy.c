@@ -33,7 +33,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
             rounds);
     const double outputs = (double)loops.batch * (double)loops.groups * (double)loops.out_channels *
                            (double)loops.axis[0].output;
-    tconv_candidates_add(candidates, (const int64_t[]){ITEMS},
+    tconv_candidates_add(candidates, &(struct tconv_tile){.items = ITEMS},
                          request->machine.reference_tap * outputs * rounds);
     return true;
 }
@@ -80,14 +80,14 @@ static tconv_status write(const struct tconv_request *request,
     kernel_plan->filter_bytes = (uint64_t)kernel_plan->table[TOY_WEIGHTS] *
                                 tconv_packed_bytes(request, TCONV_PACK_RAW);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_toy_pack");
-    tconv_launch_option(pack, "ITEMS", candidate->tile[0]);
-    tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)candidate->tile[0],
+    tconv_launch_option(pack, "ITEMS", candidate->tile.items);
+    tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)candidate->tile.items,
                        request->device);
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_toy");
-    tconv_launch_option(run, "ITEMS", candidate->tile[0]);
-    tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)candidate->tile[0],
+    tconv_launch_option(run, "ITEMS", candidate->tile.items);
+    tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)candidate->tile.items,
                        request->device);
     tconv_launch_args(
         run,
@@ -102,7 +102,7 @@ const struct tconv_algorithm tconv_toy = {
     .source = "any/toy.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_ALL,
-    .tile_names = {"items"},
+    .parameters = {TCONV_TILE(items)},
     .program_parameters = 1,
     .enumerate = enumerate,
     .write = write,

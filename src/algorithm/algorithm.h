@@ -7,6 +7,7 @@
 #define TCONV_ALGORITHM_ALGORITHM_H
 
 #include "algorithm/cost/machine.h"
+#include "algorithm/tile.h"
 #include "base/format.h"
 #include "geometry/loops.h"
 #include "tconv_cl/device.h"
@@ -100,11 +101,10 @@ enum tconv_packing {
 enum { TCONV_MAX_TILE = 12, TCONV_MAX_CANDIDATES = 6 };
 enum { TCONV_ANY = -1 };
 
-/* One way to compute a request: an algorithm's tile parameters, complete and checked, in the order
- * of its `tile_names`. */
+/* One way to compute a request: an algorithm with a tile, complete and checked. */
 struct tconv_candidate {
     const struct tconv_algorithm *algorithm;
-    int64_t tile[TCONV_MAX_TILE];
+    struct tconv_tile tile;
     /* The expected time in units of one useful multiply-add at the device's best speed, so that
      * 1.0 * macs is perfect. */
     double cost;
@@ -114,7 +114,7 @@ struct tconv_candidate {
  * programs, only the cheapest of them is listed. */
 struct tconv_candidates {
     const struct tconv_algorithm *algorithm;
-    const int64_t *wanted; /* the tile parameters that are asked for; TCONV_ANY: any value */
+    const struct tconv_tile *wanted; /* the tile that is asked for; TCONV_ANY: any value */
     int count;
     struct tconv_candidate list[TCONV_MAX_CANDIDATES];
 };
@@ -132,10 +132,12 @@ struct tconv_algorithm {
     const char *source;  /* the file of its kernels in cl/ */
     enum tconv_packing packing;
     enum tconv_made_for made_for;
-    bool takes_empty;                       /* also layers without input points */
-    bool stages_locally;                    /* work-groups copy inputs or weights to local memory */
-    const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
-    int program_parameters; /* how many of the first tile parameters are options of its programs */
+    bool takes_empty;    /* also layers without input points */
+    bool stages_locally; /* work-groups copy inputs or weights to local memory */
+    /* The parameters of its tiles, in the order of texts; a NULL name ends them. The first
+     * `program_parameters` of them are options of its programs. */
+    struct tconv_tile_parameter parameters[TCONV_MAX_TILE];
+    int program_parameters;
 
     /* Adds all candidates of candidates->algorithm for a request. False with a reason if there is
      * none. Algorithms that share a source share this function. */
@@ -160,7 +162,7 @@ int tconv_algorithm_index(const struct tconv_algorithm *algorithm);
  * TCONV_ANY. */
 struct tconv_pattern {
     const struct tconv_algorithm *algorithm; /* NULL: any */
-    int64_t tile[TCONV_MAX_TILE];
+    struct tconv_tile tile;
 };
 
 /* Reads "auto" (also NULL), "NAME" or "NAME PARAMETER=VALUE ...", with spaces or commas. False with
@@ -169,12 +171,13 @@ bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
                         struct tconv_reason *reason);
 
 /* For `enumerate`: adds a tile with its cost, if it is as wanted. */
-void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost);
+void tconv_candidates_add(struct tconv_candidates *candidates, const struct tconv_tile *tile,
+                          double cost);
 
 /* Lists the candidates of an algorithm that match `wanted` (NULL: all). False with a reason if
  * there is none. */
 bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
-                     const int64_t *wanted, struct tconv_candidates *candidates,
+                     const struct tconv_tile *wanted, struct tconv_candidates *candidates,
                      struct tconv_reason *reason);
 
 /* Finds the cheapest candidate that matches the pattern. Algorithms whose bit (1 << index) is in

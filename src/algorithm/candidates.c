@@ -5,26 +5,18 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int tile_size(const struct tconv_algorithm *algorithm)
+static const struct tconv_tile_parameter *parameter_named(const struct tconv_algorithm *algorithm,
+                                                          const char *name, size_t length)
 {
-    int count = 0;
-    while (count < TCONV_MAX_TILE && algorithm->tile_names[count] != NULL) count++;
-    return count;
-}
-
-static int parameter_named(const struct tconv_algorithm *algorithm, const char *name, size_t length)
-{
-    for (int i = tile_size(algorithm) - 1; i >= 0; i--)
-        if (strlen(algorithm->tile_names[i]) == length &&
-            strncmp(algorithm->tile_names[i], name, length) == 0)
-            return i;
-    return -1;
+    for (const struct tconv_tile_parameter *p = algorithm->parameters; p->name != NULL; p++)
+        if (strlen(p->name) == length && strncmp(p->name, name, length) == 0) return p;
+    return NULL;
 }
 
 static bool read_parameter(const char *text, size_t length, struct tconv_pattern *pattern,
@@ -32,20 +24,19 @@ static bool read_parameter(const char *text, size_t length, struct tconv_pattern
 {
     const char *equal = memchr(text, '=', length);
     char *end = NULL;
-    const int index =
-        equal == NULL ? -1 : parameter_named(pattern->algorithm, text, (size_t)(equal - text));
-    const long long value = index < 0 ? -1 : strtoll(equal + 1, &end, 10);
-    if (index >= 0 && pattern->tile[index] != TCONV_ANY)
-        return tconv_refuse(reason, "tile parameter %s is given twice: give it once",
-                            pattern->algorithm->tile_names[index]);
-    if (index >= 0 && equal[1] >= '0' && equal[1] <= '9' && end == text + length) {
-        pattern->tile[index] = value;
+    const struct tconv_tile_parameter *p =
+        equal == NULL ? NULL : parameter_named(pattern->algorithm, text, (size_t)(equal - text));
+    const long long value = p == NULL ? -1 : strtoll(equal + 1, &end, 10);
+    if (p != NULL && tconv_tile_value(&pattern->tile, p) != TCONV_ANY)
+        return tconv_refuse(reason, "tile parameter %s is given twice: give it once", p->name);
+    if (p != NULL && equal[1] >= '0' && equal[1] <= '9' && end == text + length) {
+        tconv_tile_set(&pattern->tile, p, value < INT_MAX ? (int)value : INT_MAX); /* of no tile */
         return true;
     }
     char names[120];
     struct tconv_text list = tconv_text_begin(names, sizeof names);
-    for (int i = 0; i < tile_size(pattern->algorithm); i++)
-        tconv_text_add(&list, "%s%s", i == 0 ? "" : ", ", pattern->algorithm->tile_names[i]);
+    for (p = pattern->algorithm->parameters; p->name != NULL; p++)
+        tconv_text_add(&list, "%s%s", list.length == 0 ? "" : ", ", p->name);
     return tconv_refuse(reason, "\"%.*s\" is not a tile parameter with a number; it has %s",
                         (int)(length < 40 ? length : 40), text, names[0] == '\0' ? "none" : names);
 }
@@ -55,8 +46,7 @@ bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
 {
     static const char spaces[] = " ,";
     char name[64];
-    pattern->algorithm = NULL;
-    for (int i = 0; i < TCONV_MAX_TILE; i++) pattern->tile[i] = TCONV_ANY;
+    *pattern = (struct tconv_pattern){.algorithm = NULL};
     if (text == NULL) text = "auto";
     const size_t length = strcspn(text, spaces);
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
@@ -64,6 +54,9 @@ bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
     pattern->algorithm = tconv_algorithm_named(name);
     if (pattern->algorithm == NULL)
         return tconv_refuse(reason, "there is no such algorithm; `tconv-cl algorithms` lists them");
+    for (const struct tconv_tile_parameter *p = pattern->algorithm->parameters; p->name != NULL;
+         p++)
+        tconv_tile_set(&pattern->tile, p, TCONV_ANY);
     for (text += length, text += strspn(text, spaces); *text != '\0';
          text += strspn(text, spaces)) {
         const size_t part = strcspn(text, spaces);
@@ -73,20 +66,28 @@ bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
     return true;
 }
 
-static bool same_program(const struct tconv_candidate *candidate, const int64_t *tile)
+static bool same_program(const struct tconv_candidate *candidate, const struct tconv_tile *tile)
 {
-    const size_t count = (size_t)candidate->algorithm->program_parameters;
-    return memcmp(candidate->tile, tile, count * sizeof *tile) == 0;
-}
-
-static bool is_wanted(const struct tconv_candidates *candidates, const int64_t *tile)
-{
-    for (int i = tile_size(candidates->algorithm) - 1; i >= 0; i--)
-        if (candidates->wanted[i] != TCONV_ANY && candidates->wanted[i] != tile[i]) return false;
+    const struct tconv_algorithm *algorithm = candidate->algorithm;
+    for (int i = 0; i < algorithm->program_parameters; i++)
+        if (tconv_tile_value(&candidate->tile, &algorithm->parameters[i]) !=
+            tconv_tile_value(tile, &algorithm->parameters[i]))
+            return false;
     return true;
 }
 
-void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost)
+static bool is_wanted(const struct tconv_candidates *candidates, const struct tconv_tile *tile)
+{
+    for (const struct tconv_tile_parameter *p = candidates->algorithm->parameters; p->name != NULL;
+         p++) {
+        const int wanted = tconv_tile_value(candidates->wanted, p);
+        if (wanted != TCONV_ANY && wanted != tconv_tile_value(tile, p)) return false;
+    }
+    return true;
+}
+
+void tconv_candidates_add(struct tconv_candidates *candidates, const struct tconv_tile *tile,
+                          double cost)
 {
     struct tconv_candidate *list = candidates->list;
     if (isnan(cost)) cost = INFINITY; /* a field that was set by hand can make the cost NaN */
@@ -103,8 +104,7 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
     if (position == end && end < TCONV_MAX_CANDIDATES) candidates->count++;
     if (position == TCONV_MAX_CANDIDATES) position--;
     memmove(list + at + 1, list + at, (size_t)(position - at) * sizeof *list);
-    list[at] = (struct tconv_candidate){.algorithm = candidates->algorithm, .cost = cost};
-    memcpy(list[at].tile, tile, (size_t)tile_size(candidates->algorithm) * sizeof *tile);
+    list[at] = (struct tconv_candidate){candidates->algorithm, *tile, cost};
 }
 
 static bool is_made_for(const struct tconv_algorithm *algorithm, const tconv_device_info *device)
@@ -122,7 +122,7 @@ static bool is_empty(const struct tconv_loops *loops)
 }
 
 bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
-                     const int64_t *wanted, struct tconv_candidates *candidates,
+                     const struct tconv_tile *wanted, struct tconv_candidates *candidates,
                      struct tconv_reason *reason)
 {
     *candidates = (struct tconv_candidates){.algorithm = algorithm};
@@ -158,7 +158,7 @@ bool tconv_choose(const struct tconv_request *request, const struct tconv_patter
         struct tconv_candidates candidates;
         if ((excluded >> i & 1) == 0 &&
             (pattern->algorithm == NULL || pattern->algorithm == algorithm) &&
-            tconv_enumerate(algorithm, request, pattern->algorithm == NULL ? NULL : pattern->tile,
+            tconv_enumerate(algorithm, request, pattern->algorithm == NULL ? NULL : &pattern->tile,
                             &candidates, reason) &&
             (!found || candidates.list[0].cost < best->cost)) {
             *best = candidates.list[0];
@@ -171,9 +171,10 @@ bool tconv_choose(const struct tconv_request *request, const struct tconv_patter
 int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t size)
 {
     struct tconv_text tile = tconv_text_begin(text, size);
-    for (int i = 0; i < tile_size(candidate->algorithm); i++)
-        tconv_text_add(&tile, "%s%s=%" PRId64, i == 0 ? "" : " ",
-                       candidate->algorithm->tile_names[i], candidate->tile[i]);
+    for (const struct tconv_tile_parameter *p = candidate->algorithm->parameters; p->name != NULL;
+         p++)
+        tconv_text_add(&tile, "%s%s=%d", tile.length == 0 ? "" : " ", p->name,
+                       tconv_tile_value(&candidate->tile, p));
     return (int)tile.length;
 }
 

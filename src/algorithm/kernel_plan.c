@@ -2,6 +2,7 @@
 /* Helpers with which all algorithms write their kernel plans. */
 #include "algorithm/algorithm.h"
 
+#include "base/architectures.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -112,7 +113,7 @@ void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t 
 
 bool tconv_has_large_registers(const tconv_device_info *device)
 {
-    return device->architecture == TCONV_ARCHITECTURE_INTEL_XE_HP && device->subgroup_least > 0;
+    return tconv_has_trait(device->architecture, TCONV_TRAIT_LARGE) && device->subgroup_least > 0;
 }
 
 void tconv_launch_large_registers(struct tconv_launch *launch)

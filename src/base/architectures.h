@@ -1,23 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The families of GPUs that the cost model knows: one row for each enumerator of tconv_architecture
- * but OTHER. src/device/gpu_name.c recognises them, src/algorithm/cost/fields.h has their numbers.
+ * but OTHER. A device is of the first family that recognises it. A family's numbers are its list
+ * TCONV_..._FIELDS in src/algorithm/cost/fields.h; its matrix units name it in matrix_units.h.
  *
- *   A(architecture, name, phone)
+ *   A(architecture, name, traits, recognised)
  *
- *   name     what the tool and docs/gpus.md call it
- *   phone    1: such a GPU also draws what a phone shows, so that launches must be short */
+ *   name         what the tool and docs/gpus.md call it
+ *   traits       of TCONV_TRAIT_... below
+ *   recognised   whether a device is one of them: an expression of what src/device/gpu_name.c
+ *                offers, `facts` among it */
 #ifndef TCONV_BASE_ARCHITECTURES_H
 #define TCONV_BASE_ARCHITECTURES_H
 
+#include "tconv_cl/device_info.h"
+
+#include <stdbool.h>
+
+enum {
+    TCONV_TRAIT_PHONE = 1,    /* it also draws what a phone shows, so that launches must be short */
+    TCONV_TRAIT_EMULATES = 2, /* its local memory is a part of global memory */
+    TCONV_TRAIT_LARGE = 4,    /* a kernel may ask for 256 registers of a thread instead of 128 */
+};
+
 /* clang-format off */
 #define ARCHITECTURES(A)                                                                           \
-    A(NVIDIA, "NVIDIA", 0)                                                                         \
-    A(AMD_RDNA, "AMD RDNA", 0)                                                                     \
-    A(AMD_CDNA, "AMD CDNA", 0)                                                                     \
-    A(MALI, "Mali", 1)                                                                             \
-    A(ADRENO, "Adreno", 1)                                                                         \
-    A(POWERVR, "PowerVR", 1)                                                                       \
-    A(INTEL_XE_HP, "Intel Xe-HP", 0)
+    A(NVIDIA, "NVIDIA", 0, facts->nvidia)                                                          \
+    A(INTEL_XE_HP, "Intel Xe-HP", TCONV_TRAIT_LARGE, facts->intel_xe_hp)                           \
+    A(AMD_RDNA, "AMD RDNA", 0,                                                                     \
+      gfx_digits(facts->name) == 4 ||                                                              \
+          has_chip(facts->name, "navi vangogh rembrandt raphael phoenix"))                         \
+    A(AMD_CDNA, "AMD CDNA", 0, gfx_digits(facts->name) == 3 || has_chip(facts->name, ""))          \
+    A(MALI, "Mali", TCONV_TRAIT_PHONE | TCONV_TRAIT_EMULATES,                                      \
+      has_word(facts->name, "Mali Immortalis") || tconv_begins(facts->vendor, "ARM Arm"))          \
+    A(ADRENO, "Adreno", TCONV_TRAIT_PHONE,                                                         \
+      is_freedreno(facts->name) || has_word(facts->name, "Adreno") ||                              \
+          tconv_begins(facts->vendor, "QUALCOMM Qualcomm"))                                        \
+    A(POWERVR, "PowerVR", TCONV_TRAIT_PHONE,                                                       \
+      has_word(facts->name, "PowerVR") || tconv_begins(facts->vendor, "Imagination"))
 /* clang-format on */
+
+static inline bool tconv_has_trait(tconv_architecture architecture, int trait)
+{
+#define ROW(row, name, traits, recognised)                                                         \
+    if (architecture == TCONV_ARCHITECTURE_##row) return ((traits)&trait) != 0;
+    ARCHITECTURES(ROW)
+#undef ROW
+    return false;
+}
 
 #endif

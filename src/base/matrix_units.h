@@ -3,8 +3,9 @@
  * One row for each enumerator of tconv_matrix_unit that is not of CPUs. src/algorithm/gpu/units.c
  * has what kernels need to know.
  *
- *   U(unit, name, extension, devices, capability)
+ *   U(unit, name, family, extension, devices, capability)
  *
+ *   family       of the GPUs that have it: a row of architectures.h
  *   extension    of OpenCL that devices with this unit have; "": any
  *   devices      what their names begin with, separated by spaces; "": anything
  *   capability   the least compute capability, of NVIDIA's devices; 0: any
@@ -15,11 +16,11 @@
 
 /* clang-format off */
 #define MATRIX_UNITS(U)                                                                            \
-    U(NVIDIA_MMA, "mma", "cl_nv_device_attribute_query", "", 8)                                    \
-    U(INTEL_DPAS, "dpas", "cl_intel_subgroup_matrix_multiply_accumulate", "", 0)                   \
-    U(AMD_WMMA, "wmma", "", "gfx11", 0)                                                            \
-    U(AMD_WMMA12, "wmma12", "", "gfx120", 0)                                                       \
-    U(AMD_MFMA, "mfma", "", "gfx908 gfx90a gfx942 gfx950", 0)
+    U(NVIDIA_MMA, "mma", NVIDIA, "", "", 8)                                                        \
+    U(INTEL_DPAS, "dpas", INTEL_XE_HP, "cl_intel_subgroup_matrix_multiply_accumulate", "", 0)      \
+    U(AMD_WMMA, "wmma", AMD_RDNA, "", "gfx11", 0)                                                  \
+    U(AMD_WMMA12, "wmma12", AMD_RDNA, "", "gfx120", 0)                                             \
+    U(AMD_MFMA, "mfma", AMD_CDNA, "", "gfx908 gfx90a gfx942 gfx950", 0)
 /* clang-format on */
 
 #endif

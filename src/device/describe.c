@@ -3,6 +3,7 @@
  * assumes least. */
 #include "tconv_cl/device.h"
 
+#include "base/architectures.h"
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/matrix_units.h"
@@ -91,33 +92,29 @@ static bool computes_here(cl_device_id device, const tconv_device_info *d)
 /* A row of base/matrix_units.h. */
 struct unit_row {
     tconv_matrix_unit unit;
+    tconv_architecture family;
     const char *extension, *devices;
     cl_uint capability;
 };
 
 static bool has_unit(cl_device_id device, const tconv_device_info *d, const struct unit_row *row)
 {
-    if (row->extension[0] != '\0' && !tconv_device_has_extension(device, row->extension))
+    if (d->architecture != row->family ||
+        (row->extension[0] != '\0' && !tconv_device_has_extension(device, row->extension)))
         return false;
     /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
      * headers do not name. */
     if (row->capability > 0 && read_number(device, 0x4000, sizeof(cl_uint)) < row->capability)
         return false;
-    bool named = row->devices[0] == '\0';
-    for (const char *at = row->devices; *at != '\0' && !named;) {
-        const size_t length = strcspn(at, " ");
-        named = strncmp(d->name, at, length) == 0;
-        at += length + strspn(at + length, " ");
-    }
-    return named;
+    return row->devices[0] == '\0' || tconv_begins(d->name, row->devices);
 }
 
 /* The unit that kernels of this library can use, if it passes its probe (plan/probe.h). */
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
-#define ROW(unit, name, extension, devices, capability)                                            \
-    {TCONV_MATRIX_##unit, extension, devices, capability},
+#define ROW(unit, name, family, extension, devices, capability)                                    \
+    {TCONV_MATRIX_##unit, TCONV_ARCHITECTURE_##family, extension, devices, capability},
     static const struct unit_row rows[] = {MATRIX_UNITS(ROW)};
 #undef ROW
     if (use == TCONV_USE_OFF) return TCONV_MATRIX_NONE;
@@ -157,13 +154,13 @@ static tconv_architecture architecture_of(cl_device_id device, const tconv_devic
     return tconv_gpu_architecture(&facts);
 }
 
-/* rusticl says CL_GLOBAL of every device. Of its GPUs only Mali emulates local memory. */
+/* rusticl says CL_GLOBAL of every device. Of its GPUs only some families emulate local memory. */
 static bool has_own_local_memory(cl_device_id device, const tconv_device_info *d)
 {
     cl_device_local_mem_type type = CL_GLOBAL;
     clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_TYPE, sizeof type, &type, NULL);
     const bool unknown = strcmp(d->platform, "rusticl") == 0 && d->kind == TCONV_DEVICE_GPU;
-    return type == CL_LOCAL || (unknown && d->architecture != TCONV_ARCHITECTURE_MALI);
+    return type == CL_LOCAL || (unknown && !tconv_has_trait(d->architecture, TCONV_TRAIT_EMULATES));
 }
 
 static tconv_device_kind kind_of(cl_device_type type)
@@ -223,13 +220,13 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.subgroups = tconv_device_has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
     d.integer_dot_product = tconv_device_has_extension(device, "cl_khr_integer_dot_product");
     d.subgroup_least = read_subgroup_least(device);
-    d.matrix_unit = matrix_unit_of(device, &d, use);
     d.clock_mhz = (uint32_t)read_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
     d.cache_bytes = read_number(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof(cl_ulong));
     const uint64_t constant_kib =
         read_number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(cl_ulong)) >> 10;
     d.constant_kib = constant_kib < UINT32_MAX ? (uint32_t)constant_kib : UINT32_MAX;
     d.architecture = architecture_of(device, &d);
+    d.matrix_unit = matrix_unit_of(device, &d, use);
     d.dedicated_local = has_own_local_memory(device, &d);
 
     /* If a device does not answer, assume one work-item at a time, and buffers of the size that

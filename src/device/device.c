@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device object: creates, shares and releases it, and answers what it knows of the device. */
+#include "base/architectures.h"
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "device/device_members.h"
 #include "device/environment.h"
-#include "device/gpu_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +199,7 @@ double tconv_device_launch_ms(const tconv_device *device)
     enum { GPU_MS = 500, MOBILE_MS = 50 };
     if (device->launch_ms >= 0) return device->launch_ms;
     if (device->info.kind != TCONV_DEVICE_GPU) return 0;
-    return tconv_is_mobile(device->info.architecture) ? MOBILE_MS : GPU_MS;
+    return tconv_has_trait(device->info.architecture, TCONV_TRAIT_PHONE) ? MOBILE_MS : GPU_MS;
 }
 
 uint32_t tconv_device_part_units(const tconv_device *device)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises families of GPUs. */
+/* Recognises families of GPUs: what the rows of base/architectures.h ask. */
 #include "device/gpu_name.h"
 
 #include "base/architectures.h"
@@ -7,77 +7,56 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of "gfx" with the major version and two more digits: the minor one and the stepping. */
-static tconv_architecture version_architecture(const char *name)
+/* What stands in Mesa's names for AMD's GPUs in front of the chip: "AMD Radeon RX 7900 XTX
+ * (radeonsi, navi31, ACO, DRM 3.57)". */
+static const char mesa[] = "(radeonsi, ";
+
+bool tconv_begins(const char *text, const char *words)
 {
-    const size_t digits = strspn(name + 3, "0123456789abcdef");
-    return digits == 3   ? TCONV_ARCHITECTURE_AMD_CDNA
-           : digits == 4 ? TCONV_ARCHITECTURE_AMD_RDNA
-                         : TCONV_ARCHITECTURE_OTHER;
+    while (*words != '\0') {
+        const size_t length = strcspn(words, " ");
+        if (strncmp(text, words, length) == 0) return true;
+        words += length + strspn(words + length, " ");
+    }
+    return false;
 }
 
-/* The architecture of an AMD GPU, or OTHER if the name is not one that AMD's or Mesa's driver
- * gives. AMD's names begin with "gfx" and a version. Mesa's have the driver, the chip and more in
- * brackets behind the product: "AMD Radeon RX 7900 XTX (radeonsi, navi31, ACO, DRM 3.57)". */
-static tconv_architecture amd_architecture(const char *name)
+/* Whether a name has one of these words in it. Mesa puts its driver in front of a product or behind
+ * it. */
+static bool has_word(const char *name, const char *words)
 {
-    /* Chips that Mesa names without a version. Its newer ones have one; all others are older. */
-    static const char *const rdna[] = {"navi", "vangogh", "rembrandt", "raphael", "phoenix"};
-    static const char driver[] = "(radeonsi, ";
-    if (strncmp(name, "gfx", 3) == 0) return version_architecture(name);
-    const char *chip = strstr(name, driver);
-    if (chip == NULL) return TCONV_ARCHITECTURE_OTHER;
-    chip += sizeof driver - 1;
-    if (strncmp(chip, "gfx", 3) == 0) return version_architecture(chip);
-    for (size_t i = 0; i < sizeof rdna / sizeof *rdna; i++)
-        if (strncmp(chip, rdna[i], strlen(rdna[i])) == 0) return TCONV_ARCHITECTURE_AMD_RDNA;
-    return TCONV_ARCHITECTURE_AMD_CDNA;
+    while (*name != '\0' && !tconv_begins(name, words)) name++;
+    return *name != '\0';
+}
+
+/* Whether Mesa's driver for AMD's GPUs names a chip that begins with one of these words; "": any
+ * chip. Its newer chips have a version instead: gfx_digits. */
+static bool has_chip(const char *name, const char *words)
+{
+    const char *chip = strstr(name, mesa);
+    return chip != NULL && (*words == '\0' || tconv_begins(chip + sizeof mesa - 1, words));
+}
+
+/* AMD's names, and those of Mesa's newer chips, have "gfx" and a version: the major one, which may
+ * have two digits, and two more digits, hexadecimal ones. Returns how many; 0 without a version. */
+static size_t gfx_digits(const char *name)
+{
+    const char *chip = strstr(name, mesa);
+    if (chip != NULL) name = chip + sizeof mesa - 1;
+    return tconv_begins(name, "gfx") ? strspn(name + 3, "0123456789abcdef") : 0;
 }
 
 /* Freedreno's names: "FD740". */
 static bool is_freedreno(const char *name)
 {
-    return strncmp(name, "FD", 2) == 0 && name[2] >= '0' && name[2] <= '9';
-}
-
-/* The architecture of a GPU for phones, or OTHER. The product is somewhere in the name: Mesa puts
- * its driver in front of it or behind it. Some names have no product; then the vendor tells. */
-static tconv_architecture mobile_architecture(const char *name, const char *vendor)
-{
-    static const struct {
-        const char *text;
-        tconv_architecture architecture;
-    } products[] = {{"Mali", TCONV_ARCHITECTURE_MALI},
-                    {"Immortalis", TCONV_ARCHITECTURE_MALI},
-                    {"Adreno", TCONV_ARCHITECTURE_ADRENO},
-                    {"PowerVR", TCONV_ARCHITECTURE_POWERVR}},
-      vendors[] = {{"ARM", TCONV_ARCHITECTURE_MALI},
-                   {"Arm", TCONV_ARCHITECTURE_MALI},
-                   {"QUALCOMM", TCONV_ARCHITECTURE_ADRENO},
-                   {"Qualcomm", TCONV_ARCHITECTURE_ADRENO},
-                   {"Imagination", TCONV_ARCHITECTURE_POWERVR}};
-    if (is_freedreno(name)) return TCONV_ARCHITECTURE_ADRENO;
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-        if (strstr(name, products[i].text) != NULL) return products[i].architecture;
-    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++)
-        if (strncmp(vendor, vendors[i].text, strlen(vendors[i].text)) == 0)
-            return vendors[i].architecture;
-    return TCONV_ARCHITECTURE_OTHER;
+    return tconv_begins(name, "FD") && name[2] >= '0' && name[2] <= '9';
 }
 
 tconv_architecture tconv_gpu_architecture(const struct tconv_gpu_facts *facts)
 {
-    if (facts->nvidia) return TCONV_ARCHITECTURE_NVIDIA;
-    if (facts->intel_xe_hp) return TCONV_ARCHITECTURE_INTEL_XE_HP;
-    const tconv_architecture amd = amd_architecture(facts->name);
-    return amd != TCONV_ARCHITECTURE_OTHER ? amd : mobile_architecture(facts->name, facts->vendor);
-}
-
-bool tconv_is_mobile(tconv_architecture architecture)
-{
-#define ROW(row, name, phone)                                                                      \
-    if (architecture == TCONV_ARCHITECTURE_##row) return (phone) != 0;
+#define ROW(row, name, traits, recognised)                                                         \
+    if (recognised) return TCONV_ARCHITECTURE_##row;
     ARCHITECTURES(ROW)
 #undef ROW
-    return false;
+    return TCONV_ARCHITECTURE_OTHER;
 }

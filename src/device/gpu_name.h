@@ -15,7 +15,7 @@ struct tconv_gpu_facts {
 /* The family of a GPU, or OTHER. A row of test_gpu_name.c shows how each one is recognised. */
 tconv_architecture tconv_gpu_architecture(const struct tconv_gpu_facts *facts);
 
-/* True for the architectures of GPUs for phones. They also draw what the phone shows. */
-bool tconv_is_mobile(tconv_architecture architecture);
+/* Whether a text begins with one of these words, which spaces separate. */
+bool tconv_begins(const char *text, const char *words);
 
 #endif

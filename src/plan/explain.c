@@ -78,7 +78,7 @@ int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t size)
     struct tconv_reason reason;
     if (plan == NULL ||
         !tconv_enumerate(plan->candidate.algorithm, &plan->request,
-                         plan->pattern.algorithm == NULL ? NULL : plan->pattern.tile, &candidates,
+                         plan->pattern.algorithm == NULL ? NULL : &plan->pattern.tile, &candidates,
                          &reason))
         return 0;
     for (int i = 0; i < candidates.count; i++) {

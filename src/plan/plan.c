@@ -183,7 +183,7 @@ static tconv_status enumerate_again(tconv_plan *plan, tconv_error *error)
                          !tconv_has_large_registers(&plan->info);
     struct tconv_candidates candidates;
     struct tconv_reason reason;
-    if (tconv_enumerate(algorithm, &plan->request, named ? plan->pattern.tile : NULL, &candidates,
+    if (tconv_enumerate(algorithm, &plan->request, named ? &plan->pattern.tile : NULL, &candidates,
                         &reason)) {
         plan->candidate = candidates.list[0];
         return TCONV_OK;

@@ -9,7 +9,6 @@
 #include "plan/search_text.h"
 #include "store/store.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +19,18 @@ enum { TEXT_BYTES = TCONV_MOST_PREPARED * (TCONV_TILE_TEXT + 40) };
 struct tconv_pattern tconv_prepared_pattern(const struct tconv_candidate *candidate)
 {
     struct tconv_pattern pattern = {.algorithm = candidate->algorithm};
-    for (int i = 0; i < TCONV_MAX_TILE; i++)
-        pattern.tile[i] = i < candidate->algorithm->program_parameters ? candidate->tile[i]
-                                                                       : TCONV_ANY;
+    const struct tconv_tile_parameter *parameters = candidate->algorithm->parameters;
+    for (int i = 0; parameters[i].name != NULL; i++)
+        tconv_tile_set(&pattern.tile, &parameters[i],
+                       i < candidate->algorithm->program_parameters
+                           ? tconv_tile_value(&candidate->tile, &parameters[i])
+                           : TCONV_ANY);
     return pattern;
 }
 
 bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_pattern *b)
 {
-    return a->algorithm == b->algorithm && memcmp(a->tile, b->tile, sizeof a->tile) == 0;
+    return a->algorithm == b->algorithm && memcmp(&a->tile, &b->tile, sizeof a->tile) == 0;
 }
 
 static bool has(const struct tconv_prepared *prepared, const struct tconv_pattern *pattern)
@@ -48,8 +50,10 @@ bool tconv_is_prepared(const struct tconv_prepared *prepared,
 static void add_pattern(struct tconv_text *t, const struct tconv_pattern *pattern)
 {
     tconv_text_add(t, "%s", pattern->algorithm->name);
+    const struct tconv_tile_parameter *parameters = pattern->algorithm->parameters;
     for (int i = 0; i < pattern->algorithm->program_parameters; i++)
-        tconv_text_add(t, " %s=%" PRId64, pattern->algorithm->tile_names[i], pattern->tile[i]);
+        tconv_text_add(t, " %s=%d", parameters[i].name,
+                       tconv_tile_value(&pattern->tile, &parameters[i]));
     tconv_text_add(t, "\n");
 }
 

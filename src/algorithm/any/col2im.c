@@ -224,22 +224,23 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (vector ? tconv_folded_too_long(iterations(&g), device)
                : tconv_folded_group_too_long(iterations(&g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    const int64_t tile[] = {g.vw, g.nx, g.mw, g.mc, g.width};
+    const struct tconv_tile tile = {
+        .vw = g.vw, .nx = g.nx, .mw = g.mw, .mc = g.mc, .width = (int)g.width};
     const double cost = cost_of(&g, vector);
     tconv_candidates_add(
-        candidates, tile,
+        candidates, &tile,
         vector ? cost : tconv_gpu_portable_cost(request, cost, g.folded.machine->col2im_wait, 0));
     return true;
 }
 
-static void use_tile(struct col2im *g, bool vector, const int64_t *tile,
+static void use_tile(struct col2im *g, bool vector, const struct tconv_tile *tile,
                      const tconv_device_info *device)
 {
-    g->vw = (int)tile[0];
-    g->nx = (int)tile[1];
-    g->mw = (int)tile[2];
-    g->mc = (int)tile[3];
-    divide(g, vector, tile[4], capacity(g, vector, device));
+    g->vw = tile->vw;
+    g->nx = tile->nx;
+    g->mw = tile->mw;
+    g->mc = tile->mc;
+    divide(g, vector, tile->width, capacity(g, vector, device));
     derive(g);
 }
 
@@ -336,7 +337,7 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_reason reason;
     const bool vector = is_vector(candidate->algorithm);
     prepare(request, vector, &g, &reason);
-    use_tile(&g, vector, candidate->tile, request->device);
+    use_tile(&g, vector, &candidate->tile, request->device);
     const struct tconv_loops *loops = request->loops;
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
 
@@ -381,7 +382,8 @@ const struct tconv_algorithm tconv_col2im_vector = {
     .source = "any/col2im.cl",
     .made_for = TCONV_FOR_VECTORS,
     .stages_locally = true,
-    .tile_names = {"vw", "nx", "mw", "mc", "width"},
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(mc),
+                   TCONV_TILE(width)},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,
@@ -394,7 +396,8 @@ const struct tconv_algorithm tconv_col2im_group = {
     .source = "any/col2im.cl",
     .made_for = TCONV_FOR_LANES,
     .stages_locally = true,
-    .tile_names = {"vw", "nx", "mw", "mc", "width"},
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(mc),
+                   TCONV_TILE(width)},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,

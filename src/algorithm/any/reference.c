@@ -58,7 +58,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const double cost = tconv_gpu_portable_cost(
         request, m->reference_tap * (double)loops->macs + m->reference_output * outputs,
         m->reference_wait, iterations(loops));
-    tconv_candidates_add(candidates, (const int64_t[]){0}, cost);
+    tconv_candidates_add(candidates, &(struct tconv_tile){0}, cost);
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool enumerate_sparse(const struct tconv_request *request,
     double taps = 0;
     for (int a = 0; a < loops->axes; a++) taps += (double)loops->axis[a].kernel;
     const double output_iterations = 1 + 2 * taps + iterations(loops);
-    int64_t run = MOST_RUN;
+    int run = MOST_RUN;
     while (run > LEAST_RUN &&
            (outputs / (double)run < ITEMS_A_UNIT * m->units ||
             tconv_folded_group_too_long((double)run * output_iterations, request->device)))
@@ -82,7 +82,7 @@ static bool enumerate_sparse(const struct tconv_request *request,
     if (tconv_folded_group_too_long((double)run * output_iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     if (!filter_fits(request, reason)) return false;
-    tconv_candidates_add(candidates, &run,
+    tconv_candidates_add(candidates, &(struct tconv_tile){.run = run},
                          m->reference_tap * (double)loops->macs +
                              (m->reference_output + m->sparse_tap * taps) * reached +
                              m->sparse_fill * outputs);
@@ -143,7 +143,7 @@ static tconv_status write(const struct tconv_request *request,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     const bool sparse = candidate->algorithm == &tconv_sparse;
-    const int64_t run_outputs = sparse ? candidate->tile[0] : 0;
+    const int64_t run_outputs = candidate->tile.run;
     const struct tconv_loops *loops = request->loops;
     if (!write_table(loops, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     int64_t kernel[TCONV_MAX_AXES];
@@ -184,7 +184,7 @@ const struct tconv_algorithm tconv_sparse = {
     .source = "any/sparse.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
-    .tile_names = {"run"},
+    .parameters = {TCONV_TILE(run)},
     .program_parameters = 1,
     .enumerate = enumerate_sparse,
     .write = write,

@@ -35,6 +35,8 @@
     F(unit_issue, 3.2, 0.1, "per cycle", "instructions of a unit's warps: 4 schedulers, 0.8 each") \
     F(unit_read, 4, 1, "cycles", "of local memory, for 16 bytes of each work-item of a warp")      \
     F(unit_local, 3, 1, "ratio", "of a unit's local memory to what a work-group may have")         \
+    F(core_engines, 8, 1, "number", "vector engines of Intel's GPUs that share local memory")      \
+    F(engine_threads, 7, 1, "number", "that such an engine holds")                                 \
     F(unit_l2, 20, 1, "bytes", "that a unit has from the cache in a cycle, if all units read")     \
     F(unit_dram, 10, 1, "bytes", "the same from memory")                                           \
     F(gpu_launch, 6000, 0, "cycles", "of one more launch in a queue")                              \
@@ -54,7 +56,9 @@
     F(tiled_begin_wait, 6000, 0, "cycles", "of loads before and after all stages")                 \
     F(tiled_store, 14, 0, "number", "instructions to store an accumulator")                        \
     F(tiled_around_wait, 3.9, 0, "cycles", "of an instruction before and after all stages")        \
-    F(tiled_part_wait, 500, 0, "cycles", "to add the sums of a part")
+    F(tiled_part_wait, 500, 0, "cycles", "to add the sums of a part")                              \
+    F(tiled_sums, 64, 16, "number", "accumulators of a work-item, at most")                        \
+    F(tiled_long, 0, 0, "number", "1: stages of 16 channels pay without slices, too")
 
 /* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
@@ -73,95 +77,73 @@
     F(matrix_finish_wait, 7000, 0, "cycles", "of the launch that adds up parts")                   \
     F(matrix_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
-/* NVIDIA's GPUs: fields of the tiled algorithm fitted to an H200 (docs/benchmarks/h200.md), of the
+/* What differs for a family of GPUs: the list of each row of base/architectures.h. machine.c sets the
+ * fields; a value may ask `device`, and `machine` as it is so far.
+ *
+ * NVIDIA's GPUs: fields of the tiled algorithm fitted to an H200 (docs/benchmarks/h200.md), of the
  * matrix algorithm to an H100 (docs/benchmarks/h100.md). */
 #define TCONV_NVIDIA_FIELDS(F)                                                                     \
-    F(unit_l2, 17)                                                                                 \
-    F(gpu_begin, 40e3)                                                                             \
-    F(tiled_registers, 88)                                                                         \
-    F(tiled_stage, 170)                                                                            \
-    F(tiled_weight, 1.8)                                                                           \
-    F(tiled_input, 19)                                                                             \
-    F(tiled_stage_wait, 820)                                                                       \
-    F(tiled_begin, 130)                                                                            \
-    F(tiled_begin_wait, 2100)                                                                      \
-    F(tiled_store, 5)                                                                              \
-    F(tiled_around_wait, 2.8)                                                                      \
-    F(tiled_part_wait, 300)                                                                        \
-    F(matrix_registers, 119)                                                                       \
-    F(matrix_stage, 3.57)                                                                          \
-    F(matrix_quad, 7.04)                                                                           \
-    F(matrix_weight, 18.9)                                                                         \
-    F(matrix_element, 8.5)                                                                         \
-    F(matrix_stage_wait, 1140)                                                                     \
-    F(matrix_begin, 4030)                                                                          \
-    F(matrix_begin_wait, 4940)                                                                     \
-    F(matrix_store, 19)                                                                            \
-    F(matrix_store_wait, 58.5)
+    F(unit_l2, 17) F(gpu_begin, 40e3) F(tiled_registers, 88) F(tiled_stage, 170)                   \
+    F(tiled_weight, 1.8) F(tiled_input, 19) F(tiled_stage_wait, 820) F(tiled_begin, 130)           \
+    F(tiled_begin_wait, 2100) F(tiled_store, 5) F(tiled_around_wait, 2.8) F(tiled_part_wait, 300)  \
+    F(matrix_registers, 119) F(matrix_stage, 3.57) F(matrix_quad, 7.04) F(matrix_weight, 18.9)     \
+    F(matrix_element, 8.5) F(matrix_stage_wait, 1140) F(matrix_begin, 4030)                        \
+    F(matrix_begin_wait, 4940) F(matrix_store, 19) F(matrix_store_wait, 58.5) F(tiled_long, 1)
 
-/* AMD's GPUs: RDNA and CDNA. OpenCL's compute units of RDNA are pairs of the units here. */
-#define TCONV_AMD_FIELDS(F)                                                                        \
-    F(unit_lanes, 128, 128)                                                                        \
-    F(warp, 32, 64)                                                                                \
-    F(unit_warps, 32, 32)                                                                          \
-    F(unit_registers, 98304, 131072)                                                               \
-    F(unit_issue, 1.6, 0.8)                                                                        \
-    F(unit_read, 4, 8)                                                                             \
-    F(unit_local, 1, 1)                                                                            \
-    F(unit_l2, 10, 20)                                                                             \
-    F(unit_dram, 4, 8)                                                                             \
-    F(gpu_begin, 20e3, 60e3)                                                                       \
-    F(gpu_wait, 400, 400)                                                                          \
-    F(direct_part_wait, 200, 800)                                                                  \
-    F(tiled_registers, 20.9, 77.7)                                                                 \
-    F(tiled_sliced, 74.5, 83.8)                                                                    \
-    F(tiled_stage, 146, 32.8)                                                                      \
-    F(tiled_weight, 4.65, 14)                                                                      \
-    F(tiled_input, 0.585, 6.9)                                                                     \
-    F(tiled_stage_wait, 1160, 3370)                                                                \
-    F(tiled_begin, 465, 1420)                                                                      \
-    F(tiled_begin_wait, 869, 1)                                                                    \
-    F(tiled_store, 21.4, 28.1)                                                                     \
-    F(tiled_around_wait, 9.7, 9.4)                                                                 \
-    F(tiled_part_wait, 10.4, 1)                                                                    \
-    F(matrix_speed, 1.45, 6.67)                                                                    \
-    F(matrix_registers, 6, 92)                                                                     \
-    F(matrix_stage, 6, 6)                                                                          \
-    F(matrix_quad, 1, 30)                                                                          \
-    F(matrix_weight, 1, 30)                                                                        \
-    F(matrix_element, 7.7, 4)                                                                      \
-    F(matrix_stage_wait, 525, 1310)                                                                \
-    F(matrix_begin, 1200, 1480)                                                                    \
-    F(matrix_begin_wait, 8400, 16500)                                                              \
-    F(matrix_store, 0.5, 0.25)                                                                     \
-    F(matrix_store_wait, 17, 2.4)                                                                  \
-    F(matrix_finish_wait, 1570, 1610)                                                              \
-    F(matrix_part_wait, 280, 243)
+/* AMD's GPUs. OpenCL's compute units of RDNA are pairs of the units here. */
+#define TCONV_AMD_RDNA_FIELDS(F)                                                                   \
+    F(units, 2 * machine.units) F(unit_lanes, 128) F(warp, 32) F(unit_warps, 32)                   \
+    F(unit_registers, 98304) F(unit_issue, 1.6) F(unit_read, 4) F(unit_local, 1) F(unit_l2, 10)    \
+    F(unit_dram, 4) F(gpu_begin, 20e3) F(gpu_wait, 400) F(direct_part_wait, 200)                   \
+    F(tiled_registers, 20.9) F(tiled_sliced, 74.5) F(tiled_stage, 146) F(tiled_weight, 4.65)       \
+    F(tiled_input, 0.585) F(tiled_stage_wait, 1160) F(tiled_begin, 465) F(tiled_begin_wait, 869)   \
+    F(tiled_store, 21.4) F(tiled_around_wait, 9.7) F(tiled_part_wait, 10.4) F(matrix_speed, 1.45)  \
+    F(matrix_registers, 6) F(matrix_stage, 6) F(matrix_quad, 1) F(matrix_weight, 1)                \
+    F(matrix_element, 7.7) F(matrix_stage_wait, 525) F(matrix_begin, 1200)                         \
+    F(matrix_begin_wait, 8400) F(matrix_store, 0.5) F(matrix_store_wait, 17)                       \
+    F(matrix_finish_wait, 1570) F(matrix_part_wait, 280) F(tiled_sums, 128)
+
+#define TCONV_AMD_CDNA_FIELDS(F)                                                                   \
+    F(unit_lanes, 128) F(warp, 64) F(unit_warps, 32) F(unit_registers, 131072) F(unit_issue, 0.8)  \
+    F(unit_read, 8) F(unit_local, 1) F(unit_l2, 20) F(unit_dram, 8) F(gpu_begin, 60e3)             \
+    F(gpu_wait, 400) F(direct_part_wait, 800) F(tiled_registers, 77.7) F(tiled_sliced, 83.8)       \
+    F(tiled_stage, 32.8) F(tiled_weight, 14) F(tiled_input, 6.9) F(tiled_stage_wait, 3370)         \
+    F(tiled_begin, 1420) F(tiled_begin_wait, 1) F(tiled_store, 28.1) F(tiled_around_wait, 9.4)     \
+    F(tiled_part_wait, 1) F(matrix_speed, 6.67) F(matrix_registers, 92) F(matrix_stage, 6)         \
+    F(matrix_quad, 30) F(matrix_weight, 30) F(matrix_element, 4) F(matrix_stage_wait, 1310)        \
+    F(matrix_begin, 1480) F(matrix_begin_wait, 16500) F(matrix_store, 0.25)                        \
+    F(matrix_store_wait, 2.4) F(matrix_finish_wait, 1610) F(matrix_part_wait, 243)
 
 /* GPUs of phones: Mali, Adreno, PowerVR. These are data sheets' numbers of a Mali-G78, an Adreno
  * 740 and a Rogue GE8320; no such GPU was measured. A work-item of Mali has 64 registers. */
-#define TCONV_MOBILE_FIELDS(F)                                                                     \
-    F(item_sums, 16, 32, 32)                                                                       \
-    F(unit_lanes, 32, 256, 32)                                                                     \
-    F(warp, 16, 64, 32)                                                                            \
-    F(unit_warps, 64, 32, 16)                                                                      \
-    F(unit_registers, 32768, 49152, 32768)                                                         \
-    F(unit_issue, 1.6, 3.2, 0.8)                                                                   \
-    F(unit_read, 4, 8, 8)                                                                          \
-    F(unit_local, 1, 1, 1)                                                                         \
-    F(unit_l2, 16, 32, 32)                                                                         \
-    F(unit_dram, 3, 16, 16)                                                                        \
-    F(direct_dense, 1e6, 1e6, 1e6)
+#define TCONV_MALI_FIELDS(F)                                                                       \
+    F(item_sums, 16) F(unit_lanes, 32) F(warp, 16) F(unit_warps, 64) F(unit_registers, 32768)      \
+    F(unit_issue, 1.6) F(unit_read, 4) F(unit_local, 1) F(unit_l2, 16) F(unit_dram, 3)             \
+    F(direct_dense, 1e6)
 
-/* Intel's GPUs since Xe-HP, by data sheets (cost/gpu.c names them): Xe-HP and Xe-HPG, whose
- * sub-groups have 8 lanes at least; then Xe-HPC and Xe2, where they have 16. A core has 128 lanes,
- * 512 KiB of registers and 128 KiB of local memory; a work-group of Xe-HPG gets at most half of it.
+#define TCONV_ADRENO_FIELDS(F)                                                                     \
+    F(item_sums, 32) F(unit_lanes, 256) F(warp, 64) F(unit_warps, 32) F(unit_registers, 49152)     \
+    F(unit_issue, 3.2) F(unit_read, 8) F(unit_local, 1) F(unit_l2, 32) F(unit_dram, 16)            \
+    F(direct_dense, 1e6)
+
+#define TCONV_POWERVR_FIELDS(F)                                                                    \
+    F(item_sums, 32) F(unit_lanes, 32) F(warp, 32) F(unit_warps, 16) F(unit_registers, 32768)      \
+    F(unit_issue, 0.8) F(unit_read, 8) F(unit_local, 1) F(unit_l2, 32) F(unit_dram, 16)            \
+    F(direct_dense, 1e6)
+
+/* Intel's GPUs since Xe-HP: Xe-HP and Xe-HPG, whose sub-groups have 8 lanes at least, and Xe-HPC and
+ * Xe2, where they have 16. A core has 128 lanes, so 16 or 8 engines, 512 KiB of registers and
+ * 128 KiB of local memory; a work-group of Xe-HPG gets at most half of it. An engine holds 8
+ * threads; those of Gen9 to Xe-LP, the defaults, 7. Sources: "Introduction to the Xe-HPG
+ * Architecture" (Intel, 2022); "Ponte Vecchio" (Intel, Hot Chips 2021); max_eus_per_wg and
+ * threads_per_eu in oneDNN's src/gpu/intel/compute/device_info.cpp.
  * The default of matrix_speed is right: in a cycle a matrix engine of Xe-HPG does 64 multiply-adds
  * of f16, a vector engine 8 of f32. Xe2 has the same ratio. Xe-HPC has twice that, but reports
  * nothing that tells it from Xe2. */
-#define TCONV_INTEL_FIELDS(F)                                                                      \
-    F(unit_registers, 131072, 131072)                                                              \
-    F(unit_local, 2, 1)
+#define LANES_8 (device->subgroup_least == 8)
+#define TCONV_INTEL_XE_HP_FIELDS(F)                                                                \
+    F(unit_registers, 131072) F(unit_local, LANES_8 ? 2 : 1) F(core_engines, LANES_8 ? 16 : 8)     \
+    F(engine_threads, 8)
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the cost model's machine from what OpenCL reports of a device. */
 #include "algorithm/algorithm.h"
+#include "base/architectures.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -22,42 +23,6 @@ static const struct tconv_machine_field fields[] = {
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };
-
-/* A value of a family of GPUs, in place of the field's own; of rows for one field the last one
- * counts. */
-struct family_value {
-    tconv_architecture architecture;
-    uint32_t subgroup_least; /* only for devices with this one; 0: for all */
-    size_t offset;
-    double value;
-};
-
-/* clang-format off */
-static const struct family_value family_values[] = {
-#define VALUE(family, least, name, value)                                                          \
-    {TCONV_ARCHITECTURE_##family, least, offsetof(struct tconv_machine, name), value},
-#define FIELD(name, value) VALUE(NVIDIA, 0, name, value)
-    TCONV_NVIDIA_FIELDS(FIELD)
-#undef FIELD
-#define FIELD(name, of_rdna, of_cdna)                                                              \
-    VALUE(AMD_RDNA, 0, name, of_rdna)                                                              \
-    VALUE(AMD_CDNA, 0, name, of_cdna)
-    TCONV_AMD_FIELDS(FIELD)
-#undef FIELD
-#define FIELD(name, of_mali, of_adreno, of_powervr)                                                \
-    VALUE(MALI, 0, name, of_mali)                                                                  \
-    VALUE(ADRENO, 0, name, of_adreno)                                                              \
-    VALUE(POWERVR, 0, name, of_powervr)
-    TCONV_MOBILE_FIELDS(FIELD)
-#undef FIELD
-#define FIELD(name, of_8_lanes, of_16_lanes)                                                       \
-    VALUE(INTEL_XE_HP, 0, name, of_16_lanes)                                                       \
-    VALUE(INTEL_XE_HP, 8, name, of_8_lanes)
-    TCONV_INTEL_FIELDS(FIELD)
-#undef FIELD
-#undef VALUE
-};
-/* clang-format on */
 
 const struct tconv_machine_field *tconv_machine_field_at(int index)
 {
@@ -162,13 +127,15 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
         machine.sums = 12;
         machine.issue = 3.5;
     }
-    for (size_t i = 0; i < sizeof family_values / sizeof *family_values; i++) {
-        const struct family_value *v = &family_values[i];
-        if (v->architecture == device->architecture &&
-            (v->subgroup_least == 0 || v->subgroup_least == device->subgroup_least))
-            *(double *)((char *)&machine + v->offset) = v->value;
+    switch (device->architecture) {
+#define FIELD(name, value) machine.name = (value);
+#define ROW(family, name, traits, recognised)                                                      \
+    case TCONV_ARCHITECTURE_##family: TCONV_##family##_FIELDS(FIELD) break;
+        ARCHITECTURES(ROW)
+#undef ROW
+#undef FIELD
+    case TCONV_ARCHITECTURE_OTHER: break;
     }
-    if (device->architecture == TCONV_ARCHITECTURE_AMD_RDNA) machine.units *= 2;
     /* Unknown GPUs of this kind (VideoCore, Vivante) have as few registers as Mali, and no tiles in
      * local memory for layers with many channels. */
     if (tconv_emulates_local_memory(device)) {

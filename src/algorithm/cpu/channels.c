@@ -358,9 +358,16 @@ static void add_chunks(struct channels *g, const tconv_device_info *device,
         const double bytes = bytes_of(g);
         if (bytes <= budget) {
             g->local_bytes = (uint64_t)bytes;
-            const int64_t tile[] = {g->vw,     g->mw,     g->px,          g->batched, g->box[0],
-                                    g->box[1], g->box[2], g->item_blocks, g->chunk};
-            tconv_candidates_add(candidates, tile, cost_of(g));
+            const struct tconv_tile tile = {.vw = g->vw,
+                                            .mw = g->mw,
+                                            .px = g->px,
+                                            .batched = g->batched,
+                                            .box_z = (int)g->box[0],
+                                            .box_y = (int)g->box[1],
+                                            .box_x = (int)g->box[2],
+                                            .blocks = (int)g->item_blocks,
+                                            .chunk = (int)g->chunk};
+            tconv_candidates_add(candidates, &tile, cost_of(g));
         }
         if (g->chunk < 2 * least_chunk(g)) break;
     }
@@ -568,15 +575,17 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
            tconv_refuse(reason, "no part of the work is small enough for a work-item");
 }
 
-static void use_tile(struct channels *g, const int64_t *tile)
+static void use_tile(struct channels *g, const struct tconv_tile *tile)
 {
-    g->vw = (int)tile[0];
-    g->mw = (int)tile[1];
-    g->px = (int)tile[2];
-    g->batched = tile[3] != 0;
-    for (int a = 0; a < 3; a++) g->box[a] = tile[4 + a];
-    g->item_blocks = tile[7];
-    g->chunk = tile[8];
+    g->vw = tile->vw;
+    g->mw = tile->mw;
+    g->px = tile->px;
+    g->batched = tile->batched != 0;
+    g->box[0] = tile->box_z;
+    g->box[1] = tile->box_y;
+    g->box[2] = tile->box_x;
+    g->item_blocks = tile->blocks;
+    g->chunk = tile->chunk;
     derive_division(g);
     g->local_bytes = (uint64_t)bytes_of(g);
 }
@@ -639,7 +648,7 @@ static tconv_status write(const struct tconv_request *request,
     const struct tconv_algorithm *algorithm = candidate->algorithm;
     prepare(request, algorithm, &g, &reason);
     const bool phases = g.lanes == LANES_PHASES;
-    use_tile(&g, candidate->tile);
+    use_tile(&g, &candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_channels");
     tconv_launch_option(run, "VW", g.vw);
@@ -671,7 +680,9 @@ static tconv_status write(const struct tconv_request *request,
 #define COMMON                                                                                     \
     .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .stages_locally = true,            \
     .program_parameters = 4,                                                                       \
-    .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"},     \
+    .parameters = {TCONV_TILE(vw),      TCONV_TILE(mw),     TCONV_TILE(px),                        \
+                   TCONV_TILE(batched), TCONV_TILE(box_z),  TCONV_TILE(box_y),                     \
+                   TCONV_TILE(box_x),   TCONV_TILE(blocks), TCONV_TILE(chunk)},                    \
     .enumerate = enumerate, .write = write
 
 const struct tconv_algorithm tconv_channels = {

@@ -140,9 +140,13 @@ static void divide(struct depthwise *g, const tconv_device_info *device,
             const double items = items_of(g);
             if (items < INT32_MAX && !too_long(g, device)) {
                 g->items = (int64_t)items;
-                const int64_t tile[] = {g->vw,     g->mw,        g->px,
-                                        g->merged, g->item_rows, g->item_positions};
-                tconv_candidates_add(candidates, tile, cost_of(g));
+                const struct tconv_tile tile = {.vw = g->vw,
+                                                .mw = g->mw,
+                                                .px = g->px,
+                                                .merged = g->merged,
+                                                .rows = (int)g->item_rows,
+                                                .positions = (int)g->item_positions};
+                tconv_candidates_add(candidates, &tile, cost_of(g));
             }
             if (g->item_positions <= g->px) break;
         }
@@ -196,14 +200,14 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
            tconv_refuse(reason, "no part of the work is small enough for a work-item");
 }
 
-static void use_tile(struct depthwise *g, const int64_t *tile)
+static void use_tile(struct depthwise *g, const struct tconv_tile *tile)
 {
-    g->vw = (int)tile[0];
-    g->mw = (int)tile[1];
-    g->px = (int)tile[2];
-    g->merged = tile[3] != 0;
-    g->item_rows = tile[4];
-    g->item_positions = tile[5];
+    g->vw = tile->vw;
+    g->mw = tile->mw;
+    g->px = tile->px;
+    g->merged = tile->merged != 0;
+    g->item_rows = tile->rows;
+    g->item_positions = tile->positions;
     g->items = (int64_t)items_of(g);
 }
 
@@ -250,7 +254,7 @@ static tconv_status write(const struct tconv_request *request,
     struct depthwise g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    use_tile(&g, candidate->tile);
+    use_tile(&g, &candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_depthwise");
     tconv_launch_option(run, "VW", g.vw);
@@ -278,7 +282,8 @@ const struct tconv_algorithm tconv_depthwise = {
     .source = "cpu/depthwise.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
-    .tile_names = {"vw", "mw", "px", "merged", "rows", "positions"},
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(mw), TCONV_TILE(px), TCONV_TILE(merged),
+                   TCONV_TILE(rows), TCONV_TILE(positions)},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,

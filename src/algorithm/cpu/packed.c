@@ -198,8 +198,14 @@ static void add_candidate(struct packed *g, const tconv_device_info *device,
 {
     derive_division(g);
     if (g->items > INT32_MAX || tconv_folded_too_long(iterations(g), device)) return;
-    const int64_t tile[] = {g->flat, g->vw, g->nx, g->mw, g->item_tiles, g->item_blocks, g->chunk};
-    tconv_candidates_add(candidates, tile, cost_of(g));
+    const struct tconv_tile tile = {.flat = g->flat,
+                                    .vw = g->vw,
+                                    .nx = g->nx,
+                                    .mw = g->mw,
+                                    .tiles = (int)g->item_tiles,
+                                    .blocks = (int)g->item_blocks,
+                                    .chunk = (int)g->chunk};
+    tconv_candidates_add(candidates, &tile, cost_of(g));
 }
 
 /* Divides tiles and blocks among work-items in all ways that fit into local memory. */
@@ -304,16 +310,16 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
            tconv_refuse(reason, "no part of the work is small enough for a work-item");
 }
 
-static void use_tile(struct packed *g, const int64_t *tile)
+static void use_tile(struct packed *g, const struct tconv_tile *tile)
 {
-    g->flat = (int)tile[0];
-    g->vw = (int)tile[1];
-    g->nx = (int)tile[2];
-    g->mw = (int)tile[3];
+    g->flat = tile->flat;
+    g->vw = tile->vw;
+    g->nx = tile->nx;
+    g->mw = tile->mw;
     derive(g);
-    g->item_tiles = tile[4];
-    g->item_blocks = tile[5];
-    g->chunk = tile[6];
+    g->item_tiles = tile->tiles;
+    g->item_blocks = tile->blocks;
+    g->chunk = tile->chunk;
     derive_division(g);
 }
 
@@ -397,7 +403,7 @@ static tconv_status write(const struct tconv_request *request,
     struct packed g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    use_tile(&g, candidate->tile);
+    use_tile(&g, &candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_packed");
     write_options(run, &g);
@@ -414,7 +420,8 @@ const struct tconv_algorithm tconv_packed = {
     .source = "cpu/packed.cl",
     .made_for = TCONV_FOR_VECTORS,
     .stages_locally = true,
-    .tile_names = {"flat", "vw", "nx", "mw", "tiles", "blocks", "chunk"},
+    .parameters = {TCONV_TILE(flat), TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw),
+                   TCONV_TILE(tiles), TCONV_TILE(blocks), TCONV_TILE(chunk)},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,

@@ -283,9 +283,14 @@ static void add_candidate(const struct thin *g, const tconv_device_info *device,
                           struct tconv_candidates *candidates)
 {
     if (g->items >= INT32_MAX || tconv_folded_too_long(iterations(g), device)) return;
-    const int64_t tile[] = {g->vw,         g->nx,         g->mw,         g->ry,
-                            g->item_tiles, g->item_bands, g->item_planes};
-    tconv_candidates_add(candidates, tile, cost_of(g));
+    const struct tconv_tile tile = {.vw = g->vw,
+                                    .nx = g->nx,
+                                    .mw = g->mw,
+                                    .ry = g->ry,
+                                    .tiles = (int)g->item_tiles,
+                                    .bands = (int)g->item_bands,
+                                    .planes = (int)g->item_planes};
+    tconv_candidates_add(candidates, &tile, cost_of(g));
 }
 
 /* Divides planes, rows and tiles among work-items in all ways that fit into local memory. */
@@ -355,16 +360,16 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
            tconv_refuse(reason, "no part of the work is small enough for a work-item");
 }
 
-static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_info *device)
+static void use_tile(struct thin *g, const struct tconv_tile *tile, const tconv_device_info *device)
 {
-    g->vw = (int)tile[0];
-    g->nx = (int)tile[1];
-    g->mw = (int)tile[2];
-    g->ry = (int)tile[3];
+    g->vw = tile->vw;
+    g->nx = tile->nx;
+    g->mw = tile->mw;
+    g->ry = tile->ry;
     g->tiles = tconv_ceil_div(g->folded.positions, (int64_t)g->vw * g->nx);
-    g->item_tiles = tile[4];
-    g->item_bands = tile[5];
-    g->item_planes = tile[6];
+    g->item_tiles = tile->tiles;
+    g->item_bands = tile->bands;
+    g->item_planes = tile->planes;
     derive_division(g, image_bytes(g), budget_of(g, device));
 }
 
@@ -376,7 +381,7 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_reason reason;
     const size_t own = THIN_LONGS - FOLDED_LONGS;
     prepare(request, &g, &reason);
-    use_tile(&g, candidate->tile, request->device);
+    use_tile(&g, &candidate->tile, request->device);
     if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g.folded, own)) ||
         !tconv_folded_write_table(&g.folded, g.blocks, g.tiles, own, kernel_plan->table))
         return tconv_fail_table(error, kernel_plan);
@@ -412,7 +417,8 @@ const struct tconv_algorithm tconv_thin = {
     .source = "cpu/thin.cl",
     .made_for = TCONV_FOR_VECTORS,
     .stages_locally = true,
-    .tile_names = {"vw", "nx", "mw", "ry", "tiles", "bands", "planes"},
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(ry),
+                   TCONV_TILE(tiles), TCONV_TILE(bands), TCONV_TILE(planes)},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,

@@ -215,9 +215,16 @@ static void divide(struct winograd *g, const tconv_device_info *device,
             if (derive_division(g) > INT32_MAX || (double)g->local_bytes > budget ||
                 tconv_folded_too_long(iterations(g), device))
                 continue;
-            const int64_t tile[] = {g->z.m, g->y.m,        g->x.m,         g->vw,   g->nx,
-                                    g->mw,  g->item_teams, g->item_blocks, g->chunk};
-            tconv_candidates_add(candidates, tile, cost_of(g));
+            const struct tconv_tile tile = {.mz = g->z.m,
+                                            .my = g->y.m,
+                                            .mx = g->x.m,
+                                            .vw = g->vw,
+                                            .nx = g->nx,
+                                            .mw = g->mw,
+                                            .teams = (int)g->item_teams,
+                                            .blocks = (int)g->item_blocks,
+                                            .chunk = (int)g->chunk};
+            tconv_candidates_add(candidates, &tile, cost_of(g));
         }
 }
 
@@ -283,16 +290,16 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
            tconv_refuse(reason, "no part of the work is small enough for a work-item");
 }
 
-static void use_tile(struct winograd *g, const int64_t *tile)
+static void use_tile(struct winograd *g, const struct tconv_tile *tile)
 {
-    const int m[] = {(int)tile[0], (int)tile[1], (int)tile[2]};
-    g->vw = (int)tile[3];
-    g->nx = (int)tile[4];
-    g->mw = (int)tile[5];
+    const int m[] = {tile->mz, tile->my, tile->mx};
+    g->vw = tile->vw;
+    g->nx = tile->nx;
+    g->mw = tile->mw;
     derive(g, m);
-    g->item_teams = tile[6];
-    g->item_blocks = tile[7];
-    g->chunk = tile[8];
+    g->item_teams = tile->teams;
+    g->item_blocks = tile->blocks;
+    g->chunk = tile->chunk;
     derive_division(g);
 }
 
@@ -366,7 +373,7 @@ static tconv_status write(const struct tconv_request *request,
     struct winograd g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    use_tile(&g, candidate->tile);
+    use_tile(&g, &candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     kernel_plan->error_factor = error_factor(&g);
     write_pack(&g, kernel_plan, request->device);
@@ -388,7 +395,8 @@ const struct tconv_algorithm tconv_winograd = {
     .source = "cpu/winograd.cl",
     .made_for = TCONV_FOR_VECTORS,
     .stages_locally = true,
-    .tile_names = {"mz", "my", "mx", "vw", "nx", "mw", "teams", "blocks", "chunk"},
+    .parameters = {TCONV_TILE(mz), TCONV_TILE(my), TCONV_TILE(mx), TCONV_TILE(vw), TCONV_TILE(nx),
+                   TCONV_TILE(mw), TCONV_TILE(teams), TCONV_TILE(blocks), TCONV_TILE(chunk)},
     .program_parameters = 6,
     .enumerate = enumerate,
     .write = write,

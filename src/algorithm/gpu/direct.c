@@ -22,17 +22,12 @@ enum {
     MOST_PRODUCTS = 64,   /* of a vector of outputs along x with a row of taps */
 };
 
-/* A tile, as cl/gpu/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y, VW and rounds; and lanes of blocks
- * of channels, along y and along x. */
-struct tile {
-    int64_t outputs, channels, along_y, vw, rounds, lanes[3];
-};
-
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct direct {
     struct tconv_folded folded;
     bool last;
-    struct tile tile;
+    struct tconv_tile tile;
+    int64_t lanes[3];   /* of a work-group: of blocks of channels, along y and along x */
     bool depthwise;     /* groups have one input and one output channel */
     bool constant;      /* the table fits into constant memory */
     int64_t blocks;     /* of output channels in a group */
@@ -61,7 +56,7 @@ static int64_t vector_channels(const struct direct *g)
 /* The outputs that lie between two outputs of a work-item. */
 static int64_t apart_along(const struct direct *g)
 {
-    return g->tile.along_y ? g->tile.lanes[1] : g->tile.lanes[2] * vector_x(g);
+    return g->tile.along_y ? g->lanes[1] : g->lanes[2] * vector_x(g);
 }
 
 /* The most products of one output. */
@@ -87,7 +82,7 @@ static int64_t even_lanes(int64_t count, int64_t most, int64_t step)
  * which the outputs of a work-item lie. False if the lanes do not suffice. */
 static bool choose_lanes(struct direct *g, const tconv_device_info *device)
 {
-    struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     const struct tconv_axis *x = &g->folded.x, *y = &g->folded.y;
     const int64_t most = tconv_min(
         ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
@@ -101,32 +96,32 @@ static bool choose_lanes(struct direct *g, const tconv_device_info *device)
     if (step_x * step_y > most) return false;
     int64_t left = most / step_y / step_x;
     if (g->last) {
-        t->lanes[0] = even_lanes(count_c, left, 1);
-        left = most / t->lanes[0] / step_y;
-        t->lanes[2] = even_lanes(count_x, left, step_x);
-        t->lanes[1] = even_lanes(count_y, most / t->lanes[0] / t->lanes[2], step_y);
+        g->lanes[0] = even_lanes(count_c, left, 1);
+        left = most / g->lanes[0] / step_y;
+        g->lanes[2] = even_lanes(count_x, left, step_x);
+        g->lanes[1] = even_lanes(count_y, most / g->lanes[0] / g->lanes[2], step_y);
     } else {
-        t->lanes[2] = even_lanes(count_x, most / step_y, step_x);
-        t->lanes[1] = even_lanes(count_y, most / t->lanes[2], step_y);
-        t->lanes[0] = even_lanes(count_c, most / t->lanes[2] / t->lanes[1], 1);
+        g->lanes[2] = even_lanes(count_x, most / step_y, step_x);
+        g->lanes[1] = even_lanes(count_y, most / g->lanes[2], step_y);
+        g->lanes[0] = even_lanes(count_c, most / g->lanes[2] / g->lanes[1], 1);
     }
-    return t->lanes[0] * t->lanes[1] * t->lanes[2] <= most;
+    return g->lanes[0] * g->lanes[1] * g->lanes[2] <= most;
 }
 
 /* Derives numbers from the tile. */
 static void derive(struct direct *g)
 {
-    const struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     const struct tconv_loops *loops = &g->folded.loops;
     const int64_t channels = t->channels * vector_channels(g);
     g->blocks = tconv_ceil_div(loops->out_channels, channels);
     g->all_blocks = g->depthwise ? tconv_ceil_div(loops->groups, vector_channels(g))
                                  : loops->groups * g->blocks;
-    g->tiles[0] = tconv_ceil_div(g->all_blocks, tconv_max(t->lanes[0], 1));
+    g->tiles[0] = tconv_ceil_div(g->all_blocks, tconv_max(g->lanes[0], 1));
     const int64_t outputs = t->outputs * t->rounds;
     g->tiles[1] =
-        tconv_ceil_div(g->folded.y.output, tconv_max(t->lanes[1], 1) * (t->along_y ? outputs : 1));
-    g->tiles[2] = tconv_ceil_div(g->folded.x.output, tconv_max(t->lanes[2], 1) * vector_x(g) *
+        tconv_ceil_div(g->folded.y.output, tconv_max(g->lanes[1], 1) * (t->along_y ? outputs : 1));
+    g->tiles[2] = tconv_ceil_div(g->folded.x.output, tconv_max(g->lanes[2], 1) * vector_x(g) *
                                                          (t->along_y ? 1 : outputs));
     g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
                 (double)g->folded.z.output * (double)loops->batch;
@@ -212,14 +207,14 @@ static struct row_work row_work(const struct direct *g)
 {
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_folded *r = &g->folded;
-    const struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     const double channels = (double)r->loops.in_channels, taps = (double)tconv_most_taps(&r->x);
     const double size = (double)tconv_type_size(r->loops.data_type);
     const double chunk = (double)chunk_of(g), vw = (double)t->vw;
     const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->loops) ? 2 : 1;
     /* Channels last: neighbouring lanes do not load neighbouring elements. */
     const double apart =
-        g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
+        g->last && channels > 1 ? tconv_larger(1, m->warp / (double)g->lanes[0] / 4) : 1;
     /* With several input channels, each load computes an address. */
     const double load = channels > 1 ? m->direct_address : 1;
     double inputs = taps * (double)t->outputs, weights = taps * (double)t->channels;
@@ -249,8 +244,8 @@ static double cost_of(const struct direct *g)
 {
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_folded *r = &g->folded;
-    const struct tile *t = &g->tile;
-    const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
+    const struct tconv_tile *t = &g->tile;
+    const double items = (double)(g->lanes[0] * g->lanes[1] * g->lanes[2]);
     const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double rows = tconv_folded_slices(r) / (double)r->z.output *
                         (double)tconv_most_taps(&r->y);
@@ -342,7 +337,7 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
 /* True if 32-bit indices can count the work of this tile and the outputs of a work-item. */
 static bool check_work(const struct direct *g, struct tconv_reason *reason)
 {
-    const struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     const double span = (double)(t->outputs * t->rounds * vector_x(g)) * ITEMS *
                         (double)axis_along(g)->output_step;
     bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
@@ -354,9 +349,11 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
 /* Sets the tile and its lanes. Lanes follow from the device's limits and are not parameters of the
  * tile: a plan whose kernel can run only in smaller work-groups keeps its tile. False if there are
  * no such lanes. */
-static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_info *device)
+static bool set_tile(struct direct *g, const struct tconv_tile *tile,
+                     const tconv_device_info *device)
 {
-    g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], tile[4], {0}};
+    g->tile = *tile;
+    for (int i = 0; i < 3; i++) g->lanes[i] = 0;
     derive(g);
     const bool chosen = choose_lanes(g, device);
     derive(g);
@@ -367,7 +364,7 @@ static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_i
  * share the code before the input channels, which is little if there are several. */
 static bool has_rounds(const struct direct *g, const tconv_device_info *device)
 {
-    const struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     const int64_t outputs = t->outputs * t->rounds;
     return t->rounds == 1 ||
            (g->folded.loops.in_channels == 1 &&
@@ -379,28 +376,33 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
  * address as well, with channels last addresses for every tap: compiled for AMD's gfx1030 with 64
  * registers instead of 256, 16 sums in vectors spill up to 124 of them, and 8 outputs of one lane
  * up to 41. */
-static bool holds_sums(const struct direct *g, const int64_t *tile, const tconv_device_info *device)
+static bool holds_sums(const struct direct *g, const struct tconv_tile *tile,
+                       const tconv_device_info *device)
 {
     const bool intel = device->subgroup_least > 0; /* its compiler spills more */
-    const int64_t bytes = tile[0] * tile[1] * tile[3] * (int64_t)g->folded.acc_bytes;
+    const int64_t bytes = tile->outputs * tile->channels * tile->vw * (int64_t)g->folded.acc_bytes;
     const int64_t most = (int64_t)g->folded.machine->item_sums;
-    if (bytes / 2 > most || (g->last && tile[0] > most / 4)) return false;
-    if (tile[3] == 1) return bytes <= (intel ? 16 : 32);
+    if (bytes / 2 > most || (g->last && tile->outputs > most / 4)) return false;
+    if (tile->vw == 1) return bytes <= (intel ? 16 : 32);
     return bytes <= (intel ? 32 : 128);
 }
 
 /* Adds the candidates for vectors of vw lanes and so many outputs and channels. */
-static void add_tiles(const struct tconv_request *request, struct direct *g, int64_t vw,
-                      int64_t outputs, int64_t channels, struct tconv_candidates *candidates,
+static void add_tiles(const struct tconv_request *request, struct direct *g, int vw, int outputs,
+                      int channels, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    for (int64_t along_y = 0; along_y < (outputs > 1 && g->folded.y.output > 1 ? 2 : 1); along_y++)
-        for (int64_t rounds = 1; rounds <= (outputs > 1 ? MOST_ROUNDS : 1); rounds *= 2) {
-            const int64_t tile[] = {outputs, channels, along_y, vw, rounds};
-            if (!holds_sums(g, tile, request->device)) return;
-            if (set_tile(g, tile, request->device) && has_rounds(g, request->device) &&
+    for (int along_y = 0; along_y < (outputs > 1 && g->folded.y.output > 1 ? 2 : 1); along_y++)
+        for (int rounds = 1; rounds <= (outputs > 1 ? MOST_ROUNDS : 1); rounds *= 2) {
+            const struct tconv_tile tile = {.outputs = outputs,
+                                            .channels = channels,
+                                            .along_y = along_y,
+                                            .vw = vw,
+                                            .rounds = rounds};
+            if (!holds_sums(g, &tile, request->device)) return;
+            if (set_tile(g, &tile, request->device) && has_rounds(g, request->device) &&
                 check_work(g, reason))
-                tconv_candidates_add(candidates, tile, cost_of(g));
+                tconv_candidates_add(candidates, &tile, cost_of(g));
         }
 }
 
@@ -445,7 +447,7 @@ static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list
 static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_folded *r = &g->folded;
-    const struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     const int64_t y_at = reach_y_at(), x_at = reach_x_at(r);
     const size_t own = own_longs(r);
     if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(r, own))) return false;
@@ -454,7 +456,7 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     /* Blocks of channels are the innermost lanes, or the outermost. */
     const int order[2][3] = {{2, 1, 0}, {0, 2, 1}};
     for (int i = 0; i < 3; i++) {
-        n[i < 2 ? DIRECT_LANES_0 + i : DIRECT_LANES_2] = tconv_divisor(t->lanes[order[g->last][i]]);
+        n[i < 2 ? DIRECT_LANES_0 + i : DIRECT_LANES_2] = tconv_divisor(g->lanes[order[g->last][i]]);
         n[DIRECT_TILES_0 + i] = tconv_divisor(g->tiles[order[g->last][i]]);
     }
     n[DIRECT_POINTS_Z] = tconv_divisor(r->z.output);
@@ -528,11 +530,11 @@ static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t o
 static double issued(const struct direct *g)
 {
     const struct tconv_folded *r = &g->folded;
-    const struct tile *t = &g->tile;
+    const struct tconv_tile *t = &g->tile;
     return (double)r->loops.batch * (double)(g->all_blocks * t->channels * vector_channels(g)) *
            (double)r->loops.in_channels * tconv_folded_slices(r) *
-           taps_along(&r->y, t->lanes[1], t->along_y ? t->outputs : 1) *
-           taps_along(&r->x, t->lanes[2] * vector_x(g), t->along_y ? 1 : t->outputs);
+           taps_along(&r->y, g->lanes[1], t->along_y ? t->outputs : 1) *
+           taps_along(&r->x, g->lanes[2] * vector_x(g), t->along_y ? 1 : t->outputs);
 }
 
 static tconv_status write(const struct tconv_request *request,
@@ -542,7 +544,7 @@ static tconv_status write(const struct tconv_request *request,
     struct direct g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    set_tile(&g, candidate->tile, request->device);
+    set_tile(&g, &candidate->tile, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_loops *loops = request->loops;
     const struct tconv_folded *r = &g.folded;
@@ -566,7 +568,7 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_direct");
     run->divides = true;
     write_options(&g, run);
-    run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
+    run->local[0] = (size_t)(g.lanes[0] * g.lanes[1] * g.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;
     run->macs = issued(&g);
     const int64_t round = g.tile.outputs * apart_along(&g);
@@ -588,7 +590,8 @@ const struct tconv_algorithm tconv_direct_group = {
     .source = "gpu/direct.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"outputs", "channels", "along_y", "vw", "rounds"},
+    .parameters = {TCONV_TILE(outputs), TCONV_TILE(channels), TCONV_TILE(along_y), TCONV_TILE(vw),
+                   TCONV_TILE(rounds)},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,

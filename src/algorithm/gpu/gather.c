@@ -277,10 +277,10 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         derive(&g);
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
-        const int64_t tile[] = {g.vw, g.mw};
+        const struct tconv_tile tile = {.vw = g.vw, .mw = g.mw};
         const double cost = cost_of(&g) + begin_cost(&g, request->device);
         tconv_candidates_add(
-            candidates, tile,
+            candidates, &tile,
             tconv_gpu_portable_cost(request, cost, request->machine.gather_wait, waits) * factor);
     }
     return candidates->count > 0;
@@ -348,8 +348,8 @@ static tconv_status write(const struct tconv_request *request,
     struct gather g;
     struct tconv_reason reason;
     prepare(request, packing, &g, &reason);
-    g.vw = (int)candidate->tile[0];
-    g.mw = (int)candidate->tile[1];
+    g.vw = candidate->tile.vw;
+    g.mw = candidate->tile.mw;
     derive(&g);
     choose_group(&g, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
@@ -415,7 +415,7 @@ const struct tconv_algorithm tconv_gather_group = {
                "for GPUs",
     .source = "gpu/gather.cl",
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"vw", "mw"},
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(mw)},
     .program_parameters = 2,
     .enumerate = enumerate,
     .write = write,
@@ -428,7 +428,7 @@ const struct tconv_algorithm tconv_gather_dot = {
     .source = "gpu/gather.cl",
     .packing = TCONV_PACK_QUADS,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"vw", "mw"},
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(mw)},
     .program_parameters = 2,
     .enumerate = enumerate,
     .write = write,

@@ -38,7 +38,7 @@ static bool fills_unit(const struct tconv_request *request, const struct tconv_u
                        struct tconv_reason *reason)
 {
     const struct tconv_loops *loops = request->loops;
-    struct tconv_matrix_tile t;
+    struct tconv_tile t;
     int words = INT_MAX; /* of the shortest stage */
     for (size_t i = 0; tconv_unit_tile(unit, 1, i, &t); i++)
         if (t.kt < words) words = t.kt;
@@ -73,7 +73,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     return true;
 }
 
-static int items_of(const struct fragment *f, const struct tconv_matrix_tile *t)
+static int items_of(const struct fragment *f, const struct tconv_tile *t)
 {
     return f->lanes * t->slices * (t->mt / t->wm) * (t->nt / t->wn);
 }
@@ -87,7 +87,7 @@ static int64_t word_of(const struct tconv_positions *g)
  * accumulators of one pass of stores, and the numbers of outputs and rows), whichever is more; for
  * bytes also the sums of weights. */
 static int64_t local_bytes_with(const struct tconv_positions *g, const struct fragment *f,
-                                const struct tconv_matrix_tile *t, int buffers)
+                                const struct tconv_tile *t, int buffers)
 {
     const int pad = f->unit->swizzled ? 0 : 4;
     const int64_t stages = buffers * (int64_t)(t->mt + t->nt) * (t->kt + pad);
@@ -101,7 +101,7 @@ static int64_t local_bytes_with(const struct tconv_positions *g, const struct fr
 
 /* Stages in local memory: as many as the unit uses and the device has memory for. */
 static int buffers_of(const struct tconv_positions *g, const struct fragment *f,
-                      const struct tconv_matrix_tile *t)
+                      const struct tconv_tile *t)
 {
     int buffers = f->unit->buffers;
     while (buffers > 2 && local_bytes_with(g, f, t, buffers) > f->local_memory) buffers--;
@@ -109,7 +109,7 @@ static int buffers_of(const struct tconv_positions *g, const struct fragment *f,
 }
 
 static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
-                           const struct tconv_matrix_tile *t)
+                           const struct tconv_tile *t)
 {
     return local_bytes_with(g, f, t, buffers_of(g, f, t));
 }
@@ -117,7 +117,7 @@ static int64_t local_bytes(const struct tconv_positions *g, const struct fragmen
 /* Registers that the tile needs per work-item: the accumulators, and, on units whose compiler loads
  * a whole stage before multiplying, that stage's fragments and the prefetched loads. */
 static double registers_of(const struct tconv_positions *g, const struct fragment *f,
-                           const struct tconv_matrix_tile *t)
+                           const struct tconv_tile *t)
 {
     const double sums = (double)t->wm * t->wn / f->lanes;
     if (f->unit->sharing == 0) return sums;
@@ -135,7 +135,7 @@ static bool taps_inside(const struct tconv_positions *g, const struct fragment *
 
 /* The cost of the layer with this tile. */
 static double cost_of(const struct tconv_positions *g, const struct fragment *f,
-                      const struct tconv_matrix_tile *t, const tconv_device_info *device)
+                      const struct tconv_tile *t, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
     const double items = items_of(f, t), word = (double)word_of(g);
@@ -186,7 +186,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
 
 /* True if the device can run work-groups of this tile. */
 static bool fits(const struct tconv_positions *g, const struct fragment *f,
-                 const struct tconv_matrix_tile *t, const tconv_device_info *device)
+                 const struct tconv_tile *t, const tconv_device_info *device)
 {
     const struct tconv_unit *unit = f->unit;
     const uint64_t items = (uint64_t)items_of(f, t);
@@ -214,7 +214,7 @@ static bool prepare(const struct tconv_request *request, bool copied, struct tco
 
 /* Adds the candidates of a tile. */
 static void add_tile(const struct tconv_request *request, struct tconv_positions *g,
-                     const struct fragment *f, const struct tconv_matrix_tile *t,
+                     const struct fragment *f, const struct tconv_tile *t,
                      struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
     if (!fits(g, f, t, request->device)) return;
@@ -222,10 +222,12 @@ static void add_tile(const struct tconv_request *request, struct tconv_positions
         tconv_positions_set_tile(g, t->mt, t->nt, t->kt * (int)word_of(g), parts);
         if (parts > 1 && (t->mt % FINISHED_ROWS != 0 || !tconv_positions_may_split(g, request)))
             break;
-        const int64_t tile[] = {
-            t->mt, t->nt, t->wm, t->wn, t->slices, t->kt, parts > 1, g->copy.elements > 0, parts};
+        struct tconv_tile tile = *t;
+        tile.split = parts > 1;
+        tile.copy = g->copy.elements > 0;
+        tile.parts = parts;
         if (tconv_positions_check(g, items_of(f, t), request->device, reason))
-            tconv_candidates_add(candidates, tile, cost_of(g, f, t, request->device));
+            tconv_candidates_add(candidates, &tile, cost_of(g, f, t, request->device));
     }
 }
 
@@ -237,7 +239,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!prepare(request, false, &plain, &f, reason)) return false;
     struct tconv_reason not_copied;
     const bool may_copy = prepare(request, true, &g, &f, &not_copied);
-    struct tconv_matrix_tile t;
+    struct tconv_tile t;
     int least = INT_MAX;
     for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++)
         if (items_of(&f, &t) < least) least = items_of(&f, &t);
@@ -250,7 +252,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 }
 
 static void write_options(const struct tconv_positions *g, const struct fragment *f,
-                          const struct tconv_matrix_tile *t, enum tconv_split split, int items,
+                          const struct tconv_tile *t, enum tconv_split split, int items,
                           struct tconv_launch *launch)
 {
     const int gm = t->mt / t->wm, gn = t->nt / t->wn;
@@ -286,29 +288,27 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_positions g;
     struct fragment f;
     struct tconv_reason reason;
-    prepare(request, candidate->tile[7] != 0, &g, &f, &reason);
-    const struct tconv_matrix_tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
-                                        (int)candidate->tile[2], (int)candidate->tile[3],
-                                        (int)candidate->tile[4], (int)candidate->tile[5]};
-    tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[8]);
+    const struct tconv_tile *t = &candidate->tile;
+    prepare(request, t->copy != 0, &g, &f, &reason);
+    tconv_positions_set_tile(&g, t->mt, t->nt, t->kt * (int)word_of(&g), t->parts);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    const int items = items_of(&f, &t);
+    const int items = items_of(&f, t);
     struct tconv_launch *copy = tconv_positions_copy(&g, items, kernel_plan);
-    if (copy != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, copy);
+    if (copy != NULL) write_options(&g, &f, t, TCONV_WHOLE_SUMS, items, copy);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_matrix", items, kernel_plan);
-    write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
+    write_options(&g, &f, t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
     /* The filter is packed by the program without parts, whatever the number of parts is. */
     struct tconv_launch whole = {0};
-    write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
+    write_options(&g, &f, t, TCONV_WHOLE_SUMS, items, &whole);
     const bool f32 = request->loops->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
     tconv_positions_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     struct tconv_launch *fill = tconv_positions_fill(&g, items, kernel_plan);
-    if (fill != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, fill);
+    if (fill != NULL) write_options(&g, &f, t, TCONV_WHOLE_SUMS, items, fill);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
         struct tconv_launch *finish = tconv_positions_finish(&g, "tconv_matrix_finish", finishing,
-                                                             t.mt / FINISHED_ROWS, kernel_plan);
-        write_options(&g, &f, &t, TCONV_FINISHED_SUMS, finishing, finish);
+                                                             t->mt / FINISHED_ROWS, kernel_plan);
+        write_options(&g, &f, t, TCONV_FINISHED_SUMS, finishing, finish);
     }
     /* TF32 rounds each factor by at most 2^-11, so a product errs by little more than 2^-10. The
      * oracle's bound counts roundings of f32; this factor makes it large enough. */
@@ -327,7 +327,9 @@ const struct tconv_algorithm tconv_matrix_group = {
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,
     .stages_locally = true,
-    .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "copy", "parts"},
+    .parameters = {TCONV_TILE(mt), TCONV_TILE(nt), TCONV_TILE(wm), TCONV_TILE(wn),
+                   TCONV_TILE(slices), TCONV_TILE(kt), TCONV_TILE(split), TCONV_TILE(copy),
+                   TCONV_TILE(parts)},
     .program_parameters = 8,
     .enumerate = enumerate,
     .write = write,

@@ -6,22 +6,26 @@
 #include "algorithm/gpu/positions.h"
 #include "base/checked.h"
 
-/* A tile, as cl/gpu/tiled.cl says: MT, NT, TM, TN, SLICES, KS. */
-struct tile {
-    int mt, nt, tm, tn, slices, ks;
-};
+/* A row of the list: MT, NT, TM, TN, SLICES and KS of cl/gpu/tiled.cl. */
+#define TILE(rows, columns, item_rows, item_columns, parts, depth)                                 \
+    {                                                                                              \
+        .mt = rows, .nt = columns, .tm = item_rows, .tn = item_columns, .slices = parts,           \
+        .ks = depth                                                                                \
+    }
 
 /* From the largest to the smallest. Slices divide a tile among more work-items, for layers with too
  * few tiles to keep the compute units busy. */
-static const struct tile tiles[] = {
-    {128, 128, 8, 16, 1, 8}, {64, 128, 8, 16, 1, 8}, {64, 64, 8, 16, 1, 8},  {64, 64, 8, 16, 2, 16},
-    {128, 128, 8, 8, 1, 8},  {64, 128, 8, 8, 1, 8},  {128, 64, 8, 8, 1, 16}, {128, 64, 8, 8, 1, 8},
-    {64, 64, 8, 8, 1, 8},    {64, 64, 8, 8, 2, 16},  {64, 64, 8, 8, 4, 32},  {64, 64, 8, 4, 1, 8},
-    {32, 128, 8, 8, 1, 8},   {32, 128, 8, 8, 4, 16}, {32, 64, 8, 4, 1, 8},   {32, 64, 8, 8, 4, 32},
-    {64, 32, 8, 4, 1, 8},    {64, 32, 8, 8, 4, 32},  {32, 32, 4, 4, 1, 8},   {32, 32, 4, 4, 4, 32},
-    {16, 128, 4, 8, 1, 8},   {16, 64, 4, 4, 1, 8},   {16, 64, 4, 4, 4, 16},  {64, 16, 4, 4, 1, 8},
-    {64, 16, 4, 4, 4, 32},   {8, 256, 4, 8, 1, 4},   {8, 128, 4, 4, 1, 4},   {4, 256, 4, 4, 1, 4},
-    {16, 16, 4, 4, 4, 16},   {16, 32, 4, 4, 1, 8},   {16, 16, 4, 4, 1, 8},
+static const struct tconv_tile tiles[] = {
+    TILE(128, 128, 8, 16, 1, 8), TILE(64, 128, 8, 16, 1, 8), TILE(64, 64, 8, 16, 1, 8),
+    TILE(64, 64, 8, 16, 2, 16),  TILE(128, 128, 8, 8, 1, 8), TILE(64, 128, 8, 8, 1, 8),
+    TILE(128, 64, 8, 8, 1, 16),  TILE(128, 64, 8, 8, 1, 8),  TILE(64, 64, 8, 8, 1, 8),
+    TILE(64, 64, 8, 8, 2, 16),   TILE(64, 64, 8, 8, 4, 32),  TILE(64, 64, 8, 4, 1, 8),
+    TILE(32, 128, 8, 8, 1, 8),   TILE(32, 64, 8, 4, 1, 8),   TILE(32, 64, 8, 8, 4, 32),
+    TILE(64, 32, 8, 4, 1, 8),    TILE(64, 32, 8, 8, 4, 32),  TILE(32, 32, 4, 4, 1, 8),
+    TILE(32, 32, 4, 4, 4, 32),   TILE(16, 128, 4, 8, 1, 8),  TILE(16, 64, 4, 4, 1, 8),
+    TILE(16, 64, 4, 4, 4, 16),   TILE(64, 16, 4, 4, 1, 8),   TILE(64, 16, 4, 4, 4, 32),
+    TILE(8, 256, 4, 8, 1, 4),    TILE(8, 128, 4, 4, 1, 4),   TILE(4, 256, 4, 4, 1, 4),
+    TILE(16, 16, 4, 4, 4, 16),   TILE(16, 32, 4, 4, 1, 8),   TILE(16, 16, 4, 4, 1, 8),
 };
 
 /* Low tiles cost more, because they load more for each multiply-add. */
@@ -34,20 +38,20 @@ static const struct tconv_product product = {
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-static int items_of(const struct tile *t)
+static int items_of(const struct tconv_tile *t)
 {
     return t->slices * (t->mt / t->tm) * (t->nt / t->tn);
 }
 
 /* Without more registers Intel's compiler keeps few sums beside the copies. */
-static bool takes_large_registers(const struct tile *t, const tconv_device_info *device)
+static bool takes_large_registers(const struct tconv_tile *t, const tconv_device_info *device)
 {
     enum { FEW = 16 };
     return t->tm * t->tn > FEW && tconv_has_large_registers(device);
 }
 
 /* Bytes of local memory: of a stage, or of the sums that slices exchange, whichever is more. */
-static int64_t local_bytes(const struct tconv_positions *g, const struct tile *t)
+static int64_t local_bytes(const struct tconv_positions *g, const struct tconv_tile *t)
 {
     const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
     const int64_t shared = (int64_t)(t->slices - 1) * t->mt * t->nt / t->slices;
@@ -56,7 +60,7 @@ static int64_t local_bytes(const struct tconv_positions *g, const struct tile *t
 }
 
 /* The cost of the layer with this tile. */
-static double cost_of(const struct tconv_positions *g, const struct tile *t,
+static double cost_of(const struct tconv_positions *g, const struct tconv_tile *t,
                       const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -94,7 +98,7 @@ static double cost_of(const struct tconv_positions *g, const struct tile *t,
 }
 
 /* True if the device takes work-groups of this tile, and its registers hold the sums. */
-static bool fits(const struct tconv_positions *g, const struct tile *t,
+static bool fits(const struct tconv_positions *g, const struct tconv_tile *t,
                  const tconv_device_info *device)
 {
     /* Tiles that spill, or are slower than others. Intel's compiler keeps few sums in registers
@@ -108,15 +112,14 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
     const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
                      tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.loops.data_type) < g->folded.acc_bytes;
-    const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
-               cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
-    const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
-    const int64_t usual = few || wide ? 16 : converts ? 32 : many ? 128 : 64;
-    const int64_t sums = tconv_min(usual, (int64_t)g->folded.machine->item_sums / (wide ? 2 : 1));
+    const bool cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
+    const struct tconv_machine *m = g->folded.machine;
+    const int64_t usual = few || wide ? 16 : converts ? 32 : cpu ? 128 : (int64_t)m->tiled_sums;
+    const int64_t sums = tconv_min(usual, (int64_t)m->item_sums / (wide ? 2 : 1));
     /* With channels last a stage of 16 channels reads more of each cache line. It matters on
      * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
-    const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
+    const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && m->tiled_long == 0) ||
                           (wide && (intel || integers)) || (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
     return !excluded && t->tm * t->tn <= sums && items <= device->work_group_limit &&
@@ -137,20 +140,22 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!prepare(request, &g, reason)) return false;
     tconv_refuse(reason, "it needs larger work-groups or more local memory");
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        const struct tile *t = &tiles[i];
+        const struct tconv_tile *t = &tiles[i];
         if (!fits(&g, t, request->device)) continue;
         for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
             tconv_positions_set_tile(&g, t->mt, t->nt, t->ks, parts);
             if (parts > 1 && !tconv_positions_may_split(&g, request)) break;
-            const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->slices, t->ks, parts > 1, parts};
+            struct tconv_tile tile = *t;
+            tile.split = parts > 1;
+            tile.parts = parts;
             if (tconv_positions_check(&g, items_of(t), request->device, reason))
-                tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
+                tconv_candidates_add(candidates, &tile, cost_of(&g, t, request->device));
         }
     }
     return candidates->count > 0;
 }
 
-static void write_options(const struct tconv_positions *g, const struct tile *t,
+static void write_options(const struct tconv_positions *g, const struct tconv_tile *t,
                           enum tconv_split split, const tconv_device_info *device,
                           struct tconv_launch *launch)
 {
@@ -167,12 +172,13 @@ static void write_options(const struct tconv_positions *g, const struct tile *t,
 
 /* The tile for the kernel that adds up the sums of parts: the same, in as many slices as a
  * work-group holds, so that each work-item has few sums. */
-static struct tile finishing_tile(const struct tile *tile, const tconv_device_info *device)
+static struct tconv_tile finishing_tile(const struct tconv_tile *tile,
+                                        const tconv_device_info *device)
 {
     enum { ITEMS = 256 };
     const int64_t most = tconv_min(
         ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
-    struct tile t = *tile;
+    struct tconv_tile t = *tile;
     t.slices = 1;
     while (2 * items_of(&t) <= most && 2 * t.slices <= t.tm && 2 * t.slices <= t.tn) t.slices *= 2;
     t.ks = 4 * t.slices;
@@ -186,21 +192,19 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_positions g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    const struct tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
-                           (int)candidate->tile[2], (int)candidate->tile[3],
-                           (int)candidate->tile[4], (int)candidate->tile[5]};
-    tconv_positions_set_tile(&g, t.mt, t.nt, t.ks, (int)candidate->tile[7]);
+    const struct tconv_tile *t = &candidate->tile;
+    tconv_positions_set_tile(&g, t->mt, t->nt, t->ks, t->parts);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    struct tconv_launch *run = tconv_positions_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
-    write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, request->device, run);
+    struct tconv_launch *run = tconv_positions_run(&g, "tconv_tiled", items_of(t), kernel_plan);
+    write_options(&g, t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, request->device, run);
     /* The program that computes without parts packs filters. */
     struct tconv_launch whole = {0};
-    write_options(&g, &t, TCONV_WHOLE_SUMS, request->device, &whole);
+    write_options(&g, t, TCONV_WHOLE_SUMS, request->device, &whole);
     tconv_positions_pack(&g, "tiled", &whole, request, kernel_plan);
-    struct tconv_launch *fill = tconv_positions_fill(&g, items_of(&t), kernel_plan);
-    if (fill != NULL) write_options(&g, &t, TCONV_WHOLE_SUMS, request->device, fill);
+    struct tconv_launch *fill = tconv_positions_fill(&g, items_of(t), kernel_plan);
+    if (fill != NULL) write_options(&g, t, TCONV_WHOLE_SUMS, request->device, fill);
     if (g.parts == 1) return TCONV_OK;
-    const struct tile finishing = finishing_tile(&t, request->device);
+    const struct tconv_tile finishing = finishing_tile(t, request->device);
     struct tconv_launch *finish =
         tconv_positions_finish(&g, "tconv_tiled_finish", items_of(&finishing), 1, kernel_plan);
     write_options(&g, &finishing, TCONV_FINISHED_SUMS, request->device, finish);
@@ -214,7 +218,8 @@ const struct tconv_algorithm tconv_tiled_group = {
     .source = "gpu/tiled.cl",
     .made_for = TCONV_FOR_LANES,
     .stages_locally = true,
-    .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks", "split", "parts"},
+    .parameters = {TCONV_TILE(mt), TCONV_TILE(nt), TCONV_TILE(tm), TCONV_TILE(tn),
+                   TCONV_TILE(slices), TCONV_TILE(ks), TCONV_TILE(split), TCONV_TILE(parts)},
     .program_parameters = 7,
     .enumerate = enumerate,
     .write = write,

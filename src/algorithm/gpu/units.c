@@ -5,41 +5,44 @@
 
 #include "base/element_types.h"
 
+/* A row of a list. */
+#define TILE(rows, columns, own_rows, own_columns, parts, depth)                                   \
+    {                                                                                              \
+        .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = parts, .kt = depth \
+    }
+
 /* A tile with slices has more sub-groups: for layers that have too few tiles to keep the compute
  * units busy. */
-static const struct tconv_matrix_tile usual_tiles[] = {
-    {128, 128, 64, 32, 1, 16}, {128, 128, 64, 64, 1, 16}, {128, 64, 64, 32, 1, 16},
-    {128, 64, 64, 32, 1, 32},  {64, 128, 32, 64, 1, 32},  {64, 128, 32, 64, 1, 16},
-    {64, 64, 32, 32, 1, 32},   {64, 64, 32, 64, 4, 32},   {64, 64, 32, 32, 2, 32},
-    {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},  {32, 64, 32, 32, 4, 32},
-    {32, 64, 32, 16, 1, 32},   {32, 32, 32, 16, 4, 32},   {32, 32, 16, 16, 1, 32},
-    {16, 256, 16, 64, 1, 16},  {16, 128, 16, 32, 1, 16},  {16, 64, 16, 32, 4, 32},
-    {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
+static const struct tconv_tile usual_tiles[] = {
+    TILE(128, 128, 64, 32, 1, 16), TILE(128, 128, 64, 64, 1, 16), TILE(128, 64, 64, 32, 1, 16),
+    TILE(64, 128, 32, 64, 1, 16),  TILE(64, 64, 32, 32, 1, 32),   TILE(64, 32, 32, 32, 4, 32),
+    TILE(32, 128, 32, 32, 1, 16),  TILE(32, 64, 32, 16, 1, 32),   TILE(32, 32, 16, 16, 1, 32),
+    TILE(16, 256, 16, 64, 1, 16),  TILE(16, 128, 16, 32, 1, 16),  TILE(16, 64, 16, 16, 1, 32),
+    TILE(16, 32, 16, 16, 4, 32),
 };
 
 /* NVIDIA's: those that were within 5 % of the fastest for some layer on an H100. */
-static const struct tconv_matrix_tile nvidia_tiles[] = {
-    {128, 128, 64, 32, 1, 16}, {128, 128, 32, 64, 1, 16}, {128, 128, 64, 64, 1, 16},
-    {128, 64, 64, 32, 1, 16},  {128, 64, 64, 32, 1, 32},  {128, 64, 32, 32, 1, 32},
-    {64, 128, 32, 64, 1, 32},  {64, 128, 32, 32, 1, 32},  {64, 128, 32, 64, 1, 16},
-    {64, 64, 32, 32, 1, 32},   {64, 64, 16, 32, 1, 32},   {64, 64, 32, 32, 2, 32},
-    {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},  {32, 128, 32, 32, 1, 32},
-    {32, 64, 32, 32, 4, 32},   {32, 64, 32, 16, 1, 32},   {32, 32, 32, 16, 4, 32},
-    {32, 32, 16, 16, 1, 32},   {16, 256, 16, 64, 1, 16},  {16, 128, 16, 32, 1, 16},
-    {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
+static const struct tconv_tile nvidia_tiles[] = {
+    TILE(128, 128, 64, 32, 1, 16), TILE(128, 128, 32, 64, 1, 16), TILE(128, 128, 64, 64, 1, 16),
+    TILE(128, 64, 64, 32, 1, 16),  TILE(128, 64, 64, 32, 1, 32),  TILE(128, 64, 32, 32, 1, 32),
+    TILE(64, 128, 32, 64, 1, 32),  TILE(64, 128, 32, 32, 1, 32),  TILE(64, 128, 32, 64, 1, 16),
+    TILE(64, 64, 32, 32, 1, 32),   TILE(64, 64, 16, 32, 1, 32),   TILE(64, 64, 32, 32, 2, 32),
+    TILE(64, 32, 32, 32, 4, 32),   TILE(32, 128, 32, 32, 1, 16),  TILE(32, 128, 32, 32, 1, 32),
+    TILE(32, 64, 32, 32, 4, 32),   TILE(32, 64, 32, 16, 1, 32),   TILE(32, 32, 32, 16, 4, 32),
+    TILE(32, 32, 16, 16, 1, 32),   TILE(16, 256, 16, 64, 1, 16),  TILE(16, 128, 16, 32, 1, 16),
+    TILE(16, 64, 16, 16, 1, 32),   TILE(16, 32, 16, 16, 4, 32),
 };
 
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
  * multiplied by the lanes of the sub-group: tconv_unit_tile. */
-static const struct tconv_matrix_tile intel_tiles[] = {
-    {64, 4, 16, 1, 1, 16}, {32, 8, 16, 1, 1, 16}, {16, 8, 16, 1, 1, 16}, {8, 16, 8, 1, 1, 16}};
+static const struct tconv_tile intel_tiles[] = {
+    TILE(64, 4, 16, 1, 1, 16), TILE(32, 8, 16, 1, 1, 16), TILE(16, 8, 16, 1, 1, 16),
+    TILE(8, 16, 8, 1, 1, 16)};
 
 /* Plain OpenCL C is mainly for tests: a few small tiles that cover the code. */
-static const struct tconv_matrix_tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
-                                                       {32, 32, 16, 16, 1, 16},
-                                                       {16, 32, 16, 16, 1, 16},
-                                                       {16, 32, 16, 16, 2, 16},
-                                                       {16, 32, 16, 32, 1, 16}};
+static const struct tconv_tile plain_tiles[] = {
+    TILE(64, 32, 32, 32, 2, 16), TILE(32, 32, 16, 16, 1, 16), TILE(16, 32, 16, 16, 1, 16),
+    TILE(16, 32, 16, 16, 2, 16), TILE(16, 32, 16, 32, 1, 16)};
 
 #define TILES(list) .tiles = (list), .tile_count = sizeof(list) / sizeof *(list)
 
@@ -187,7 +190,7 @@ const struct tconv_unit *tconv_unit_for(const struct tconv_request *request)
 }
 
 bool tconv_unit_tile(const struct tconv_unit *unit, int lanes, size_t index,
-                     struct tconv_matrix_tile *tile)
+                     struct tconv_tile *tile)
 {
     if (index >= unit->tile_count) return false;
     *tile = unit->tiles[index];

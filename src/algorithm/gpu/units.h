@@ -6,12 +6,6 @@
 
 #include "algorithm/algorithm.h"
 
-/* A tile: rows and positions of a work-group (mt, nt) and of a sub-group (wm, wn); slices; words of
- * a stage (kt). */
-struct tconv_matrix_tile {
-    int mt, nt, wm, wn, slices, kt;
-};
-
 struct tconv_unit {
     int macro;                /* MATRIX */
     tconv_matrix_unit device; /* what device_info calls it; NONE: every device has it */
@@ -29,7 +23,7 @@ struct tconv_unit {
 
     /* The unit's tiles, from the largest to the smallest. `buffers` is the most that BUFFERS may
      * be: stages in local memory. One is multiplied while the others are loaded. */
-    const struct tconv_matrix_tile *tiles;
+    const struct tconv_tile *tiles;
     size_t tile_count;
     int buffers;
 
@@ -57,6 +51,6 @@ int tconv_unit_depth(const struct tconv_unit *unit, tconv_type data);
 
 /* Writes tile number `index` of a unit with `lanes` lanes. False past the last tile. */
 bool tconv_unit_tile(const struct tconv_unit *unit, int lanes, size_t index,
-                     struct tconv_matrix_tile *tile);
+                     struct tconv_tile *tile);
 
 #endif

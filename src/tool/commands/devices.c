@@ -23,7 +23,7 @@ static const char *kind_name(tconv_device_kind kind)
 
 static const char *unit_name(tconv_matrix_unit unit)
 {
-#define NAME(unit, name, extension, devices, capability)                                           \
+#define NAME(unit, name, ...)                                                                      \
     case TCONV_MATRIX_##unit: return name;
     switch (unit) {
         MATRIX_UNITS(NAME)
@@ -39,7 +39,7 @@ static const char *unit_name(tconv_matrix_unit unit)
 
 static const char *architecture_name(tconv_architecture architecture)
 {
-#define NAME(row, name, phone)                                                                     \
+#define NAME(row, name, ...)                                                                       \
     case TCONV_ARCHITECTURE_##row: return name;
     switch (architecture) {
         ARCHITECTURES(NAME)
