@@ -390,6 +390,56 @@ static void a_constant_filter_is_packed_once(void **state)
     }
 }
 
+struct refreshing {
+    tconv_layer *layer;
+    int calls;
+};
+
+static void refresh_once(void *context, const tconv_trace_event *event)
+{
+    struct refreshing *own = context;
+    (void)event;
+    if (own->calls++ == 0) tconv_layer_refresh(own->layer);
+}
+
+/* A filter that was read before the layer was refreshed is not kept, in slabs or not: the
+ * application may have changed it since. */
+static void a_refresh_counts_while_a_filter_is_packed(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int in_slabs = 0; in_slabs < 2; in_slabs++) {
+            tconv_device *host = open_host(&devices[d]);
+            tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT);
+            const tconv_problem p = plane(2, 5, 7, 40, 3, 2, 1);
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            options.algorithm = "gather_group";
+            tconv_run how = TCONV_RUN_INIT;
+            if (in_slabs) how.memory_limit = 200000;
+            struct refreshing own = {layer, 0};
+            struct tensors t;
+            tconv_error error;
+            make_tensors(&p, SMALL_INTEGERS, 4, &t);
+            const tconv_tensors arrays = arrays_of(&t);
+            expect_ok(tconv_device_set_trace(host, TCONV_TRACE_LAUNCH, refresh_once, &own, &error),
+                      &error);
+            uint64_t packed[3];
+            for (int i = 0; i < 3; i++) {
+                tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+                expect_ok(tconv_layer_run(layer, &p, &options, &arrays, &how, &error), &error);
+                compare_with_oracle(&devices[d], &p, options.algorithm, false, &t);
+                expect_ok(tconv_layer_count(layer, &counts, &error), &error);
+                packed[i] = counts.filters_packed;
+            }
+            assert_true(own.calls > 0 && packed[0] > 0);
+            assert_int_equal(packed[1], 2 * packed[0]);
+            assert_int_equal(packed[2], packed[1]);
+            free_tensors(&t);
+            tconv_layer_release(layer);
+            tconv_device_release(host);
+        }
+}
+
 static void the_plans_used_last_are_kept(void **state)
 {
     (void)state;
@@ -411,12 +461,14 @@ static void the_plans_used_last_are_kept(void **state)
     expect_counts(layer, MOST_PLANS + 2, MOST_PLANS + 1, MOST_PLANS, 1);
     run(layer, &oldest, &options, &arrays);
     expect_counts(layer, MOST_PLANS + 3, MOST_PLANS + 2, MOST_PLANS, 1);
+    run(layer, &second, &options, &arrays); /* another one had to go: this one was used since */
+    expect_counts(layer, MOST_PLANS + 4, MOST_PLANS + 2, MOST_PLANS, 1);
     /* Each of these differs from the problem before in one attribute or option. */
     tconv_problem p = plane(1, 1, 1, 4, 2, 2, 0);
     struct tensors small;
     make_tensors(&p, SMALL_INTEGERS, 5, &small);
     const tconv_tensors small_arrays = arrays_of(&small);
-    uint64_t made = MOST_PLANS + 2, runs = MOST_PLANS + 3;
+    uint64_t made = MOST_PLANS + 2, runs = MOST_PLANS + 4;
     run(layer, &p, &options, &small_arrays);
     expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
     p.pads_end.value[0] = 1;
@@ -446,7 +498,8 @@ static void *at(unsigned char *memory, size_t shift, const void *from, size_t by
     return place;
 }
 
-/* All tensors of an epilogue, so many bytes behind a multiple of 64. */
+/* All tensors of an epilogue, so many bytes behind a multiple of 64: also in the middle of an
+ * element, where no kernel may read it. */
 static void arrays_lie_anywhere(void **state)
 {
     (void)state;
@@ -478,7 +531,7 @@ static void arrays_lie_anywhere(void **state)
                      {t.residual, output},
                      {t.before, output}};
         enum { PARTS = sizeof parts / sizeof *parts, GUARD = 64 };
-        for (size_t shift = 0; shift <= 16; shift += 4)
+        for (size_t shift = 0; shift <= 16; shift += shift < 4 ? 1 : 4)
             for (int l = 0; l < 2; l++) {
                 unsigned char *memory[PARTS];
                 void *place[PARTS];
@@ -564,6 +617,42 @@ static void arrays_overlap(void **state)
             compare_with_oracle(&devices[d], &p, "auto", true, &t);
             free(whole);
         }
+        free_tensors(&t);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
+    }
+}
+
+/* An output that begins some bytes before or behind an input, so that they share some elements or
+ * none: only what shares one is copied. */
+static void arrays_overlap_in_part(void **state)
+{
+    (void)state;
+    enum { ROOM = 2048, STEP = 36 }; /* elements before the data, and from place to place */
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_VARIES);
+        const tconv_problem p = plane(1, 2, 2, 6, 3, 1, 1); /* data as large as the output */
+        struct tensors t;
+        make_tensors(&p, SMALL_INTEGERS, 6, &t);
+        const size_t bytes = (size_t)t.geometry.data_bytes;
+        float *whole = malloc(2 * ROOM * sizeof *whole), *data = whole + ROOM;
+        assert_non_null(whole);
+        assert_true(bytes == (size_t)t.geometry.output_bytes && bytes / sizeof *data % STEP == 0);
+        const int places = (int)(bytes / sizeof *data / STEP);
+        for (int place = -places; place <= places; place++) {
+            float *output = data + place * STEP;
+            memset(whole, 0xff, 2 * ROOM * sizeof *whole);
+            memcpy(data, t.data, bytes);
+            tconv_tensors arrays = arrays_of(&t);
+            arrays.data.host = data;
+            arrays.output.host = output;
+            run(layer, &p, NULL, &arrays);
+            memcpy(t.output, output, bytes);
+            compare_with_oracle(&devices[d], &p, "auto", false, &t);
+            if (place == -places || place == places) assert_memory_equal(data, t.data, bytes);
+        }
+        free(whole);
         free_tensors(&t);
         tconv_layer_release(layer);
         tconv_device_release(host);
@@ -861,9 +950,11 @@ int main(void)
         cmocka_unit_test(an_empty_batch_packs_nothing),
         cmocka_unit_test(a_search_may_run_its_layer),
         cmocka_unit_test(memory_has_a_hash),
+        cmocka_unit_test(a_refresh_counts_while_a_filter_is_packed),
         cmocka_unit_test(the_plans_used_last_are_kept),
         cmocka_unit_test(arrays_lie_anywhere),
         cmocka_unit_test(arrays_overlap),
+        cmocka_unit_test(arrays_overlap_in_part),
         cmocka_unit_test(wrong_calls),
         smoke_test(threads_share_a_layer),
         cmocka_unit_test(threads_sleep_beside_a_layer),

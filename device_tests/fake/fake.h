@@ -4,8 +4,8 @@
  * than implementations are:
  *
  *   - A command runs as late as it may: when a wait, or a question for an event's state, needs it.
- *     A queue without an order runs what was enqueued last first. So an order that nobody asked for
- *     is not kept.
+ *     A queue without an order runs what was enqueued last first, and queues take turns. So an
+ *     order that nobody asked for is not kept.
  *   - A command runs only after its queue was flushed. A wait for one that nobody flushes ends the
  *     process.
  *   - Buffers begin with junk. On devices without the host's memory, a buffer over an array is a
