@@ -567,6 +567,38 @@ static void arrays_lie_anywhere(void **state)
     }
 }
 
+/* Each tensor is now a few bytes larger than in the run before, now smaller, in slabs or not. */
+static void arrays_grow(void **state)
+{
+    (void)state;
+    const int extents[] = {3, 4, 3, 5, 12, 13};
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.residual = true;
+    options.epilogue.beta = 0.5;
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_VARIES);
+        for (int in_slabs = 0; in_slabs < 2; in_slabs++)
+            for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) {
+                const tconv_problem p = plane(1, 1, 1, extents[i], 1, 1, 0);
+                struct tensors t;
+                tconv_error error;
+                tconv_run how = TCONV_RUN_INIT;
+                make_tensors(&p, SMALL_INTEGERS, 4, &t);
+                make_epilogue(&p, &options.epilogue, 4, &t);
+                memcpy(t.output, t.before, (size_t)t.geometry.output_bytes);
+                tconv_tensors arrays = arrays_of(&t);
+                arrays.residual.host = t.residual;
+                if (in_slabs) how.memory_limit = t.geometry.output_bytes * 3 - 1;
+                expect_ok(tconv_layer_run(layer, &p, &options, &arrays, &how, &error), &error);
+                compare_with_oracle(&devices[d], &p, "auto", false, &t);
+                free_tensors(&t);
+            }
+        tconv_layer_release(layer);
+        tconv_device_release(host);
+    }
+}
+
 /* Inputs that are the same array, and an output on top of an input. */
 static void arrays_overlap(void **state)
 {
@@ -953,6 +985,7 @@ int main(void)
         cmocka_unit_test(a_refresh_counts_while_a_filter_is_packed),
         cmocka_unit_test(the_plans_used_last_are_kept),
         cmocka_unit_test(arrays_lie_anywhere),
+        cmocka_unit_test(arrays_grow),
         cmocka_unit_test(arrays_overlap),
         cmocka_unit_test(arrays_overlap_in_part),
         cmocka_unit_test(wrong_calls),

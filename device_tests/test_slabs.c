@@ -180,52 +180,6 @@ static void windows_are_parts_of_the_whole(void **state)
     }
 }
 
-/* Windows that begin one row after another: of those that have as many rows of data and of output,
- * some begin at another row of the stride, so that one layer has several plans for them. */
-static void windows_begin_at_every_row(void **state)
-{
-    (void)state;
-    enum { ROWS = 3 };
-    for (int which = 0; which < 4; which++) {
-        const tconv_problem p = problem_of(which);
-        struct tensors t;
-        make_tensors(&p, SMALL_INTEGERS, (unsigned)which, &t);
-        const tconv_geometry *g = &t.geometry;
-        const bool last = g->data_format == TCONV_NXC;
-        const int64_t in = g->groups * g->group_in_channels,
-                      out = g->groups * g->group_out_channels;
-        tconv_layer *layer = open_layer(&devices[0].number, 1);
-        tconv_error error;
-        tconv_tensors arrays = arrays_of(&t);
-        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-        expect(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
-        compare_with_oracle(&devices[0], &p, "auto", false, &t);
-        const size_t count = t.output_count / (size_t)g->output[0] * ROWS;
-        float *output = malloc(count * sizeof *output);
-        assert_non_null(output);
-        for (int64_t begin = 0; begin + ROWS <= g->output[0] && begin < 30; begin++) {
-            int64_t from, to;
-            options.output_begin = begin;
-            options.output_end = begin + ROWS;
-            expect(tconv_window_input(g, begin, begin + ROWS, &from, &to, &error), &error);
-            float *data = rows_of(t.data, last, g->batch, in, g->input[0], t.data_count, from, to);
-            float *wanted = rows_of(t.output, last, g->batch, out, g->output[0], t.output_count,
-                                    begin, begin + ROWS);
-            arrays.data.host = data;
-            arrays.output.host = output;
-            expect(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
-            if (memcmp(output, wanted, count * sizeof *output) != 0)
-                failed("problem %d: %d rows from %lld on are not those of the whole", which, ROWS,
-                       (long long)begin);
-            free(data);
-            free(wanted);
-        }
-        free(output);
-        tconv_layer_release(layer);
-        free_tensors(&t);
-    }
-}
-
 static void slabs_are_the_whole(void **state)
 {
     (void)state;
@@ -842,7 +796,6 @@ int main(void)
 {
     struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_parts_of_the_whole),
-        cmocka_unit_test(windows_begin_at_every_row),
         smoke_test(slabs_are_the_whole),
         cmocka_unit_test(several_devices_share_the_work),
         cmocka_unit_test(arrays_have_steps),

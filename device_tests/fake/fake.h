@@ -64,6 +64,10 @@ void fake_set_kernels(const struct fake_kernels *kernels);
 /* Memory that malloc does not know. It is never freed. */
 void *fake_memory(size_t bytes);
 
+/* Ends the process if a command that has not ended reads or writes what begins at `memory`: its
+ * owner is about to free it. */
+void fake_expect_unused(const void *memory);
+
 /* Prints why an impossible thing happened, and aborts. */
 void fake_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 

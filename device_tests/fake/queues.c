@@ -176,6 +176,18 @@ static void wait_for(cl_event event, const char *call)
     fake_drop(event);
 }
 
+API void fake_expect_unused(const void *memory)
+{
+    fake_lock();
+    for (int q = 0; q < busy_queues; q++)
+        for (const struct _cl_event *e = queues[q]->first; e != NULL; e = e->next)
+            if (e->from == memory || e->to == memory)
+                fake_die("memory at %p is freed, but a command of type %#x has not ended that "
+                         "uses it",
+                         memory, e->type);
+    fake_unlock();
+}
+
 /* ---- queues ---- */
 
 API cl_command_queue clCreateCommandQueue(cl_context context, cl_device_id device,
