@@ -213,11 +213,11 @@ static void applications_keep_programs(void **state)
     }
 }
 
-static uint64_t number_at(const unsigned char *bytes)
+static size_t number_at(const unsigned char *bytes)
 {
     uint64_t number = 0;
     for (int i = 7; i >= 0; i--) number = number << 8 | bytes[i];
-    return number;
+    return (size_t)number;
 }
 
 /* A blob of all programs, from malloc. */
@@ -253,7 +253,7 @@ static void imports_keep_the_order_of_use(void **state)
         unsigned char *copies = export_all(second, &again);
         const unsigned char *at = bytes, *other = copies;
         while (at < bytes + size && other < copies + again) {
-            const uint64_t key = number_at(at + 8);
+            const size_t key = number_at(at + 8);
             assert_int_equal(number_at(other + 8), key);
             assert_memory_equal(other + HEAD, at + HEAD, key);
             at += HEAD + key + number_at(at + 16) + CHECKSUM; /* binaries may differ */

@@ -36,7 +36,8 @@ static tconv_problem problem_of(int which)
         set_list(&p.pads_begin, 2, (int64_t[]){1, 1});
         set_list(&p.pads_end, 2, (int64_t[]){1, 1});
         break;
-    case 1: /* nothing reaches some rows; channels last */
+    case 1: /* nothing reaches some rows; channels last, in groups */
+        p.groups = 2;
         set_shape(&p.data, 4, (int64_t[]){2, 7, 5, 6});
         set_shape(&p.filter, 4, (int64_t[]){2, 3, 7, 6});
         set_list(&p.strides, 2, (int64_t[]){5, 2});
