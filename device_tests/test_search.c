@@ -492,30 +492,34 @@ static bool find_last_timed(tconv_device *device, const tconv_problem *p, char *
     return strcmp(first, last) != 0;
 }
 
-/* Whatever the model expects, also if the time suffices for few rounds. */
+/* Whatever the model expects. Where other programs hold the processors, more time may be needed. */
 static void the_fastest_is_taken(void **state)
 {
     (void)state;
+    enum { LEAST_MS = 60, MOST_MS = 8000 };
     const tconv_problem p = small_problem();
     int compared = 0;
-    for (int d = 0; d < device_count; d++)
-        for (int few = 0; few < 2; few++) {
-            char fast[40], name[40];
-            tconv_error error;
-            tconv_device *device = device_with_cache(&devices[d], NULL);
-            if (find_last_timed(device, &p, fast)) {
-                tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
-                options.search_ms = few ? 60 : 200;
-                expect_ok(
-                    tconv_device_set_trace(device, TCONV_TRACE_LAUNCH, delay_others, fast, &error),
-                    &error);
-                const tconv_choice choice = choose(device, &p, &options, name);
-                assert_string_equal(name, fast);
-                assert_true(choice.best_ms < choice.model_ms);
-                compared++;
-            }
-            tconv_device_release(device);
+    for (int d = 0; d < device_count; d++) {
+        char fast[40], name[40] = "";
+        tconv_error error;
+        tconv_choice choice = TCONV_CHOICE_INIT;
+        tconv_device *device = device_with_cache(&devices[d], NULL);
+        const bool has_several = find_last_timed(device, &p, fast);
+        tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
+        expect_ok(tconv_device_set_trace(device, TCONV_TRACE_LAUNCH, delay_others, fast, &error),
+                  &error);
+        for (uint32_t ms = LEAST_MS; has_several && ms < MOST_MS && strcmp(name, fast) != 0;
+             ms *= 2) {
+            options.search_ms = ms;
+            choice = choose(device, &p, &options, name);
         }
+        if (has_several) {
+            assert_string_equal(name, fast);
+            assert_true(choice.best_ms < choice.model_ms);
+            compared++;
+        }
+        tconv_device_release(device);
+    }
     assert_true(compared > 0);
 }
 
