@@ -255,6 +255,21 @@ static void problems_with_a_reason(void **state)
         }
 }
 
+/* More channels than the local memory of any CPU holds, whose sums wait between chunks: in every
+ * sample, but by the one algorithm that has chunks on CPUs. */
+static void chunks_of_channels(void **state)
+{
+    (void)state;
+    const struct plane many = {"", "1 4000 1 1  2x2 16x16 1x1 1x1 7x7 7x7 0x0"};
+    const tconv_problem p = plane_problem(&many, false);
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 8, &t);
+    for (int d = 0; d < device_count; d++)
+        if (run_algorithm(&devices[d], &p, "packed_vector", true, &t, ALWAYS))
+            compare_with_oracle(&devices[d], &p, "packed_vector", true, &t);
+    free_tensors(&t);
+}
+
 /* A bias far above the sums: it must be added once, at the end. */
 static void a_large_bias_is_added_last(void **state)
 {
@@ -623,6 +638,7 @@ int main(void)
         cmocka_unit_test(residuals_have_steps_of_their_own),
         cmocka_unit_test(four_axes),
         cmocka_unit_test(problems_with_a_reason),
+        cmocka_unit_test(chunks_of_channels),
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),
         cmocka_unit_test(depthwise_tiles),

@@ -92,8 +92,8 @@ static tconv_device *new_device(const struct device *device)
     return own;
 }
 
-/* Runs the problem with a device object that has compiled nothing yet, and checks the result. */
-static void run_with(const struct device *device, tconv_device *object)
+/* Runs the problem with a device object, and checks the result. */
+static void run_by(const struct device *device, tconv_device *object, const char *algorithm)
 {
     const tconv_problem p = small_problem();
     struct tensors t;
@@ -101,10 +101,15 @@ static void run_with(const struct device *device, tconv_device *object)
     struct device own = *device;
     own.device = object;
     make_tensors(&p, SMALL_INTEGERS, 5, &t);
-    if (run_guarded(&own, &p, "gather_group", true, &t, &error) != TCONV_OK)
-        failed("%s", error.message);
-    compare_with_oracle(&own, &p, "gather_group", true, &t);
+    if (run_guarded(&own, &p, algorithm, true, &t, &error) != TCONV_OK) failed("%s", error.message);
+    compare_with_oracle(&own, &p, algorithm, true, &t);
     free_tensors(&t);
+}
+
+/* The same by one algorithm, with a device object that has compiled nothing yet. */
+static void run_with(const struct device *device, tconv_device *object)
+{
+    run_by(device, object, "gather_group");
 }
 
 static void run_with_folder(const struct device *device, const char *path, uint64_t limit)
@@ -208,6 +213,62 @@ static void applications_keep_programs(void **state)
     }
 }
 
+static size_t number_at(const unsigned char *bytes)
+{
+    uint64_t number = 0;
+    for (int i = 7; i >= 0; i--) number = number << 8 | bytes[i];
+    return (size_t)number;
+}
+
+/* A blob of all programs, from malloc. */
+static unsigned char *export_all(tconv_device *device, size_t *size)
+{
+    tconv_error error;
+    assert_int_equal(tconv_device_export_programs(device, NULL, size, &error), TCONV_OK);
+    unsigned char *bytes = malloc(*size);
+    assert_non_null(bytes);
+    assert_int_equal(tconv_device_export_programs(device, bytes, size, &error), TCONV_OK);
+    return bytes;
+}
+
+/* A device object that imported programs keeps those longest that were used last by the one that
+ * exported them: when it exports them in turn, it has them in the same order. */
+static void imports_keep_the_order_of_use(void **state)
+{
+    (void)state;
+    enum { HEAD = 24, CHECKSUM = 16 }; /* of a record, with the sizes of key and binary */
+    for (int d = 0; d < device_count; d++) {
+        tconv_error error;
+        size_t size, again;
+        int taken, records = 0;
+        tconv_device *first = new_device(&devices[d]), *second = new_device(&devices[d]);
+        assert_int_equal(tconv_device_set_cache(first, NULL, 0, &error), TCONV_OK);
+        assert_int_equal(tconv_device_set_cache(second, NULL, 0, &error), TCONV_OK);
+        run_by(&devices[d], first, "gather_group");
+        run_by(&devices[d], first, "reference");
+        unsigned char *bytes = export_all(first, &size);
+        assert_int_equal(tconv_device_import_programs(second, bytes, size, &taken, &error),
+                         TCONV_OK);
+        assert_true(taken > 1);
+        unsigned char *copies = export_all(second, &again);
+        const unsigned char *at = bytes, *other = copies;
+        while (at < bytes + size && other < copies + again) {
+            const size_t key = number_at(at + 8);
+            assert_int_equal(number_at(other + 8), key);
+            assert_memory_equal(other + HEAD, at + HEAD, key);
+            at += HEAD + key + number_at(at + 16) + CHECKSUM; /* binaries may differ */
+            other += HEAD + key + number_at(other + 16) + CHECKSUM;
+            records++;
+        }
+        assert_int_equal(records, taken);
+        assert_true(at == bytes + size && other == copies + again);
+        free(bytes);
+        free(copies);
+        tconv_device_release(first);
+        tconv_device_release(second);
+    }
+}
+
 static void misuse_is_refused(void **state)
 {
     (void)state;
@@ -243,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_come_back_from_the_folder),
         cmocka_unit_test(applications_keep_programs),
+        cmocka_unit_test(imports_keep_the_order_of_use),
         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests_name("cache", tests, set_up_all, tear_down_all);

@@ -331,27 +331,47 @@ static struct outcome queue_layers(void)
     return o;
 }
 
-static struct outcome slabs(void)
+/* Arrays in slabs on two device objects: dense, or with steps. */
+static struct outcome slabs_of(const tconv_problem *p, float *from, float *to)
 {
     struct outcome o = {.status = TCONV_OK};
-    const tconv_problem p = problem_of();
     tconv_device *opened[2] = {NULL, NULL};
     tconv_layer *layer = NULL;
     tconv_tensors arrays = TCONV_TENSORS_INIT;
     tconv_run run = TCONV_RUN_INIT;
     run.memory_limit = 2 * 2 * sizeof(float) * (CI * X * 2 + CO * Y); /* a row or two */
-    arrays.data.host = x;
+    arrays.data.host = from;
     arrays.filter.host = w;
-    arrays.output.host = y;
+    arrays.output.host = to;
     for (int i = 0; i < 2 && o.status == TCONV_OK; i++) {
         o.status = tconv_device_open(device_number, &opened[i], &o.error);
         if (o.status == TCONV_OK) tconv_device_set_cache(opened[i], NULL, 0, NULL);
     }
     if (o.status == TCONV_OK)
         o.status = tconv_layer_create(opened, 2, TCONV_FILTER_VARIES, &layer, &o.error);
-    if (o.status == TCONV_OK) o.status = tconv_layer_run(layer, &p, NULL, &arrays, &run, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_layer_run(layer, p, NULL, &arrays, &run, &o.error);
     tconv_layer_release(layer);
     for (int i = 0; i < 2; i++) tconv_device_release(opened[i]);
+    return o;
+}
+
+static struct outcome slabs(void)
+{
+    const tconv_problem p = problem_of();
+    return slabs_of(&p, x, y);
+}
+
+/* Every other element of arrays, so that slabs are gathered and scattered. */
+static struct outcome slabs_with_steps(void)
+{
+    static float from[2 * CI * ROWS * X], to[2 * CO * ROWS * Y];
+    tconv_problem p = problem_of();
+    p.data_steps = (tconv_steps){4, {2 * CI * ROWS * X, 2 * ROWS * X, 2 * X, 2}};
+    p.output_steps = (tconv_steps){4, {2 * CO * ROWS * Y, 2 * ROWS * Y, 2 * Y, 2}};
+    for (int i = 0; i < CI * ROWS * X; i++) from[2 * i] = x[i];
+    memset(to, 0xff, sizeof to);
+    const struct outcome o = slabs_of(&p, from, to);
+    for (int i = 0; i < CO * ROWS * Y; i++) y[i] = to[2 * i];
     return o;
 }
 
@@ -629,6 +649,7 @@ static void host_runs_that_fail(void **state)
     fail_everywhere("host run", host_runs, TCONV_OK, false);
     fail_everywhere("opened layers", host_layers, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
+    fail_everywhere("slabs with steps", slabs_with_steps, TCONV_OK, false);
 }
 
 static void layers_on_queues_that_fail(void **state)

@@ -390,6 +390,98 @@ static void a_constant_filter_is_packed_once(void **state)
     }
 }
 
+struct refreshing {
+    tconv_layer *layer;
+    int calls;
+};
+
+static void refresh_once(void *context, const tconv_trace_event *event)
+{
+    struct refreshing *own = context;
+    (void)event;
+    if (own->calls++ == 0) tconv_layer_refresh(own->layer);
+}
+
+/* A filter that was read before the layer was refreshed is not kept, in slabs or not: the
+ * application may have changed it since. */
+static void a_refresh_counts_while_a_filter_is_packed(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int in_slabs = 0; in_slabs < 2; in_slabs++) {
+            tconv_device *host = open_host(&devices[d]);
+            tconv_layer *layer = make_layer(host, TCONV_FILTER_CONSTANT);
+            const tconv_problem p = plane(2, 5, 7, 40, 3, 2, 1);
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            options.algorithm = "gather_group";
+            tconv_run how = TCONV_RUN_INIT;
+            if (in_slabs) how.memory_limit = 200000;
+            struct refreshing own = {layer, 0};
+            struct tensors t;
+            tconv_error error;
+            make_tensors(&p, SMALL_INTEGERS, 4, &t);
+            const tconv_tensors arrays = arrays_of(&t);
+            expect_ok(tconv_device_set_trace(host, TCONV_TRACE_LAUNCH, refresh_once, &own, &error),
+                      &error);
+            uint64_t packed[3];
+            for (int i = 0; i < 3; i++) {
+                tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
+                expect_ok(tconv_layer_run(layer, &p, &options, &arrays, &how, &error), &error);
+                compare_with_oracle(&devices[d], &p, options.algorithm, false, &t);
+                expect_ok(tconv_layer_count(layer, &counts, &error), &error);
+                packed[i] = counts.filters_packed;
+            }
+            assert_true(own.calls > 0 && packed[0] > 0);
+            assert_int_equal(packed[1], 2 * packed[0]);
+            assert_int_equal(packed[2], packed[1]);
+            free_tensors(&t);
+            tconv_layer_release(layer);
+            tconv_device_release(host);
+        }
+}
+
+struct writing {
+    float *element;
+    int calls;
+};
+
+static void write_once(void *context, const tconv_trace_event *event)
+{
+    struct writing *own = context;
+    (void)event;
+    if (own->calls++ == 0) *own->element += 1;
+}
+
+/* If a watched filter changes while it is packed, nobody knows what was packed: it is not kept for
+ * weights as they were before. */
+static void a_filter_that_changes_while_it_is_packed_is_not_kept(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_WATCHED);
+        const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.algorithm = "gather_group";
+        struct tensors t;
+        tconv_error error;
+        make_tensors(&p, SMALL_INTEGERS, 4, &t);
+        struct writing own = {&t.filter[0], 0};
+        const tconv_tensors arrays = arrays_of(&t);
+        expect_ok(tconv_device_set_trace(host, TCONV_TRACE_LAUNCH, write_once, &own, &error),
+                  &error);
+        run(layer, &p, &options, &arrays); /* whose result may have either */
+        assert_true(own.calls > 0);
+        t.filter[0] -= 1;
+        run(layer, &p, &options, &arrays);
+        compare_with_oracle(&devices[d], &p, options.algorithm, false, &t);
+        expect_counts(layer, 2, 1, 1, 2);
+        free_tensors(&t);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
+    }
+}
+
 static void the_plans_used_last_are_kept(void **state)
 {
     (void)state;
@@ -411,12 +503,14 @@ static void the_plans_used_last_are_kept(void **state)
     expect_counts(layer, MOST_PLANS + 2, MOST_PLANS + 1, MOST_PLANS, 1);
     run(layer, &oldest, &options, &arrays);
     expect_counts(layer, MOST_PLANS + 3, MOST_PLANS + 2, MOST_PLANS, 1);
+    run(layer, &second, &options, &arrays); /* another one had to go: this one was used since */
+    expect_counts(layer, MOST_PLANS + 4, MOST_PLANS + 2, MOST_PLANS, 1);
     /* Each of these differs from the problem before in one attribute or option. */
     tconv_problem p = plane(1, 1, 1, 4, 2, 2, 0);
     struct tensors small;
     make_tensors(&p, SMALL_INTEGERS, 5, &small);
     const tconv_tensors small_arrays = arrays_of(&small);
-    uint64_t made = MOST_PLANS + 2, runs = MOST_PLANS + 3;
+    uint64_t made = MOST_PLANS + 2, runs = MOST_PLANS + 4;
     run(layer, &p, &options, &small_arrays);
     expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
     p.pads_end.value[0] = 1;
@@ -446,7 +540,8 @@ static void *at(unsigned char *memory, size_t shift, const void *from, size_t by
     return place;
 }
 
-/* All tensors of an epilogue, so many bytes behind a multiple of 64. */
+/* All tensors of an epilogue, so many bytes behind a multiple of 64: also in the middle of an
+ * element, where no kernel may read it. */
 static void arrays_lie_anywhere(void **state)
 {
     (void)state;
@@ -478,7 +573,7 @@ static void arrays_lie_anywhere(void **state)
                      {t.residual, output},
                      {t.before, output}};
         enum { PARTS = sizeof parts / sizeof *parts, GUARD = 64 };
-        for (size_t shift = 0; shift <= 16; shift += 4)
+        for (size_t shift = 0; shift <= 16; shift += shift < 4 ? 1 : 4)
             for (int l = 0; l < 2; l++) {
                 unsigned char *memory[PARTS];
                 void *place[PARTS];
@@ -510,6 +605,38 @@ static void arrays_lie_anywhere(void **state)
         free_tensors(&t);
         tconv_layer_release(layers[0]);
         tconv_layer_release(layers[1]);
+        tconv_device_release(host);
+    }
+}
+
+/* Each tensor is now a few bytes larger than in the run before, now smaller, in slabs or not. */
+static void arrays_grow(void **state)
+{
+    (void)state;
+    const int extents[] = {3, 4, 3, 5, 12, 13};
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.residual = true;
+    options.epilogue.beta = 0.5;
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_VARIES);
+        for (int in_slabs = 0; in_slabs < 2; in_slabs++)
+            for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) {
+                const tconv_problem p = plane(1, 1, 1, extents[i], 1, 1, 0);
+                struct tensors t;
+                tconv_error error;
+                tconv_run how = TCONV_RUN_INIT;
+                make_tensors(&p, SMALL_INTEGERS, 4, &t);
+                make_epilogue(&p, &options.epilogue, 4, &t);
+                memcpy(t.output, t.before, (size_t)t.geometry.output_bytes);
+                tconv_tensors arrays = arrays_of(&t);
+                arrays.residual.host = t.residual;
+                if (in_slabs) how.memory_limit = t.geometry.output_bytes * 3 - 1;
+                expect_ok(tconv_layer_run(layer, &p, &options, &arrays, &how, &error), &error);
+                compare_with_oracle(&devices[d], &p, "auto", false, &t);
+                free_tensors(&t);
+            }
+        tconv_layer_release(layer);
         tconv_device_release(host);
     }
 }
@@ -564,6 +691,42 @@ static void arrays_overlap(void **state)
             compare_with_oracle(&devices[d], &p, "auto", true, &t);
             free(whole);
         }
+        free_tensors(&t);
+        tconv_layer_release(layer);
+        tconv_device_release(host);
+    }
+}
+
+/* An output that begins some bytes before or behind an input, so that they share some elements or
+ * none: only what shares one is copied. */
+static void arrays_overlap_in_part(void **state)
+{
+    (void)state;
+    enum { ROOM = 2048, STEP = 36 }; /* elements before the data, and from place to place */
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *host = open_host(&devices[d]);
+        tconv_layer *layer = make_layer(host, TCONV_FILTER_VARIES);
+        const tconv_problem p = plane(1, 2, 2, 6, 3, 1, 1); /* data as large as the output */
+        struct tensors t;
+        make_tensors(&p, SMALL_INTEGERS, 6, &t);
+        const size_t bytes = (size_t)t.geometry.data_bytes;
+        float *whole = malloc(2 * ROOM * sizeof *whole), *data = whole + ROOM;
+        assert_non_null(whole);
+        assert_true(bytes == (size_t)t.geometry.output_bytes && bytes / sizeof *data % STEP == 0);
+        const int places = (int)(bytes / sizeof *data / STEP);
+        for (int place = -places; place <= places; place++) {
+            float *output = data + place * STEP;
+            memset(whole, 0xff, 2 * ROOM * sizeof *whole);
+            memcpy(data, t.data, bytes);
+            tconv_tensors arrays = arrays_of(&t);
+            arrays.data.host = data;
+            arrays.output.host = output;
+            run(layer, &p, NULL, &arrays);
+            memcpy(t.output, output, bytes);
+            compare_with_oracle(&devices[d], &p, "auto", false, &t);
+            if (place == -places || place == places) assert_memory_equal(data, t.data, bytes);
+        }
+        free(whole);
         free_tensors(&t);
         tconv_layer_release(layer);
         tconv_device_release(host);
@@ -861,9 +1024,13 @@ int main(void)
         cmocka_unit_test(an_empty_batch_packs_nothing),
         cmocka_unit_test(a_search_may_run_its_layer),
         cmocka_unit_test(memory_has_a_hash),
+        cmocka_unit_test(a_refresh_counts_while_a_filter_is_packed),
+        cmocka_unit_test(a_filter_that_changes_while_it_is_packed_is_not_kept),
         cmocka_unit_test(the_plans_used_last_are_kept),
         cmocka_unit_test(arrays_lie_anywhere),
+        cmocka_unit_test(arrays_grow),
         cmocka_unit_test(arrays_overlap),
+        cmocka_unit_test(arrays_overlap_in_part),
         cmocka_unit_test(wrong_calls),
         smoke_test(threads_share_a_layer),
         cmocka_unit_test(threads_sleep_beside_a_layer),

@@ -452,6 +452,7 @@ static void an_empty_batch_keeps_the_order(void **state)
     for (int set = 0; set < 2; set++) {
         cl_event done, gate = new_gate(device);
         expect_ok(enqueue_known(&k, device->queue, NULL, 1, &gate, &done, &error), &error);
+        assert_int_equal(clFlush(device->queue), CL_SUCCESS);
         assert_false(has_ended(done));
         open_gate(gate);
         expect_ok(tconv_wait(done, &error), &error);

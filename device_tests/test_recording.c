@@ -101,7 +101,8 @@ static void every_algorithm_is_recorded(void **state)
     }
 }
 
-/* One recording, which computes two problems' tensors in turn. */
+/* One recording, which computes two problems' tensors in turn. The other one's data begin in the
+ * middle of their buffer. */
 static void check_replacement(const struct device *d, const char *name, recording made)
 {
     const tconv_problem p = plane_for(name, 2, 6, 7, 19, 3, 2, 1);
@@ -113,6 +114,13 @@ static void check_replacement(const struct device *d, const char *name, recordin
         pack(&s[i]);
     }
     move_data(&s[1]); /* not the numbers of the other one */
+    enum { BEFORE = 64 };
+    const size_t bytes = (size_t)s[1].tensors.geometry.data_bytes;
+    cl_mem larger = buffer_of(d, NULL, BEFORE + bytes);
+    assert_int_equal(clEnqueueWriteBuffer(d->queue, larger, CL_TRUE, BEFORE, bytes,
+                                          s[1].tensors.data, 0, NULL, NULL),
+                     CL_SUCCESS);
+    s[1].args.data = (tconv_tensor){.memory = larger, .offset = BEFORE};
     expect_ok(tconv_recording_create(s[0].plan, made, d->queue, &s[0].args, 0, NULL, NULL,
                                      &recorded, &error),
               &error);
@@ -133,6 +141,7 @@ static void check_replacement(const struct device *d, const char *name, recordin
     }
     tconv_recording_release(recorded);
     r.release(made);
+    clReleaseMemObject(larger);
     tear_down(&s[0]);
     tear_down(&s[1]);
 }

@@ -206,7 +206,8 @@ static void full_memory_is_told_in_bytes(void **state)
     }
 }
 
-/* Where a run does not fit, but its slabs do, nothing of the first try takes memory from them. */
+/* Where a run does not fit, but its slabs do, nothing of the first try takes memory from them. None
+ * follow if the output's old contents are needed, which the first try may have replaced. */
 static void slabs_follow_in_little_memory(void **state)
 {
     (void)state;
@@ -235,6 +236,15 @@ static void slabs_follow_in_little_memory(void **state)
             limit_bytes(0);
             expect_ok(status, &error);
             compare_with_oracle(&devices[d], &p, "gather_group", false, &t);
+            expect_ok(tconv_layer_count(layer, &counts, &error), &error);
+            assert_int_equal(counts.in_slabs, 1);
+            tconv_plan_options adding = options;
+            adding.epilogue.beta = 1;
+            tconv_device_trim_workspaces(opened);
+            limit_bytes(whole - 1);
+            const tconv_status refused = tconv_layer_run(layer, &p, &adding, &arrays, &run, &error);
+            limit_bytes(0);
+            expect_full(refused, &error);
             expect_ok(tconv_layer_count(layer, &counts, &error), &error);
             assert_int_equal(counts.in_slabs, 1);
         }

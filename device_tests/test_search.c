@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -436,6 +437,92 @@ static void what_cannot_be_stored_is_told(void **state)
 }
 #endif
 
+static bool stop_at_end(void *context, const char *algorithm, int index, int count, double best_ms)
+{
+    (void)context;
+    (void)algorithm;
+    (void)best_ms;
+    return index < count;
+}
+
+/* What was timed until then is taken, and not stored. */
+static void a_stopped_search_is_not_stored(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        char name[40];
+        assert_true(clear_folder(folder));
+        tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
+        tconv_device *device = device_with_cache(&devices[d], folder);
+        options.search_progress = stop_at_end;
+        const tconv_choice choice = choose(device, &p, &options, name);
+        assert_int_equal(choice.source, TCONV_SEARCH_MEASURE);
+        assert_true(choice.candidates > 0);
+        assert_int_equal(for_each_record(NULL), 0);
+        options = with_search(TCONV_SEARCH_RECORDS);
+        assert_int_equal(choose(device, &p, &options, name).source, TCONV_SEARCH_MODEL);
+        tconv_device_release(device);
+    }
+}
+
+/* The one algorithm whose launches take no longer than they do. */
+static void delay_others(void *context, const tconv_trace_event *event)
+{
+    const char *fast = context;
+    if (strcmp(event->algorithm, fast) != 0) nanosleep(&(struct timespec){0, 3000000}, NULL);
+}
+
+/* The algorithms of a plan's candidates that were timed: the one that the model expects to take
+ * longest, if it is another one than the best. */
+static bool find_last_timed(tconv_device *device, const tconv_problem *p, char *last)
+{
+    char text[4000], first[40];
+    tconv_error error;
+    tconv_plan *plan;
+    const tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
+    expect_ok(tconv_plan_create(device, p, &options, &plan, &error), &error);
+    assert_true(tconv_plan_timed(plan, text, sizeof text) < (int)sizeof text);
+    tconv_plan_release(plan);
+    assert_int_equal(sscanf(text, "%39s", first), 1);
+    for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (*line != '\0') assert_int_equal(sscanf(line, "%39s", last), 1);
+    }
+    return strcmp(first, last) != 0;
+}
+
+/* Whatever the model expects. Where other programs hold the processors, more time may be needed. */
+static void the_fastest_is_taken(void **state)
+{
+    (void)state;
+    enum { LEAST_MS = 60, MOST_MS = 8000 };
+    const tconv_problem p = small_problem();
+    int compared = 0;
+    for (int d = 0; d < device_count; d++) {
+        char fast[40], name[40] = "";
+        tconv_error error;
+        tconv_choice choice = TCONV_CHOICE_INIT;
+        tconv_device *device = device_with_cache(&devices[d], NULL);
+        const bool has_several = find_last_timed(device, &p, fast);
+        tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
+        expect_ok(tconv_device_set_trace(device, TCONV_TRACE_LAUNCH, delay_others, fast, &error),
+                  &error);
+        for (uint32_t ms = LEAST_MS; has_several && ms < MOST_MS && strcmp(name, fast) != 0;
+             ms *= 2) {
+            options.search_ms = ms;
+            choice = choose(device, &p, &options, name);
+        }
+        if (has_several) {
+            assert_string_equal(name, fast);
+            assert_true(choice.best_ms < choice.model_ms);
+            compared++;
+        }
+        tconv_device_release(device);
+    }
+    assert_true(compared > 0);
+}
+
 static void a_search_can_be_stopped(void **state)
 {
     (void)state;
@@ -552,6 +639,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_stored_is_told),
 #endif
         cmocka_unit_test(a_search_can_be_stopped),
+        cmocka_unit_test(a_stopped_search_is_not_stored),
+        cmocka_unit_test(the_fastest_is_taken),
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(threads_may_search_at_once),

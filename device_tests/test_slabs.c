@@ -36,7 +36,8 @@ static tconv_problem problem_of(int which)
         set_list(&p.pads_begin, 2, (int64_t[]){1, 1});
         set_list(&p.pads_end, 2, (int64_t[]){1, 1});
         break;
-    case 1: /* nothing reaches some rows; channels last */
+    case 1: /* nothing reaches some rows; channels last, in groups */
+        p.groups = 2;
         set_shape(&p.data, 4, (int64_t[]){2, 7, 5, 6});
         set_shape(&p.filter, 4, (int64_t[]){2, 3, 7, 6});
         set_list(&p.strides, 2, (int64_t[]){5, 2});
@@ -792,6 +793,67 @@ static void runs_at_once_pack_once(void **state)
     tconv_device_release(opened);
 }
 
+struct intruder {
+    tconv_layer *layer;
+    const tconv_problem *problem;
+    const tconv_tensors *arrays;
+    bool refreshes;
+    int calls;
+};
+
+static void run_with_others(void *context, const tconv_trace_event *event)
+{
+    struct intruder *i = context;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_error error;
+    (void)event;
+    if (i->calls++ != 0) return;
+    options.algorithm = "reference";
+    if (i->refreshes) tconv_layer_refresh(i->layer);
+    expect(tconv_layer_run(i->layer, i->problem, &options, i->arrays, NULL, &error), &error);
+}
+
+/* A run in slabs takes no filter that another run packs meanwhile from other weights: neither if
+ * the layer watches weights, nor if it was told that they change. */
+static void runs_at_once_have_their_own_weights(void **state)
+{
+    (void)state;
+    const tconv_problem p = problem_of(0);
+    for (int watched = 0; watched < 2; watched++) {
+        struct tensors t, others;
+        tconv_tensors arrays, other_arrays;
+        tconv_layer *layer;
+        tconv_device *opened;
+        tconv_error error;
+        make_tensors(&p, SMALL_INTEGERS, 81, &t);
+        make_tensors(&p, SMALL_INTEGERS, 82, &others);
+        set_arrays(&t, &arrays);
+        set_arrays(&others, &other_arrays);
+        arrays.bias.host = arrays.residual.host = NULL;
+        other_arrays.bias.host = other_arrays.residual.host = NULL;
+        expect(tconv_device_open(devices[0].number, &opened, &error), &error);
+        expect(tconv_layer_create(&opened, 1,
+                                  watched ? TCONV_FILTER_WATCHED : TCONV_FILTER_CONSTANT, &layer,
+                                  &error),
+               &error);
+        struct intruder intruder = {layer, &p, &other_arrays, !watched, 0};
+        expect(tconv_device_set_trace(opened, TCONV_TRACE_PLAN, run_with_others, &intruder, &error),
+               &error);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.algorithm = "reference";
+        tconv_run slabs = TCONV_RUN_INIT;
+        slabs.memory_limit = (t.geometry.data_bytes + t.geometry.output_bytes) * 2 / 3;
+        expect(tconv_layer_run(layer, &p, &options, &arrays, &slabs, &error), &error);
+        assert_true(intruder.calls > 0);
+        compare_with_oracle(&devices[0], &p, "slabs", false, &t);
+        compare_with_oracle(&devices[0], &p, "reference", false, &others);
+        free_tensors(&t);
+        free_tensors(&others);
+        tconv_layer_release(layer);
+        tconv_device_release(opened);
+    }
+}
+
 int main(void)
 {
     struct CMUnitTest tests[] = {
@@ -807,6 +869,7 @@ int main(void)
         cmocka_unit_test(one_output_has_one_set_of_weights),
         cmocka_unit_test(a_search_may_run_its_layer),
         cmocka_unit_test(runs_at_once_pack_once),
+        cmocka_unit_test(runs_at_once_have_their_own_weights),
     };
     return run_smoke_or_all("slabs", tests, open_all_devices, close_all_devices);
 }

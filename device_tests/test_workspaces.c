@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of workspaces of a device whose memory is full. */
+/* The pool of workspaces of a device: when its memory is full, and when many are taken at once. */
+#include "device/workspace.h"
 #include "faults.h"
 #include "setup.h"
 
@@ -104,8 +105,35 @@ static void executions_wait_if_memory_is_full(void **state)
     }
 }
 
+/* As many as threads ask for at once, but no more are kept than device.h says. */
+static void few_workspaces_are_kept(void **state)
+{
+    (void)state;
+    enum { TAKEN = TCONV_MOST_WORKSPACES + 3, BYTES = 1000 };
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *device = devices[d].device;
+        struct tconv_workspace *taken[TAKEN];
+        tconv_error error;
+        tconv_device_trim_workspaces(device);
+        for (int turn = 0; turn < 2; turn++) {
+            for (int i = 0; i < TAKEN; i++) {
+                expect_ok(tconv_workspace_take(device, BYTES, devices[d].queue, &taken[i], &error),
+                          &error);
+                assert_false(taken[i]->waits);
+                for (int j = 0; j < i; j++) assert_true(taken[i]->memory != taken[j]->memory);
+            }
+            assert_int_equal(tconv_device_workspace_bytes(device), TAKEN * BYTES);
+            for (int i = 0; i < TAKEN; i++) tconv_workspace_give_back_unused(device, taken[i]);
+            assert_int_equal(tconv_device_workspace_bytes(device), TCONV_MOST_WORKSPACES * BYTES);
+        }
+        tconv_device_trim_workspaces(device);
+        assert_int_equal(tconv_device_workspace_bytes(device), 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(executions_wait_if_memory_is_full)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(executions_wait_if_memory_is_full),
+                                       cmocka_unit_test(few_workspaces_are_kept)};
     return cmocka_run_group_tests_name("workspaces", tests, open_all_devices, close_all_devices);
 }

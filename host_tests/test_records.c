@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of compiled programs, and the folder that keeps them: what is damaged, foreign or not the
- * user's own is not there, and what cannot be stored is told. */
+/* Records of compiled programs, and what keeps them: memory has those that were used last; in the
+ * folder, what is damaged, foreign or not the user's own is not there, and what cannot be stored is
+ * told. */
 #include "portable.h"
+#include "store/drawer.h"
 #include "store/folder.h"
 
 #include <dirent.h>
@@ -105,6 +107,59 @@ static void records_tell_whether_they_are_whole(void **state)
         }
     assert_int_equal(tconv_record_size(SIZE_MAX - 10, 20), 0);
     assert_int_equal(tconv_record_size(10, SIZE_MAX - 20), 0);
+}
+
+static int released[26]; /* how often each letter was */
+
+static void release_letter(void *letter)
+{
+    released[*(const char *)letter - 'a']++;
+}
+
+static void put(struct tconv_drawer *drawer, const char *key, const char *letter)
+{
+    struct tconv_entry *entry = tconv_entry_new(key, (void *)(uintptr_t)letter);
+    assert_non_null(entry);
+    tconv_drawer_drop(drawer, tconv_drawer_put(drawer, entry));
+}
+
+static void expect_letters(const struct tconv_drawer *drawer, const char *letters)
+{
+    const struct tconv_entry *e = drawer->first;
+    for (; *letters != '\0'; letters++, e = e->next) {
+        assert_non_null(e);
+        assert_int_equal(*(const char *)e->value, *letters);
+    }
+    assert_null(e);
+}
+
+/* What is found counts as used, and what was not used for the longest time goes. */
+static void memory_has_what_was_used_last(void **state)
+{
+    (void)state;
+    struct tconv_drawer drawer = {3, release_letter, NULL};
+    memset(released, 0, sizeof released);
+    assert_null(tconv_drawer_find(&drawer, "1"));
+    put(&drawer, "1", "a");
+    put(&drawer, "2", "b");
+    put(&drawer, "3", "c");
+    expect_letters(&drawer, "cba");
+    assert_string_equal(tconv_drawer_find(&drawer, "1"), "a");
+    expect_letters(&drawer, "acb");
+    assert_string_equal(tconv_drawer_find(&drawer, "3"), "c");
+    assert_string_equal(tconv_drawer_find(&drawer, "3"), "c");
+    assert_null(tconv_drawer_find(&drawer, "4"));
+    expect_letters(&drawer, "cab");
+    put(&drawer, "4", "d");
+    expect_letters(&drawer, "dca");
+    assert_int_equal(released['b' - 'a'], 1);
+    assert_null(tconv_drawer_find(&drawer, "2"));
+    put(&drawer, "1", "e"); /* in place of another one */
+    expect_letters(&drawer, "edc");
+    assert_int_equal(released['a' - 'a'], 1);
+    tconv_drawer_drop(&drawer, tconv_drawer_empty(&drawer));
+    expect_letters(&drawer, "");
+    for (int i = 0; i < 5; i++) assert_int_equal(released[i], 1);
 }
 
 static void what_was_stored_is_found(void **state)
@@ -537,6 +592,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_tell_whether_they_are_whole),
+        cmocka_unit_test(memory_has_what_was_used_last),
         cmocka_unit_test(what_was_stored_is_found),
         cmocka_unit_test(what_is_not_whole_or_not_ours_is_not_there),
         cmocka_unit_test(the_folder_can_be_listed),

@@ -88,6 +88,28 @@ static void axes_are_folded(void **state)
     l = loops_of(4, (int64_t[]){2, 3, 1, 1}, (int64_t[]){3, 2, 1, 1}, (int64_t[]){1, 1});
     tconv_loops_fold(&l);
     assert_int_equal(l.axes, 1);
+    /* A copied axis becomes batch items where there are more axes than algorithms have. */
+    l = loops_of(6, (int64_t[]){1, 3, 5, 2, 4, 4}, (int64_t[]){3, 2, 3, 1, 3, 3},
+                 (int64_t[]){1, 1, 1, 1});
+    tconv_loops_fold(&l);
+    assert_int_equal(l.axes, 3);
+    assert_int_equal(l.batch, 2);
+    assert_int_equal(l.data_batch_step, 4 * 4);
+    assert_int_equal(l.output_batch_step, 6 * 6);
+    assert_int_equal(l.axis[0].input, 5);
+    assert_int_equal(l.axis[0].data_step, 2 * 4 * 4);
+    l = loops_of(6, (int64_t[]){5, 1, 7, 5, 4, 4}, (int64_t[]){1, 1, 1, 3, 3, 3},
+                 (int64_t[]){1, 1, 1, 1});
+    tconv_loops_fold(&l);
+    assert_int_equal(l.axes, 3);
+    assert_int_equal(l.batch, 5 * 7);
+    assert_int_equal(l.data_batch_step, 5 * 4 * 4);
+    /* Not with several channels, which are between two batch items. */
+    l = loops_of(6, (int64_t[]){5, 2, 7, 5, 4, 4}, (int64_t[]){2, 1, 1, 3, 3, 3},
+                 (int64_t[]){1, 1, 1, 1});
+    tconv_loops_fold(&l);
+    assert_int_equal(l.axes, 4);
+    assert_int_equal(l.batch, 5);
     /* What works is left alone. */
     l = loops_of(4, (int64_t[]){2, 3, 4, 5}, (int64_t[]){3, 2, 1, 3}, (int64_t[]){1, 1});
     tconv_loops_fold(&l);

@@ -4,8 +4,8 @@
  * than implementations are:
  *
  *   - A command runs as late as it may: when a wait, or a question for an event's state, needs it.
- *     A queue without an order runs what was enqueued last first. So an order that nobody asked for
- *     is not kept.
+ *     A queue without an order runs what was enqueued last first, and queues take turns. So an
+ *     order that nobody asked for is not kept.
  *   - A command runs only after its queue was flushed. A wait for one that nobody flushes ends the
  *     process.
  *   - Buffers begin with junk. On devices without the host's memory, a buffer over an array is a
@@ -63,6 +63,10 @@ void fake_set_kernels(const struct fake_kernels *kernels);
 
 /* Memory that malloc does not know. It is never freed. */
 void *fake_memory(size_t bytes);
+
+/* Ends the process if a command that has not ended reads or writes what begins at `memory`: its
+ * owner is about to free it. */
+void fake_expect_unused(const void *memory);
 
 /* Prints why an impossible thing happened, and aborts. */
 void fake_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -11,8 +11,8 @@
  *              behind it that writes outputs needs the mark, else its outputs are junk. Launches
  *              that write outputs share them, and so do pieces of one.
  *
- * Each argument must be of the kind that the kernel plan says, and hold the bytes that the real
- * kernel may touch. */
+ * Each argument must be of the kind that the kernel plan says, begin at a multiple of its elements'
+ * size, and hold the bytes that the real kernel may touch. */
 #include "fake.h"
 
 #include "algorithm/registry.h"
@@ -344,6 +344,9 @@ static cl_int check(struct fake_launch *launch)
     for (int arg = 0; arg <= TCONV_ARG_LOCAL; arg++) {
         if (b.place[arg] == NULL) continue;
         const uint64_t bytes = bytes_needed(&b, (enum tconv_arg)arg);
+        if ((uintptr_t)b.place[arg] % b.known->unit[arg] != 0)
+            fake_die("%s accesses elements of %zu bytes at %p, role %d", launch->kernel,
+                     b.known->unit[arg], (void *)b.place[arg], arg);
         if (b.begin[arg] > b.size[arg] || b.size[arg] - b.begin[arg] < bytes)
             fake_die("%s needs %llu bytes from byte %llu on of an argument of %llu bytes, role %d",
                      launch->kernel, (unsigned long long)bytes, (unsigned long long)b.begin[arg],

@@ -108,21 +108,32 @@ static cl_event next_of(cl_command_queue queue)
     return chosen;
 }
 
-/* Runs one command, of the queue that had a first command last. False if none may run. */
+/* Chooses the command that runs next. Queues take turns, the one that had a first command last
+ * before the others: so commands of two queues run between each other's. NULL if none may run. */
+static cl_event choose(void)
+{
+    static cl_command_queue last; /* whose turn was last */
+    cl_event chosen = NULL;
+    for (int q = busy_queues - 1; q >= 0 && (chosen == NULL || chosen->queue == last); q--) {
+        cl_event e = next_of(queues[q]);
+        if (e != NULL && (chosen == NULL || e->queue != last)) chosen = e;
+    }
+    if (chosen != NULL) last = chosen->queue;
+    return chosen;
+}
+
+/* Runs one command. False if none may run. */
 static bool step(void)
 {
-    for (int q = busy_queues - 1; q >= 0; q--) {
-        cl_event e = next_of(queues[q]);
-        if (e == NULL) continue;
-        cl_int state = CL_COMPLETE;
-        for (cl_uint i = 0; i < e->waits; i++)
-            if (e->wait[i]->state < 0) state = STEP_FAILED;
-        e->time[2] = now();
-        if (state == CL_COMPLETE) execute(e);
-        end(e, state);
-        return true;
-    }
-    return false;
+    cl_event e = choose();
+    if (e == NULL) return false;
+    cl_int state = CL_COMPLETE;
+    for (cl_uint i = 0; i < e->waits; i++)
+        if (e->wait[i]->state < 0) state = STEP_FAILED;
+    e->time[2] = now();
+    if (state == CL_COMPLETE) execute(e);
+    end(e, state);
+    return true;
 }
 
 /* A device works on while the application does something else: after a while all has run that
@@ -163,6 +174,18 @@ static void wait_for(cl_event event, const char *call)
         fake_wait();
     }
     fake_drop(event);
+}
+
+API void fake_expect_unused(const void *memory)
+{
+    fake_lock();
+    for (int q = 0; q < busy_queues; q++)
+        for (const struct _cl_event *e = queues[q]->first; e != NULL; e = e->next)
+            if (e->from == memory || e->to == memory)
+                fake_die("memory at %p is freed, but a command of type %#x has not ended that "
+                         "uses it",
+                         memory, e->type);
+    fake_unlock();
 }
 
 /* ---- queues ---- */

@@ -347,9 +347,13 @@ DECLARE(char *, strndup, (const char *text, size_t size))
     return fault(CALL_strndup) != 0 ? NULL : counted(__real_strndup(text, size));
 }
 
+/* The fake implementation knows which memory commands use (fake/fake.h). Others do not have it. */
+__attribute__((weak)) void fake_expect_unused(const void *memory);
+
 DECLARE(void, free, (void *block))
 {
     if (block != NULL) alive_now[BLOCKS]--;
+    if (block != NULL && fake_expect_unused != NULL) fake_expect_unused(block);
     __real_free(block);
 }
 
