@@ -3,6 +3,7 @@
  * subnormal and huge numbers, infinities, NaN, and numbers around 0. Tails are where a formula may
  * cancel or overflow. */
 #include "support.h"
+#include "verdicts.h"
 
 #include "common/activation_list.h"
 #include "oracle/oracle.h"
@@ -102,8 +103,11 @@ static void run_algorithms(const struct device *device, const tconv_problem *p, 
     while (tconv_algorithm_name(algorithms) != NULL) algorithms++;
     for (int i = 0; i < algorithms && ran < 2; i++) {
         const char *algorithm = tconv_algorithm_name((first + i) % algorithms);
-        if (!run_algorithm(device, p, algorithm, false, t, ran == 0 ? ALWAYS : IF_NEEDED)) continue;
-        compare(device, p, algorithm, t);
+        bool known;
+        if (!run_case(device, p, algorithm, false, t, ran == 0 ? ALWAYS : IF_NEEDED, 0, &known))
+            continue;
+        if (!known) compare(device, p, algorithm, t);
+        case_passed();
         ran++;
     }
     if (ran == 0 && (p->data_type != TCONV_F64 || device->info->double_arithmetic))

@@ -5,6 +5,7 @@
  * exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their
  * own. */
 #include "random_problem.h"
+#include "verdicts.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -43,8 +44,7 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
             if (takes_long(algorithm, &t, seed)) continue;
             /* In a short run all of an algorithm's programs have a bias, or none. */
             const bool bias = ((sample_is_whole() ? seed : 0) + (unsigned)a) % 2 == 0;
-            if (!run_algorithm(&devices[d], problem, algorithm, bias, &t, seed)) continue;
-            compare_with_oracle(&devices[d], problem, algorithm, bias, &t);
+            check_algorithm(&devices[d], problem, algorithm, bias, &t, seed);
         }
     free_tensors(&t);
 }
@@ -82,8 +82,7 @@ static bool run_random(const struct device *device, const char *algorithm, const
     struct tensors t;
     make_tensors(p, bias ? SMALL_INTEGERS : REAL_NUMBERS, 1, &t);
     t.math = TCONV_MATH_FAST;
-    const bool ran = run_algorithm(device, p, algorithm, bias, &t, number);
-    if (ran) compare_with_oracle(device, p, algorithm, bias, &t);
+    const bool ran = check_algorithm(device, p, algorithm, bias, &t, number);
     free_tensors(&t);
     return ran;
 }
@@ -150,9 +149,8 @@ static void residuals_have_steps_of_their_own(void **state)
             make_tensors(&p, REAL_NUMBERS, 1, &t);
             make_epilogue(&p, &e, 3, &t);
             t.math = TCONV_MATH_FAST;
-            if (!run_algorithm(device, &p, algorithm, true, &t, ALWAYS))
+            if (!check_algorithm(device, &p, algorithm, true, &t, ALWAYS))
                 failed("%s does not take steps of the residual", algorithm);
-            compare_with_oracle(device, &p, algorithm, true, &t);
             free_tensors(&t);
         }
 }
@@ -286,8 +284,7 @@ static void a_large_bias_is_added_last(void **state)
         for (int d = 0; d < device_count; d++)
             for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
                 const char *algorithm = tconv_algorithm_name(a);
-                if (run_algorithm(&devices[d], &p, algorithm, true, &t, 2000 + (unsigned)square))
-                    compare_with_oracle(&devices[d], &p, algorithm, true, &t);
+                check_algorithm(&devices[d], &p, algorithm, true, &t, 2000 + (unsigned)square);
             }
         free_tensors(&t);
     }
@@ -470,10 +467,7 @@ static int run_named(const tconv_problem *p, const char *name, bool bias, struct
 {
     int ran = 0;
     for (int d = 0; d < device_count; d++)
-        if (run_algorithm(&devices[d], p, name, bias, t, ALWAYS)) {
-            compare_with_oracle(&devices[d], p, name, bias, t);
-            ran++;
-        }
+        ran += check_algorithm(&devices[d], p, name, bias, t, ALWAYS);
     return ran;
 }
 

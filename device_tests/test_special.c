@@ -3,6 +3,7 @@
  * from the weights, at borders. A tap that is structurally absent must not be multiplied by a
  * padded zero. */
 #include "support.h"
+#include "verdicts.h"
 
 #include "oracle/oracle.h"
 
@@ -40,8 +41,7 @@ static void place(const tconv_problem *p, unsigned number, float value, bool in_
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             /* One of four belongs to every sample. */
             const unsigned own = (number + (unsigned)a) % 4 == 0 ? ALWAYS : number + 1;
-            if (run_algorithm(&devices[d], p, tconv_algorithm_name(a), false, &t, own))
-                compare_with_oracle(&devices[d], p, tconv_algorithm_name(a), false, &t);
+            check_algorithm(&devices[d], p, tconv_algorithm_name(a), false, &t, own);
         }
     for (size_t i = 0; i < t.output_count; i++)
         *special += tconv_oracle_element(&(struct tconv_operands){.problem = p,

@@ -2,6 +2,7 @@
 /* Element types and epilogues: every algorithm against the oracle for all types, exhaustive
  * rounding of f16 and bf16, every activation, quantised layers. */
 #include "support.h"
+#include "verdicts.h"
 
 #include "common/activation_list.h"
 #include "oracle/oracle.h"
@@ -77,10 +78,8 @@ static void run_algorithms(const tconv_problem *p, const tconv_epilogue *epilogu
             const char *algorithm = tconv_algorithm_name(a);
             const bool bias = epilogue != NULL ? epilogue->bias : (seed + (unsigned)a) % 2 == 0;
             const int one_of = epilogue != NULL ? OF_EPILOGUES : OF_TYPES;
-            if (!run_algorithm(&devices[d], p, algorithm, bias, &t, case_number(seed, a, one_of)))
-                continue;
-            taken[a]++;
-            compare_with_oracle(&devices[d], p, algorithm, bias, &t);
+            taken[a] +=
+                check_algorithm(&devices[d], p, algorithm, bias, &t, case_number(seed, a, one_of));
         }
     free_tensors(&t);
 }
@@ -274,14 +273,16 @@ static void all_65536(tconv_type type, const tconv_problem *p, const uint16_t *w
             memcpy(t.data, data, (size_t)t.geometry.data_bytes);
             memcpy(t.filter, weights, (size_t)t.geometry.filter_bytes);
             const char *algorithm = tconv_algorithm_name(a);
-            const bool ran =
-                run_algorithm(&devices[d], p, algorithm, false, &t, 6000 + (unsigned)a);
+            bool known;
+            const bool ran = run_case(&devices[d], p, algorithm, false, &t, 6000 + (unsigned)a,
+                                      hash_bytes(0, wanted, 65536 * sizeof *wanted), &known);
             const uint16_t *output = (const uint16_t *)t.output;
-            for (int i = 0; ran && i < 65536; i++)
+            for (int i = 0; ran && !known && i < 65536; i++)
                 if (!same_element(type, output[i], wanted[i]) &&
                     !may_be_flushed(type, wanted[i], output[i]))
                     failed("%s on device %d makes %04x of %s %04x; %04x is right", algorithm,
                            devices[d].number, output[i], tconv_type_name(type), data[i], wanted[i]);
+            if (ran) case_passed();
             free_tensors(&t);
         }
 }
@@ -343,9 +344,8 @@ static void special_values_of_every_type(void **state)
             tconv_oracle_write(types[i], t.filter, 7, values[(i + which + 1) % 3]);
             for (int d = 0; d < device_count; d++)
                 for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-                    if (run_algorithm(&devices[d], &p, tconv_algorithm_name(a), true, &t,
-                                      case_number((unsigned)(7000 + i + which), a, OF_TYPES)))
-                        compare_with_oracle(&devices[d], &p, tconv_algorithm_name(a), true, &t);
+                    check_algorithm(&devices[d], &p, tconv_algorithm_name(a), true, &t,
+                                    case_number((unsigned)(7000 + i + which), a, OF_TYPES));
                 }
             free_tensors(&t);
         }

@@ -38,6 +38,7 @@ else
     echo "$TCONV_CL_TEST_SEED" >"$work/seed"
 fi
 export TCONV_CL_TEST_SEED
+export TCONV_CL_TEST_VERDICTS=off # nothing passes because it has passed before
 touch "$work/summary"
 grep ' passed ' "$work/summary" >"$work/passed" # what an earlier run left
 cp "$work/passed" "$work/summary"

@@ -9,6 +9,7 @@ usage: amd_code.py AMD_CODE SUITE.csv CASES      device_tests/amd/cases.txt says
 
 import argparse
 import concurrent.futures
+import hashlib
 import os
 import shutil
 import subprocess
@@ -202,6 +203,62 @@ def find_mutant(executor, mutant, top):
     return bool(found)
 
 
+class Verdicts:
+    """Lines of cases, and defects, that passed in an earlier run and are not run again while nothing has changed that
+    they depend on: AMD_CODE, which holds kernel plans, oracle and executor; the texts of the kernels; the layers; the
+    compiler; this script. As in device_tests/support/verdicts.h, TCONV_CL_TEST_VERDICTS names their folder."""
+
+    def __init__(self, executor, suite):
+        folder = os.environ.get("TCONV_CL_TEST_VERDICTS") or "off"
+        program = read(executor)
+        # With the library linked as a shared one, that file does not tell what is executed.
+        self.path = None if folder == "off" or b"libtconv_cl." in program else os.path.join(folder, "amd_code")
+        self.executor, self.suite = executor, suite
+        self.kept, self.passed, self.texts = set(), set(), {}
+        if self.path is None:
+            return
+        if os.path.exists(self.path):
+            self.kept = set(read(self.path).decode().split())
+        versions = [subprocess.run([tool, "--version"], stdout=subprocess.PIPE, check=True).stdout for tool in TOOLS]
+        files = [read(path) for path in (LIBCLC, suite, __file__, offline_gate.__file__)]
+        self.common = b"\0".join([hashlib.sha256(part).digest() for part in [program, *versions, *files]])
+
+    def text(self, source):
+        if source not in self.texts:
+            self.texts[source] = offline_gate.source_text(source, set())
+        return self.texts[source]
+
+    def key(self, folder, case, *more):
+        """The key of a line of cases; None where no verdicts are kept."""
+        if self.path is None:
+            return None
+        cases = os.path.join(folder, "line.txt")
+        with open(cases, "w", encoding="utf-8") as file:
+            file.write(case + "\n")
+        listed = subprocess.run([self.executor, "programs", cases, self.suite], stdout=subprocess.PIPE, text=True, check=False)
+        texts = [self.text(line.split("\t")[2]) for line in listed.stdout.splitlines()]
+        return hashlib.sha256(self.common + repr((case, more, listed.stdout, texts)).encode()).hexdigest()
+
+    def is_kept(self, key):
+        if key is None or key not in self.kept:
+            return False
+        self.passed.add(key)
+        return True
+
+    def write(self):
+        """Writes the verdicts of this run, and a number of others: a change may be taken back."""
+        if self.path is not None:
+            others = sorted(self.kept - self.passed)[:2000]
+            with open(self.path + ".part", "w", encoding="utf-8") as file:
+                file.write("\n".join(sorted(self.passed) + others) + "\n")
+            os.replace(self.path + ".part", self.path)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def missing():
     return [tool for tool in TOOLS if shutil.which(tool) is None] + ([] if os.path.exists(LIBCLC) else ["libclc"])
 
@@ -216,21 +273,33 @@ def main():
     parser.add_argument(
         "--no-mutants", action="store_true", help="leave out the kernels with defects, which must be found"
     )
-    parser.add_argument("--keep", metavar="FOLDER", help="keep the programs there")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the programs of what runs there")
     arguments = parser.parse_args()
     if missing():
         print("skipped for lack of %s" % " and ".join(missing()))
         return SKIPPED
+    verdicts = Verdicts(arguments.executor, arguments.suite)
     with tempfile.TemporaryDirectory() as top:
         folder = arguments.keep or os.path.join(top, "programs")
         os.makedirs(folder, exist_ok=True)
-        lines = run_list(arguments.executor, arguments.suite, arguments.cases, folder, arguments.jobs)
+        cases = [line for line in read(arguments.cases).decode().splitlines() if line.strip() and line[0] != "#"]
+        keys = {line: verdicts.key(top, line) for line in cases}
+        cases = [line for line in cases if not verdicts.is_kept(keys[line])]
+        with open(os.path.join(top, "cases.txt"), "w", encoding="utf-8") as file:
+            file.write("\n".join(cases) + "\n")
+        lines = run_list(arguments.executor, arguments.suite, file.name, folder, arguments.jobs) if cases else []
+        if all(line.startswith(("passed", "left out")) for line in lines):
+            verdicts.passed.update(keys[line] for line in cases)
+        defects = [] if arguments.no_mutants else MUTANTS
+        keys = {mutant: verdicts.key(top, mutant[3], mutant) for mutant in defects}
+        defects = [mutant for mutant in defects if not verdicts.is_kept(keys[mutant])]
+        known = len(verdicts.passed.intersection(verdicts.kept))
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            mutants = (
-                []
-                if arguments.no_mutants
-                else list(pool.map(lambda mutant: find_mutant(arguments.executor, mutant, top), MUTANTS))
-            )
+            mutants = list(pool.map(lambda mutant: find_mutant(arguments.executor, mutant, top), defects))
+        verdicts.passed.update(keys[mutant] for mutant, found in zip(defects, mutants) if found)
+        verdicts.write()
+    if known:
+        print("%d lines of cases and defects passed before and were not run again" % known)
     passed = sum(line.startswith("passed") for line in lines)
     left_out = sum(line.startswith("left out") for line in lines)
     for line in lines:
@@ -240,7 +309,7 @@ def main():
         print("%d left out" % left_out)
     failed = len(lines) - passed - left_out + mutants.count(False)
     print("%d passed, %d failed" % (passed + mutants.count(True), failed))
-    return 1 if failed or not passed else 0
+    return 1 if failed or not passed + known else 0
 
 
 if __name__ == "__main__":

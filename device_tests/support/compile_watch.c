@@ -7,7 +7,6 @@
 #include "compile_watch.h"
 
 #include "portable.h"
-#include "tconv_cl/status.h"
 
 #if defined(TCONV_OPENCL_LIBRARY)
 #include "base/os.h"
@@ -19,9 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
 
 static atomic_int programs;
 static atomic_long microseconds;
@@ -58,7 +54,7 @@ static long now(void)
 
 /* The loader's call. Where the loader is opened at run time, calls of a shared library are not seen
  * here; those of a static one are. */
-static void find_next(const char *name, void *function)
+void find_next_call(const char *name, void *function)
 {
 #if defined(TCONV_OPENCL_LIBRARY)
     tconv_os_find_function(tconv_os_open_library(TCONV_OPENCL_LIBRARY), name, function);
@@ -68,20 +64,20 @@ static void find_next(const char *name, void *function)
 #endif
 }
 
-/* Whether a program tries the processor's instructions. It is always compiled: what it finds out
- * holds for all that a test program runs. */
-static bool is_probe(cl_program program)
+const struct compile_watcher *compile_watcher;
+
+/* A program's source, from malloc; NULL where there is none. */
+static char *source_of(cl_program program)
 {
     size_t size = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_SOURCE, 0, NULL, &size) != CL_SUCCESS || size == 0)
-        return false;
+        return NULL;
     char *source = malloc(size);
-    const bool found = source != NULL &&
-                       clGetProgramInfo(program, CL_PROGRAM_SOURCE, size, source, NULL) ==
-                           CL_SUCCESS &&
-                       strstr(source, "tconv_words_probe(") != NULL;
+    if (source != NULL &&
+        clGetProgramInfo(program, CL_PROGRAM_SOURCE, size, source, NULL) == CL_SUCCESS)
+        return source;
     free(source);
-    return found;
+    return NULL;
 }
 
 TCONV_API cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
@@ -90,11 +86,17 @@ TCONV_API cl_int clBuildProgram(cl_program program, cl_uint count, const cl_devi
 {
     cl_int (*next)(cl_program, cl_uint, const cl_device_id *, const char *,
                    void(CL_CALLBACK *)(cl_program, void *), void *);
-    if (atomic_load(&refusing) && !is_probe(program)) {
-        atomic_store(&refused, true);
-        return CL_BUILD_PROGRAM_FAILURE;
-    }
-    find_next("clBuildProgram", &next);
+    char *source = source_of(program);
+    /* A program that tries the processor's instructions is always compiled: what it finds out holds
+     * for all that a test program runs. */
+    const bool is_probe = source != NULL && strstr(source, "tconv_words_probe(") != NULL;
+    const bool is_refused = atomic_load(&refusing) && !is_probe;
+    const bool is_dry = !is_refused && compile_watcher != NULL &&
+                        compile_watcher->build(program, source, options, is_probe);
+    free(source);
+    if (is_refused) atomic_store(&refused, true);
+    if (is_refused || is_dry) return is_refused ? CL_BUILD_PROGRAM_FAILURE : CL_SUCCESS;
+    find_next_call("clBuildProgram", &next);
     const long begin = now();
     const cl_int code = next(program, count, devices, options, notify, user);
     atomic_fetch_add(&microseconds, now() - begin);
@@ -105,18 +107,22 @@ TCONV_API cl_int clBuildProgram(cl_program program, cl_uint count, const cl_devi
 TCONV_API cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *code)
 {
     cl_kernel (*next)(cl_program, const char *, cl_int *);
-    find_next("clCreateKernel", &next);
+    if (compile_watcher != NULL && compile_watcher->is_dry(program)) {
+        *code = CL_SUCCESS;
+        return compile_watcher->kernel(program, name, NULL);
+    }
+    find_next_call("clCreateKernel", &next);
     const long begin = now();
     cl_kernel kernel = next(program, name, code);
     atomic_fetch_add(&microseconds, now() - begin);
     atomic_store(&kernels_are_new, true);
-    return kernel;
+    return compile_watcher == NULL ? kernel : compile_watcher->kernel(program, name, kernel);
 }
 
 TCONV_API cl_int clFinish(cl_command_queue queue)
 {
     cl_int (*next)(cl_command_queue);
-    find_next("clFinish", &next);
+    find_next_call("clFinish", &next);
     const long begin = now();
     const cl_int code = next(queue);
     if (atomic_exchange(&kernels_are_new, false)) atomic_fetch_add(&microseconds, now() - begin);
@@ -129,7 +135,7 @@ TCONV_API cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_b
 {
     cl_int (*next)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint,
                    const cl_event *, cl_event *);
-    find_next("clEnqueueReadBuffer", &next);
+    find_next_call("clEnqueueReadBuffer", &next);
     const long begin = now();
     const cl_int code = next(queue, buffer, blocking, offset, size, to, count, wait, event);
     if (blocking && atomic_exchange(&kernels_are_new, false))

@@ -16,6 +16,7 @@ struct device {
     tconv_device *device;
     const tconv_device_info *info;
     bool pages;       /* tensors may touch inaccessible pages (pages.h) */
+    bool dry;         /* kernels do not run (verdicts.h): outputs mean nothing */
     char *rejections; /* of a GPU: what it says of each algorithm; from malloc */
 };
 
@@ -41,6 +42,9 @@ bool never_runs(const struct device *device, const char *algorithm);
  * without a device proves nothing. */
 int open_all_devices(void **state);
 int close_all_devices(void **state);
+
+/* Called at the tear-down's begin, if it is not NULL. */
+extern void (*before_closing)(void);
 
 /* Tensors of one problem on the host. */
 struct tensors {

@@ -121,17 +121,20 @@ struct position {
     int64_t at[TCONV_MAX_AXES];
 };
 
-/* Where the tensors lie in memory. */
-struct views {
-    struct tconv_view data, output, residual;
-};
-
 static int64_t tensor_offset(const struct position *p, const struct tconv_view *view, bool nxc)
 {
     const int axes = view->rank - 2;
     int64_t offset = p->n * view->step[0] + p->channel * view->step[nxc ? axes + 1 : 1];
     for (int a = 0; a < axes; a++) offset += p->at[a] * view->step[a + (nxc ? 1 : 2)];
     return offset;
+}
+
+/* The place of an output element in a tensor that may have steps. */
+static int64_t spaced_offset(const struct tconv_operands *o, enum tconv_spaced tensor,
+                             const struct position *p)
+{
+    const struct tconv_view view = tconv_view_of(o->problem, o->geometry, tensor);
+    return tensor_offset(p, &view, o->geometry->data_format == TCONV_NXC);
 }
 
 static struct position tensor_position(int64_t offset, const int64_t *extent, int axes,
@@ -199,7 +202,7 @@ static void add_product(const struct tconv_operands *o, int64_t at, int64_t from
 
 /* Adds all taps of axis a and of the axes after it. k and x hold the tap and input of the axes
  * before. */
-static void add_taps(const struct tconv_operands *o, const struct views *views,
+static void add_taps(const struct tconv_operands *o, const struct tconv_view *view,
                      const struct position *out, int a, int64_t *k, struct position *x,
                      struct sums *sums)
 {
@@ -212,7 +215,7 @@ static void add_taps(const struct tconv_operands *o, const struct views *views,
             from[2]; /* of the first two input channels; the others follow at equal distances */
         for (int ci = 0; ci < 2; ci++) {
             x->channel = group * g->group_in_channels + ci;
-            at[ci] = tensor_offset(x, &views->data, nxc);
+            at[ci] = tensor_offset(x, view, nxc);
             from[ci] = filter_offset(o->problem, g, group, ci, co, k);
         }
         for (int64_t ci = 0; ci < g->group_in_channels; ci++)
@@ -225,7 +228,7 @@ static void add_taps(const struct tconv_operands *o, const struct views *views,
         if (distance % g->stride[a] != 0 || distance / g->stride[a] >= g->input[a]) continue;
         k[a] = tap;
         x->at[a] = distance / g->stride[a];
-        add_taps(o, views, out, a + 1, k, x, sums);
+        add_taps(o, view, out, a + 1, k, x, sums);
     }
 }
 
@@ -294,7 +297,7 @@ static void take_largest(const tconv_geometry *g, const struct tconv_view *view,
 }
 
 /* The error bound of a sum in fast arithmetic. */
-static double fast_bound(const struct tconv_operands *o, const struct views *views,
+static double fast_bound(const struct tconv_operands *o, const struct tconv_view *view,
                          const struct position *out)
 {
     const tconv_geometry *g = o->geometry;
@@ -305,7 +308,7 @@ static double fast_bound(const struct tconv_operands *o, const struct views *vie
         int64_t k[TCONV_MAX_AXES];
         if (n.count > CHANNELS_AT_ONCE) n.count = CHANNELS_AT_ONCE;
         add_weights(o->problem, g, o->filter, out, 0, k, &n);
-        take_largest(g, &views->data, o->data, out, 0, &x, &n);
+        take_largest(g, view, o->data, out, 0, &x, &n);
         for (int64_t i = 0; i < n.count; i++) magnitude += n.largest[i] * n.weights[i];
     }
     const double u = FLT_EPSILON / 2, terms = (double)(g->group_in_channels + 20 * g->axes);
@@ -401,15 +404,15 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     e->value = value;
 }
 
-static struct tconv_expected expect_float(const struct tconv_operands *o, const struct views *views,
-                                          const struct position *out, const struct places *at,
-                                          const struct sums *sums)
+static struct tconv_expected expect_float(const struct tconv_operands *o,
+                                          const struct tconv_view *view, const struct position *out,
+                                          const struct places *at, const struct sums *sums)
 {
     const bool wide = o->problem->data_type == TCONV_F64;
     const double u = (wide ? DBL_EPSILON : (double)FLT_EPSILON) / 2, n = (double)sums->terms + 1;
     struct estimate e = {wide ? (double)sums->wide : sums->value, 0};
     if (o->error_factor > 1)
-        e.bound = fast_bound(o, views, out);
+        e.bound = fast_bound(o, view, out);
     else if (sums->terms > 0)
         e.bound = n * u / (1 - n * u) * sums->magnitude +
                   (double)sums->terms * (wide ? DBL_MIN : (double)FLT_MIN);
@@ -467,17 +470,16 @@ struct tconv_expected tconv_oracle_element(const struct tconv_operands *o, int64
     const tconv_geometry *g = o->geometry;
     const struct position out = tensor_position(
         index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
-    const bool nxc = g->data_format == TCONV_NXC;
-    const struct views views = {tconv_view_of(o->problem, g, TCONV_SPACED_DATA),
-                                tconv_view_of(o->problem, g, TCONV_SPACED_OUTPUT),
-                                tconv_view_of(o->problem, g, TCONV_SPACED_RESIDUAL)};
-    const struct places at = {out.channel, tensor_offset(&out, &views.output, nxc),
-                              tensor_offset(&out, &views.residual, nxc)};
+    const struct tconv_view data = tconv_view_of(o->problem, g, TCONV_SPACED_DATA);
+    struct places at = {out.channel, 0, 0};
+    /* Only what is read: there may be millions of elements. */
+    if (o->epilogue->beta != 0) at.output = spaced_offset(o, TCONV_SPACED_OUTPUT, &out);
+    if (o->epilogue->residual) at.residual = spaced_offset(o, TCONV_SPACED_RESIDUAL, &out);
     struct position x = {.n = out.n};
     int64_t k[TCONV_MAX_AXES];
     struct sums sums = {0};
-    add_taps(o, &views, &out, 0, k, &x, &sums);
-    return tconv_type_is_floating(o->problem->data_type) ? expect_float(o, &views, &out, &at, &sums)
+    add_taps(o, &data, &out, 0, k, &x, &sums);
+    return tconv_type_is_floating(o->problem->data_type) ? expect_float(o, &data, &out, &at, &sums)
                                                          : expect_integer(o, &at, &sums);
 }
 
