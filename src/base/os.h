@@ -5,6 +5,7 @@
 #ifndef TCONV_BASE_OS_H
 #define TCONV_BASE_OS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,24 @@ double tconv_os_seconds(void);
 
 /* Lets another thread have this processor. */
 void tconv_os_yield(void);
+
+/* ---- threads ---- */
+
+/* Starts a thread that gets none of the application's signals. False if there can be none. */
+bool tconv_os_start_thread(pthread_t *thread, void *(*run)(void *argument), void *argument);
+
+/* How many processors this process may use; at least 1. */
+int tconv_os_processors(void);
+
+/* Stands in loops that wait for another thread for less than a microsecond or so. */
+static inline void tconv_os_pause(void)
+{
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+    __asm__ volatile("yield");
+#endif
+}
 
 /* ---- environment ---- */
 

@@ -6,6 +6,7 @@
 
 #include "base/cancel.h"
 #include "base/inside.h"
+#include "device/crew.h"
 
 #include <string.h>
 
@@ -52,8 +53,8 @@ static bool threads_sleep(const struct tconv_call *call, const tconv_device *dev
     if (call->run.on_threads == NULL) return false;
     const tconv_device_info *info = tconv_device_properties(device);
     const uint64_t n = call->run.threads != 0 ? call->run.threads : info->compute_units;
-    return info->kind == TCONV_DEVICE_CPU && info->compute_units > 1 && n > 1 &&
-           macs / MACS / n >= n && !tconv_is_inside();
+    return tconv_device_crew(device) == NULL && info->kind == TCONV_DEVICE_CPU &&
+           info->compute_units > 1 && n > 1 && macs / MACS / n >= n && !tconv_is_inside();
 }
 
 static bool make_locks(struct shared_run *shared)

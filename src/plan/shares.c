@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the launches of a kernel plan on several threads. Each takes the next share of a launch, a
+ * range of its work-groups, until none is left. So it does not matter how many threads come, and
+ * when. All wait before the next launch, which reads what this one wrote. */
+#include "plan/shares.h"
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "device/trace.h"
+#include "plan/plan_internal.h"
+
+#include <stdlib.h>
+
+/* What a thread needs to launch kernels of a plan: no other one may set the arguments of its kernel
+ * objects, or use its queue. */
+struct tconv_hand {
+    struct tconv_hand *next; /* of those that no thread has */
+    cl_command_queue queue;
+    cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
+};
+
+enum { WAKES = 10 /* shares that are worth waking sleeping threads */ };
+
+struct shared_run {
+    tconv_plan *plan;
+    const struct tconv_launch *launches;
+    const struct tconv_bindings *bindings;
+    bool packs;
+    int count;
+    int shares[TCONV_MAX_LAUNCHES];
+    atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
+    atomic_bool failed;
+    pthread_mutex_t mutex; /* guards the error of the first failure */
+    tconv_error *error;
+    tconv_status status;
+};
+
+/* ---- hands ---- */
+
+static void release_kernels(cl_kernel kernels[TCONV_MAX_LAUNCHES])
+{
+    for (int i = 0; i < TCONV_MAX_LAUNCHES; i++)
+        if (kernels[i] != NULL) clReleaseKernel(kernels[i]);
+}
+
+void tconv_hands_release(struct tconv_hand *first)
+{
+    for (struct tconv_hand *hand = first, *next; hand != NULL; hand = next) {
+        next = hand->next;
+        release_kernels(hand->pack);
+        release_kernels(hand->run);
+        if (hand->queue != NULL) clReleaseCommandQueue(hand->queue);
+        free(hand);
+    }
+}
+
+static void give_back(tconv_plan *plan, struct tconv_hand *hand)
+{
+    pthread_mutex_lock(&plan->lock);
+    hand->next = plan->hands;
+    plan->hands = hand;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+/* Makes the kernel objects that a hand lacks. */
+static cl_int make_kernels(const struct shared_run *run, struct tconv_hand *hand, const char **call)
+{
+    cl_kernel *own = run->packs ? hand->pack : hand->run;
+    const cl_kernel *kernels = run->packs ? run->plan->pack : run->plan->run;
+    cl_int code = CL_SUCCESS;
+    for (int i = 0; i < run->count && code == CL_SUCCESS; i++)
+        if (own[i] == NULL)
+            code = tconv_kernel_again(kernels[i], run->launches[i].kernel, &own[i], call);
+    return code;
+}
+
+static struct tconv_hand *take_hand(const struct shared_run *run, tconv_error *error)
+{
+    tconv_plan *plan = run->plan;
+    pthread_mutex_lock(&plan->lock);
+    struct tconv_hand *hand = plan->hands;
+    if (hand != NULL) plan->hands = hand->next;
+    pthread_mutex_unlock(&plan->lock);
+    if (hand == NULL && (hand = calloc(1, sizeof *hand)) == NULL) {
+        tconv_fail_memory(error, sizeof *hand, "launching kernels");
+        return NULL;
+    }
+    const char *call = "clCreateCommandQueue";
+    cl_int code = CL_SUCCESS;
+    if (hand->queue == NULL)
+        hand->queue = clCreateCommandQueue(tconv_device_context(plan->device),
+                                           tconv_device_id(plan->device), 0, &code);
+    if (code == CL_SUCCESS) code = make_kernels(run, hand, &call);
+    if (code == CL_SUCCESS) return hand;
+    give_back(plan, hand);
+    tconv_fail_opencl(error, code, call, "launching kernels");
+    return NULL;
+}
+
+/* ---- shares ---- */
+
+/* How many shares the work of a plan is worth: several microseconds each. */
+static double worth_of(const tconv_plan *plan, bool packs)
+{
+    static const double bytes = 1 << 14, macs = 1e5;
+    return packs ? (double)plan->kernel_plan.filter_bytes / bytes : plan->candidate.cost / macs;
+}
+
+/* How many shares a launch has. Where there is plenty of work, several for each thread even out
+ * threads that come late. */
+static int count_shares(const struct tconv_launch *launch, double worth, int threads)
+{
+    enum { EACH = 4, PLENTY = 16 };
+    const size_t groups = launch->global[0] / launch->local[0];
+    size_t shares = worth < 1 ? 1 : worth < threads ? (size_t)worth : (size_t)threads;
+    if (worth > (double)threads * PLENTY) shares *= EACH;
+    return (int)(shares < groups ? shares : groups);
+}
+
+/* Launches one share, and waits: one work-group computes it (cl/common/common.clh). */
+static cl_int launch_share(const struct shared_run *run, const struct tconv_hand *hand,
+                           const struct tconv_launch *launch, cl_kernel kernel, int share,
+                           int shares, const char **call)
+{
+    const int64_t groups = (int64_t)(launch->global[0] / launch->local[0]);
+    const int64_t begin = groups * share / shares, end = groups * (share + 1) / shares;
+    const cl_int2 own = {{(cl_int)begin, (cl_int)end}};
+    *call = "clSetKernelArg";
+    cl_int code = clSetKernelArg(kernel, tconv_share_index(run->plan, launch), sizeof own, &own);
+    if (code != CL_SUCCESS) return code;
+    *call = "clEnqueueNDRangeKernel";
+    code = clEnqueueNDRangeKernel(hand->queue, kernel, 3, NULL, launch->local, launch->local, 0,
+                                  NULL, NULL);
+    if (code != CL_SUCCESS) return code;
+    *call = "clFinish";
+    return clFinish(hand->queue);
+}
+
+static void fail(struct shared_run *run, const tconv_error *own)
+{
+    pthread_mutex_lock(&run->mutex);
+    if (run->status == TCONV_OK) run->status = tconv_fail_with(run->error, own);
+    pthread_mutex_unlock(&run->mutex);
+    atomic_store(&run->failed, true);
+}
+
+/* Takes shares of one launch until none is left. `*hand` is taken before the first one. */
+static void take_shares(struct shared_run *run, int i, struct tconv_hand **hand)
+{
+    const struct tconv_launch *launch = &run->launches[i];
+    bool bound = false;
+    for (;;) {
+        const int share = atomic_fetch_add(&run->taken[i], 1);
+        if (share >= run->shares[i]) return;
+        const char *call = "";
+        cl_int code = CL_SUCCESS;
+        tconv_error own;
+        if (!atomic_load(&run->failed)) {
+            if (*hand == NULL && (*hand = take_hand(run, &own)) == NULL) fail(run, &own);
+            const cl_kernel kernel = *hand == NULL ? NULL
+                                     : run->packs  ? (*hand)->pack[i]
+                                                   : (*hand)->run[i];
+            if (kernel != NULL && !bound)
+                code = tconv_set_arguments(run->plan, launch, kernel, run->bindings, &call);
+            bound = true;
+            if (kernel != NULL && code == CL_SUCCESS)
+                code = launch_share(run, *hand, launch, kernel, share, run->shares[i], &call);
+            if (code != CL_SUCCESS) {
+                tconv_fail_launch(launch->kernel, run->bindings, code, call, &own);
+                fail(run, &own);
+            }
+        }
+        atomic_fetch_add(&run->ended[i], 1);
+    }
+}
+
+static void share(void *argument)
+{
+    TCONV_WITHOUT_CANCELLATION; /* on a thread of the application */
+    struct shared_run *run = argument;
+    struct tconv_hand *hand = NULL;
+    for (int i = 0; i < run->count; i++) {
+        take_shares(run, i, &hand);
+        for (int turn = 1; atomic_load(&run->ended[i]) < run->shares[i]; turn++) {
+            tconv_os_pause();
+            if (turn % 100 == 0) tconv_os_yield();
+        }
+    }
+    if (hand != NULL) give_back(run->plan, hand);
+}
+
+/* True if all launches can be divided into shares. */
+static bool can_share(const tconv_plan *plan, const struct tconv_launch *launches, int count)
+{
+    for (int i = 0; i < count; i++) {
+        bool shares = false;
+        for (int a = 0; a < launches[i].arg_count; a++)
+            shares = shares || launches[i].args[a] == TCONV_ARG_SHARE;
+        if (!shares) return false;
+    }
+    return !tconv_traced(plan->device, TCONV_TRACE_LAUNCH); /* a callback hears whole launches */
+}
+
+/* Runs the launches behind the commands of `queue`. */
+static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue queue,
+                                 const struct tconv_pool *pool,
+                                 const struct tconv_bindings *bindings, tconv_error *error)
+{
+    struct shared_run run = {.plan = plan, .bindings = bindings, .packs = packs, .error = error};
+    struct tconv_crew *crew = tconv_device_crew(plan->device);
+    run.launches = packs ? plan->kernel_plan.pack : plan->kernel_plan.run;
+    run.count = packs ? plan->kernel_plan.pack_count : plan->kernel_plan.run_count;
+    if (!can_share(plan, run.launches, run.count))
+        return tconv_enqueue_launches(plan, run.launches, packs ? plan->pack : plan->run, run.count,
+                                      queue, bindings, 0, NULL, NULL, error);
+    const cl_int code = clFinish(queue);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clFinish", "waiting for what a launch reads");
+    if (pthread_mutex_init(&run.mutex, NULL) != 0)
+        return tconv_fail_memory(error, sizeof run.mutex, "sharing a launch");
+    const double worth = worth_of(plan, packs);
+    int most = 1;
+    for (int i = 0; i < run.count; i++) {
+        run.shares[i] = count_shares(&run.launches[i], worth, tconv_crew_threads(crew));
+        if (run.shares[i] > most) most = run.shares[i];
+        atomic_init(&run.taken[i], 0);
+        atomic_init(&run.ended[i], 0);
+    }
+    if (most == 1)
+        share(&run);
+    else if (pool != NULL && pool->on_threads != NULL) {
+        pool->on_threads(pool->pool, share, &run);
+        share(&run); /* whatever the pool did: what is left */
+    } else {
+        tconv_crew_run(crew, worth >= WAKES, share, &run);
+    }
+    pthread_mutex_destroy(&run.mutex);
+    return run.status;
+}
+
+tconv_status tconv_plan_execute(const tconv_plan *plan, cl_command_queue queue,
+                                const struct tconv_pool *pool, const tconv_tensors *tensors,
+                                cl_event *done, tconv_error *error)
+{
+    struct tconv_bindings bindings = {0};
+    if (done != NULL) *done = NULL;
+    if (tconv_device_crew(plan->device) == NULL)
+        return tconv_plan_enqueue(plan, queue, tensors, 0, NULL, done, error);
+    const tconv_status status = tconv_bind_arguments(plan, tensors, &bindings, error);
+    if (status != TCONV_OK || plan->geometry.batch == 0) return status;
+    /* cast away const: a plan's hands change, as its kernel objects do */
+    return run_launches((tconv_plan *)plan, false, queue, pool, &bindings, error);
+}
+
+tconv_status tconv_packed_filter_execute(tconv_packed_filter *filter, cl_command_queue queue,
+                                         const struct tconv_pool *pool, const tconv_tensor *weights,
+                                         tconv_error *error)
+{
+    struct tconv_bindings bindings = {0};
+    if (tconv_device_crew(filter->plan->device) == NULL)
+        return tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, NULL, NULL, error);
+    tconv_status status = tconv_bind_weights(filter, weights, &bindings, error);
+    if (status == TCONV_OK)
+        status = run_launches(filter->plan, true, queue, pool, &bindings, error);
+    if (status == TCONV_OK) atomic_store(&filter->packed, true);
+    return status;
+}
