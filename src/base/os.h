@@ -67,6 +67,10 @@ static inline void tconv_os_pause(void)
  * with the terminating zero. */
 size_t tconv_os_environment(const char *name, char *value, size_t size);
 
+/* Sets a variable of this process that is not set. False if it is, or without memory. No other
+ * thread may use the environment meanwhile. */
+bool tconv_os_add_environment(const char *name, const char *value);
+
 /* The user's cache folder: $XDG_CACHE_HOME or $HOME/.cache; %LOCALAPPDATA% on Windows. False if
  * there is none, or if it does not fit. */
 bool tconv_os_cache_home(char *path, size_t size);

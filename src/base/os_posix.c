@@ -140,6 +140,11 @@ size_t tconv_os_environment(const char *name, char *value, size_t size)
     return own == NULL ? 0 : (size_t)snprintf(value, size, "%s", own);
 }
 
+bool tconv_os_add_environment(const char *name, const char *value)
+{
+    return getenv(name) == NULL && setenv(name, value, 0) == 0;
+}
+
 /* The variable's value, if it fits and is an absolute path. */
 static bool absolute_path(const char *name, char *path, size_t size)
 {

@@ -120,6 +120,11 @@ size_t tconv_os_environment(const char *name, char *value, size_t size)
     return length;
 }
 
+bool tconv_os_add_environment(const char *name, const char *value)
+{
+    return getenv(name) == NULL && _putenv_s(name, value) == 0;
+}
+
 bool tconv_os_cache_home(char *path, size_t size)
 {
     /* Of a drive or of a server; a path that is not absolute is ignored, as on other systems. */

@@ -112,6 +112,19 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     return create(context, id, 0, out, error);
 }
 
+int tconv_device_threads(const tconv_device *device)
+{
+    return device == NULL || device->crew == NULL ? 0 : tconv_crew_threads(device->crew);
+}
+
+bool tconv_threads_enable(void)
+{
+    int threads = 0;
+    tconv_error ignored;
+    return tconv_environment_threads(&threads, &ignored) == TCONV_OK && threads > 0 &&
+           !tconv_process_entered() && tconv_os_add_environment("POCL_DEVICES", "pthread basic");
+}
+
 struct tconv_crew *tconv_device_crew(const tconv_device *device)
 {
     return device->crew;

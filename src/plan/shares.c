@@ -7,8 +7,11 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "base/process.h"
+#include "device/lane.h"
 #include "device/trace.h"
 #include "plan/plan_internal.h"
+#include "plan/plan_trace.h"
 
 #include <stdlib.h>
 
@@ -17,6 +20,7 @@
 struct tconv_hand {
     struct tconv_hand *next; /* of those that no thread has */
     cl_command_queue queue;
+    bool profiles; /* the queue does */
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
 };
 
@@ -26,7 +30,7 @@ struct shared_run {
     tconv_plan *plan;
     const struct tconv_launch *launches;
     const struct tconv_bindings *bindings;
-    bool packs;
+    bool packs, traced;
     int count;
     int shares[TCONV_MAX_LAUNCHES];
     atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
@@ -75,6 +79,21 @@ static cl_int make_kernels(const struct shared_run *run, struct tconv_hand *hand
     return code;
 }
 
+/* Makes the queue that a hand lacks; for a trace that hears of launches, one that profiles. */
+static cl_int make_queue(const struct shared_run *run, struct tconv_hand *hand, const char **call)
+{
+    const tconv_device *device = run->plan->device;
+    cl_int code;
+    if (hand->queue != NULL && (hand->profiles || !run->traced)) return CL_SUCCESS;
+    if (hand->queue != NULL) clReleaseCommandQueue(hand->queue);
+    hand->profiles = run->traced;
+    *call = "clCreateCommandQueue";
+    hand->queue = clCreateCommandQueue(tconv_device_context(device), tconv_device_id(device),
+                                       hand->profiles ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+    if (code != CL_SUCCESS) hand->queue = NULL;
+    return code;
+}
+
 static struct tconv_hand *take_hand(const struct shared_run *run, tconv_error *error)
 {
     tconv_plan *plan = run->plan;
@@ -86,11 +105,8 @@ static struct tconv_hand *take_hand(const struct shared_run *run, tconv_error *e
         tconv_fail_memory(error, sizeof *hand, "launching kernels");
         return NULL;
     }
-    const char *call = "clCreateCommandQueue";
-    cl_int code = CL_SUCCESS;
-    if (hand->queue == NULL)
-        hand->queue = clCreateCommandQueue(tconv_device_context(plan->device),
-                                           tconv_device_id(plan->device), 0, &code);
+    const char *call = "";
+    cl_int code = make_queue(run, hand, &call);
     if (code == CL_SUCCESS) code = make_kernels(run, hand, &call);
     if (code == CL_SUCCESS) return hand;
     give_back(plan, hand);
@@ -126,15 +142,30 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
     const int64_t groups = (int64_t)(launch->global[0] / launch->local[0]);
     const int64_t begin = groups * share / shares, end = groups * (share + 1) / shares;
     const cl_int2 own = {{(cl_int)begin, (cl_int)end}};
+    const uint64_t now = run->traced ? tconv_trace_now() : 0;
+    cl_event event = NULL;
     *call = "clSetKernelArg";
     cl_int code = clSetKernelArg(kernel, tconv_share_index(run->plan, launch), sizeof own, &own);
     if (code != CL_SUCCESS) return code;
     *call = "clEnqueueNDRangeKernel";
     code = clEnqueueNDRangeKernel(hand->queue, kernel, 3, NULL, launch->local, launch->local, 0,
-                                  NULL, NULL);
+                                  NULL, run->traced ? &event : NULL);
     if (code != CL_SUCCESS) return code;
     *call = "clFinish";
-    return clFinish(hand->queue);
+    code = clFinish(hand->queue);
+    if (event != NULL) {
+        struct tconv_launch shared = *launch;
+        const struct tconv_piece extents = {
+            {(size_t)begin * launch->local[0]},
+            {(size_t)(end - begin) * launch->local[0], launch->global[1], launch->global[2]}};
+        shared.pieces = shares;
+        tconv_trace_launch(
+            run->plan, &shared, share, &extents,
+            (tconv_trace_event){
+                .kind = TCONV_TRACE_LAUNCH, .begin_ns = now, .queue = hand->queue, .event = event});
+        clReleaseEvent(event);
+    }
+    return code;
 }
 
 static void fail(struct shared_run *run, const tconv_error *own)
@@ -191,7 +222,7 @@ static void share(void *argument)
 }
 
 /* True if all launches can be divided into shares. */
-static bool can_share(const tconv_plan *plan, const struct tconv_launch *launches, int count)
+static bool can_share(const struct tconv_launch *launches, int count)
 {
     for (int i = 0; i < count; i++) {
         bool shares = false;
@@ -199,7 +230,7 @@ static bool can_share(const tconv_plan *plan, const struct tconv_launch *launche
             shares = shares || launches[i].args[a] == TCONV_ARG_SHARE;
         if (!shares) return false;
     }
-    return !tconv_traced(plan->device, TCONV_TRACE_LAUNCH); /* a callback hears whole launches */
+    return true;
 }
 
 /* Runs the launches behind the commands of `queue`. */
@@ -211,9 +242,10 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
     struct tconv_crew *crew = tconv_device_crew(plan->device);
     run.launches = packs ? plan->kernel_plan.pack : plan->kernel_plan.run;
     run.count = packs ? plan->kernel_plan.pack_count : plan->kernel_plan.run_count;
-    if (!can_share(plan, run.launches, run.count))
+    if (!can_share(run.launches, run.count))
         return tconv_enqueue_launches(plan, run.launches, packs ? plan->pack : plan->run, run.count,
                                       queue, bindings, 0, NULL, NULL, error);
+    run.traced = tconv_traced(plan->device, TCONV_TRACE_LAUNCH);
     const cl_int code = clFinish(queue);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clFinish", "waiting for what a launch reads");
@@ -264,5 +296,43 @@ tconv_status tconv_packed_filter_execute(tconv_packed_filter *filter, cl_command
     if (status == TCONV_OK)
         status = run_launches(filter->plan, true, queue, pool, &bindings, error);
     if (status == TCONV_OK) atomic_store(&filter->packed, true);
+    return status;
+}
+
+tconv_status tconv_plan_run(const tconv_plan *plan, const tconv_tensors *tensors,
+                            tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (plan == NULL || tensors == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          plan == NULL ? "plan" : "tensors");
+    struct tconv_lane *lane;
+    cl_event done = NULL;
+    tconv_status status = tconv_process_enter(error);
+    if (status == TCONV_OK) status = tconv_lane_take(plan->device, &lane, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_plan_execute(plan, tconv_lane_queue(lane), NULL, tensors, &done, error);
+    if (done != NULL) {
+        status = tconv_wait(done, error);
+        clReleaseEvent(done);
+    }
+    tconv_lane_give_back(lane);
+    return status;
+}
+
+tconv_status tconv_packed_filter_pack(tconv_packed_filter *filter, const tconv_tensor *weights,
+                                      tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (filter == NULL || weights == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          filter == NULL ? "filter" : "weights");
+    struct tconv_lane *lane;
+    tconv_status status = tconv_process_enter(error);
+    if (status == TCONV_OK) status = tconv_lane_take(filter->plan->device, &lane, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_packed_filter_execute(filter, tconv_lane_queue(lane), NULL, weights, error);
+    if (status == TCONV_OK) status = tconv_lane_finish(lane, error);
+    tconv_lane_give_back(lane);
     return status;
 }
