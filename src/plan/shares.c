@@ -6,6 +6,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "device/lane.h"
@@ -34,6 +35,7 @@ struct shared_run {
     int count;
     int shares[TCONV_MAX_LAUNCHES];
     atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
+    atomic_int threads; /* that may still begin */
     atomic_bool failed;
     pthread_mutex_t mutex; /* guards the error of the first failure */
     tconv_error *error;
@@ -213,6 +215,7 @@ static void share(void *argument)
     TCONV_WITHOUT_CANCELLATION; /* on a thread of the application */
     struct shared_run *run = argument;
     struct tconv_hand *hand = NULL;
+    if (atomic_fetch_sub(&run->threads, 1) <= 0) return;
     for (int i = 0; i < run->count; i++) {
         take_shares(run, i, &hand);
         for (int turn = 1; atomic_load(&run->ended[i]) < run->shares[i]; turn++) {
@@ -254,14 +257,17 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
     if (pthread_mutex_init(&run.mutex, NULL) != 0)
         return tconv_fail_memory(error, sizeof run.mutex, "sharing a launch");
     const double work = work_of(plan, packs);
-    int most = 1;
+    int most = 1, threads = tconv_crew_threads(crew);
+    if (pool != NULL && pool->threads != 0 && pool->threads < (uint64_t)threads)
+        threads = (int)pool->threads;
+    atomic_init(&run.threads, threads);
     for (int i = 0; i < run.count; i++) {
-        run.shares[i] = count_shares(&run.launches[i], work, tconv_crew_threads(crew));
+        run.shares[i] = count_shares(&run.launches[i], work, threads);
         if (run.shares[i] > most) most = run.shares[i];
         atomic_init(&run.taken[i], 0);
         atomic_init(&run.ended[i], 0);
     }
-    if (most == 1)
+    if (most == 1 || threads == 1 || tconv_is_inside()) /* a callback waits for no other thread */
         share(&run);
     else if (pool != NULL && pool->on_threads != NULL) {
         pool->on_threads(pool->pool, share, &run);
