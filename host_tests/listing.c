@@ -30,6 +30,8 @@ static void print_args(const struct tconv_launch *launch, const struct tconv_req
             for (size_t i = 0; i < kernel_plan->table_count; i++)
                 printf("%s%" PRId64, i == 0 ? "" : ",", kernel_plan->table[i]);
             printf("]}");
+        } else if (arg == TCONV_ARG_SHARE) {
+            printf("0"); /* of both numbers */
         } else {
             printf("null,0");
         }

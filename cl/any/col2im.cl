@@ -182,16 +182,17 @@ KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void
 tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
              EPILOGUE_PARAMETERS, __global const long *restrict table,
-             __local acc_t *restrict column)
+             __local acc_t *restrict column, SHARE_PARAMETER)
 {
     EPILOGUE(epilogue, table)
     const int images = (int)(table[FOLDED_BATCHES] * table[FOLDED_GROUPS] * table[FOLDED_BLOCKS]);
-    const int tile = (int)(get_group_id(0) % (size_t)table[FOLDED_TILES]);
-    __global const long *part = table + table[COL2IM_PARTS_AT] +
-                                (long)(get_group_id(0) / (size_t)table[FOLDED_TILES]) * PART_LONGS;
+    EACH_SHARED(i)
     for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
         for (int row = (int)get_group_id(1); row < table[FOLDED_OUTPUT_ROWS];
              row += (int)get_num_groups(1)) {
+            const int tile = SHARED_GROUP(i) % (int)table[FOLDED_TILES];
+            __global const long *part = table + table[COL2IM_PARTS_AT] +
+                                        SHARED_GROUP(i) / (int)table[FOLDED_TILES] * PART_LONGS;
             col2im_tile(data + data_offset, filter + filter_offset, &epilogue, table, column,
                         (int)get_local_id(0), tile, part, row, image);
             GROUP_BARRIER; /* all work-items have read the columns */
@@ -229,15 +230,16 @@ static NOINLINE void pack_strip(__global const filter_t *restrict weights,
 /* A work-item packs one input channel after the other. */
 KERNEL void tconv_col2im_pack(__global const filter_t *restrict weights, const ulong weights_offset,
                               __global packed_t *restrict filter, const ulong filter_offset,
-                              __global const long *restrict table)
+                              __global const long *restrict table, SHARE_PARAMETER)
 {
-    const long ci = (long)get_global_id(0), strips = table[COL2IM_STRIPS];
+    const long strips = table[COL2IM_STRIPS];
     const long rows = table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * strips;
-    if (ci >= table[FOLDED_IN_CHANNELS]) return;
-    for (long all_blocks = (long)get_global_id(2);
-         all_blocks < table[FOLDED_GROUPS] * table[FOLDED_BLOCKS];
-         all_blocks += (long)get_global_size(2))
-        for (long row = (long)get_global_id(1); row < rows; row += (long)get_global_size(1))
-            pack_strip(weights + weights_offset, filter + filter_offset, table, all_blocks,
-                       row / strips, row % strips, ci);
+    EACH_SHARED(i)
+    if (SHARED_ITEM(i) < table[FOLDED_IN_CHANNELS])
+        for (long all_blocks = (long)get_global_id(2);
+             all_blocks < table[FOLDED_GROUPS] * table[FOLDED_BLOCKS];
+             all_blocks += (long)get_global_size(2))
+            for (long row = (long)get_global_id(1); row < rows; row += (long)get_global_size(1))
+                pack_strip(weights + weights_offset, filter + filter_offset, table, all_blocks,
+                           row / strips, row % strips, SHARED_ITEM(i));
 }

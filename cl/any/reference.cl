@@ -104,23 +104,21 @@ static NOINLINE void reference_output(__global const data_t *restrict data,
 
 KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
                             __global const packed_t *restrict filter, const ulong filter_offset,
-                            EPILOGUE_PARAMETERS, __global const long *restrict table)
+                            EPILOGUE_PARAMETERS, __global const long *restrict table,
+                            SHARE_PARAMETER)
 {
     EPILOGUE(epilogue, table)
-    if ((long)get_global_id(0) < table[REF_OUTPUTS])
+    EACH_SHARED(i)
+    if (SHARED_ITEM(i) < table[REF_OUTPUTS])
         reference_output(data + data_offset, filter + filter_offset, &epilogue, table,
-                         (long)get_global_id(0));
+                         SHARED_ITEM(i));
 }
 
-/* One work-item copies one filter element from where its format has it. */
-KERNEL void tconv_reference_pack(__global const filter_t *restrict weights,
-                                 const ulong weights_offset, __global packed_t *restrict filter,
-                                 const ulong filter_offset, __global const long *restrict table)
+/* Copies the filter element with this number from where its format has it. */
+static void pack_element(__global const filter_t *restrict w, __global packed_t *restrict filter,
+                         __global const long *restrict table, const long index)
 {
-    const long index = (long)get_global_id(0);
-    if (index >= table[REF_WEIGHTS]) return;
     long rest = index;
-    __global const filter_t *w = weights + weights_offset;
     for (int a = AXES - 1; a >= 0; a--) {
         __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
         w += rest % axis[AXIS_KERNEL] * axis[AXIS_SOURCE_STEP];
@@ -130,5 +128,15 @@ KERNEL void tconv_reference_pack(__global const filter_t *restrict weights,
     rest /= table[REF_OUT_CHANNELS];
     w += rest % table[REF_IN_CHANNELS] * table[REF_SOURCE_IN_STEP] +
          rest / table[REF_IN_CHANNELS] * table[REF_SOURCE_GROUP_STEP];
-    PACK(w, filter + filter_offset + (ulong)index, FILTER_ZERO(table));
+    PACK(w, filter + (ulong)index, FILTER_ZERO(table));
+}
+
+KERNEL void tconv_reference_pack(__global const filter_t *restrict weights,
+                                 const ulong weights_offset, __global packed_t *restrict filter,
+                                 const ulong filter_offset, __global const long *restrict table,
+                                 SHARE_PARAMETER)
+{
+    EACH_SHARED(i)
+    if (SHARED_ITEM(i) < table[REF_WEIGHTS])
+        pack_element(weights + weights_offset, filter + filter_offset, table, SHARED_ITEM(i));
 }

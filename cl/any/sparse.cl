@@ -125,11 +125,11 @@ static NOINLINE void sparse_outputs(__global const data_t *restrict data,
 
 KERNEL void tconv_sparse(__global const data_t *restrict data, const ulong data_offset,
                          __global const packed_t *restrict filter, const ulong filter_offset,
-                         EPILOGUE_PARAMETERS, __global const long *restrict table)
+                         EPILOGUE_PARAMETERS, __global const long *restrict table, SHARE_PARAMETER)
 {
     EPILOGUE(epilogue, table)
-    const long begin = (long)get_global_id(0) * RUN;
-    if (begin < table[REF_OUTPUTS])
-        sparse_outputs(data + data_offset, filter + filter_offset, &epilogue, table, begin,
-                       min(begin + RUN, table[REF_OUTPUTS]));
+    EACH_SHARED(i)
+    if (SHARED_ITEM(i) * RUN < table[REF_OUTPUTS])
+        sparse_outputs(data + data_offset, filter + filter_offset, &epilogue, table,
+                       SHARED_ITEM(i) * RUN, min((SHARED_ITEM(i) + 1) * RUN, table[REF_OUTPUTS]));
 }

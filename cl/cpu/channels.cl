@@ -622,10 +622,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_channels(__global const data_t *restrict data, const ulong data_offset,
                __global const packed_t *restrict filter, const ulong filter_offset,
                __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
-               __global const long *restrict table, __local acc_t *restrict local_memory)
+               __global const long *restrict table, __local acc_t *restrict local_memory,
+               SHARE_PARAMETER)
 {
     PACK_WITHOUT_FILTER
     EPILOGUE(epilogue, table)
-    channels_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
-                  flags + flags_offset, &epilogue, table, local_memory);
+    EACH_SHARED(i)
+    channels_item(SHARED_GROUP(i), data + data_offset, filter + filter_offset, flags + flags_offset,
+                  &epilogue, table, local_memory);
 }

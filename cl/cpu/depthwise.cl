@@ -357,10 +357,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                 __global const packed_t *restrict filter, const ulong filter_offset,
                 __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
-                __global const long *restrict table)
+                __global const long *restrict table, SHARE_PARAMETER)
 {
     PACK_WITHOUT_FILTER
     EPILOGUE(epilogue, table)
-    depthwise_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &epilogue,
-                   table);
+    EACH_SHARED(i)
+    depthwise_item(SHARED_GROUP(i), data + data_offset, filter + filter_offset, &epilogue, table);
 }

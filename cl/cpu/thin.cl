@@ -582,10 +582,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const packed_t *restrict filter, const ulong filter_offset,
            __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
-           __global const long *restrict table, __local acc_t *restrict packed)
+           __global const long *restrict table, __local acc_t *restrict packed, SHARE_PARAMETER)
 {
     PACK_WITHOUT_FILTER
     EPILOGUE(epilogue, table)
-    thin_item((int)get_group_id(0), (int)get_num_groups(0), data + data_offset,
-              filter + filter_offset, flags + flags_offset, &epilogue, table, packed);
+    EACH_SHARED(i)
+    thin_item(SHARED_GROUP(i), SHARED_END, data + data_offset, filter + filter_offset,
+              flags + flags_offset, &epilogue, table, packed);
 }

@@ -258,15 +258,18 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
 /* A work-item packs one input channel after the other. */
 __kernel void tconv_winograd_pack(__global const filter_t *restrict weights,
                                   const ulong weights_offset, __global packed_t *restrict filter,
-                                  const ulong filter_offset, __global const long *restrict table)
+                                  const ulong filter_offset, __global const long *restrict table,
+                                  SHARE_PARAMETER)
 {
-    const long ci = (long)get_global_id(0), blocks = table[FOLDED_BLOCKS];
+    const long blocks = table[FOLDED_BLOCKS];
     const long all = table[FOLDED_GROUPS] * table[FOLDED_STRIDE_Z] * table[FOLDED_STRIDE_Y] *
                      POINTS * RX;
-    if (ci >= table[FOLDED_IN_CHANNELS]) return;
-    for (long p = (long)get_global_id(2); p < all; p += (long)get_global_size(2))
-        for (long b = (long)get_global_id(1); b < blocks; b += (long)get_global_size(1))
-            pack_point(weights + weights_offset, filter + filter_offset, table, p, b, ci);
+    EACH_SHARED(i)
+    if (SHARED_ITEM(i) < table[FOLDED_IN_CHANNELS])
+        for (long p = (long)get_global_id(2); p < all; p += (long)get_global_size(2))
+            for (long b = (long)get_global_id(1); b < blocks; b += (long)get_global_size(1))
+                pack_point(weights + weights_offset, filter + filter_offset, table, p, b,
+                           SHARED_ITEM(i));
 }
 
 /* ---- Tiles ---- */
@@ -791,9 +794,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
                __global const packed_t *restrict filter, const ulong filter_offset,
                EPILOGUE_PARAMETERS, __global const long *restrict table,
-               __local acc_t *restrict local_memory)
+               __local acc_t *restrict local_memory, SHARE_PARAMETER)
 {
     EPILOGUE(epilogue, table)
-    winograd_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &epilogue,
-                  table, local_memory);
+    EACH_SHARED(i)
+    winograd_item(SHARED_GROUP(i), data + data_offset, filter + filter_offset, &epilogue, table,
+                  local_memory);
 }

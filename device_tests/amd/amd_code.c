@@ -367,6 +367,11 @@ static void set_arguments(const struct planned *p, const struct tconv_launch *la
         const enum tconv_arg arg = launch->args[i];
         struct kernel_argument *argument = &dispatch->argument[dispatch->argument_count];
         if (!tconv_arg_used(&p->epilogue, arg)) continue;
+        if (arg == TCONV_ARG_SHARE) { /* of the whole: both numbers are 0 */
+            *argument = (struct kernel_argument){0, false};
+            dispatch->argument_count++;
+            continue;
+        }
         if (arg == TCONV_ARG_LOCAL || arg == TCONV_ARG_TABLE) {
             const bool local = arg == TCONV_ARG_LOCAL;
             *argument =

@@ -195,9 +195,17 @@ struct bound {
     const struct known *known;
     const struct tconv_launch *launch;
     bool packs;
+    double first, count; /* the part of the launch's work-groups that this one runs, of 1 */
     unsigned char *place[TCONV_ARG_LOCAL + 1]; /* NULL: it has no such argument */
     uint64_t begin[TCONV_ARG_LOCAL + 1], size[TCONV_ARG_LOCAL + 1]; /* in its memory, and of it */
 };
+
+static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
+{
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i] == arg) return true;
+    return false;
+}
 
 static uint64_t bytes_needed(const struct bound *b, enum tconv_arg arg)
 {
@@ -223,6 +231,23 @@ static bool may_be_missing(const struct bound *b, enum tconv_arg arg)
            (b->packs && arg >= TCONV_ARG_BIAS && arg <= TCONV_ARG_RESIDUAL);
 }
 
+/* The piece of the launch, or its share: one work-group then stands for those from x to y. */
+static bool bind_share(const struct fake_launch *launch, const struct fake_argument *a,
+                       struct bound *b)
+{
+    const size_t *global = b->launch->global, *local = b->launch->local;
+    cl_int2 share;
+    if (a->kind != FAKE_VALUE || a->size != sizeof share) return false;
+    memcpy(&share, a->value, sizeof share);
+    if (share.s[1] == 0) return share.s[0] == 0;
+    for (int i = 0; i < 3; i++)
+        if (launch->global[i] != local[i]) return false;
+    const int groups = (int)(global[0] / local[0]);
+    b->first = (double)share.s[0] / groups;
+    b->count = (double)(share.s[1] - share.s[0]) / groups;
+    return share.s[0] >= 0 && share.s[0] < share.s[1] && share.s[1] <= groups;
+}
+
 /* Binds the arguments of a launch. False if its kernel plan says otherwise. */
 static bool bind(const struct fake_launch *launch, struct bound *b)
 {
@@ -234,6 +259,10 @@ static bool bind(const struct fake_launch *launch, struct bound *b)
         const struct fake_argument *memory = a++;
         if (arg == TCONV_ARG_LOCAL) {
             if (memory->kind != FAKE_LOCAL || memory->size != b->launch->local_bytes) return false;
+            continue;
+        }
+        if (arg == TCONV_ARG_SHARE) {
+            if (!bind_share(launch, memory, b)) return false;
             continue;
         }
         const bool is_memory = memory->kind == FAKE_BUFFER || memory->kind == FAKE_POINTER;
@@ -261,7 +290,9 @@ static bool bind(const struct fake_launch *launch, struct bound *b)
 static const struct fake_argument *table_of(const struct fake_launch *launch)
 {
     unsigned i = launch->count;
-    while (i > 0 && launch->arguments[i - 1].kind == FAKE_LOCAL) i--;
+    while (i > 0 && (launch->arguments[i - 1].kind == FAKE_LOCAL ||
+                     launch->arguments[i - 1].kind == FAKE_VALUE))
+        i--;
     return i > 0 && launch->arguments[i - 1].kind == FAKE_BUFFER ? &launch->arguments[i - 1] : NULL;
 }
 
@@ -272,12 +303,15 @@ static bool has_options(const struct fake_launch *launch, const struct bound *b)
     return all >= own && strcmp(launch->options + all - own, b->launch->options) == 0;
 }
 
-static bool has_extents(const struct fake_launch *launch, const struct bound *b)
+static bool has_extents(const struct fake_launch *launch, struct bound *b)
 {
     bool same = launch->offset[0] + launch->global[0] <= b->launch->global[0];
     for (int i = 0; i < 3; i++)
         same = same && launch->local[i] == b->launch->local[i] &&
-               (i == 0 || launch->global[i] == b->launch->global[i]);
+               (i == 0 || launch->global[i] == b->launch->global[i] ||
+                has(b->launch, TCONV_ARG_SHARE));
+    b->first = (double)launch->offset[0] / (double)b->launch->global[0];
+    b->count = (double)launch->global[0] / (double)b->launch->global[0];
     return same;
 }
 
@@ -362,12 +396,14 @@ static void pack(const struct bound *b)
     const struct known *k = b->known;
     const struct tconv_loops *l = &k->loops;
     const size_t size = tconv_type_size(l->filter_type);
-    const uint64_t count = weights(l);
+    const double count = (double)weights(l);
     unsigned char *to = b->place[TCONV_ARG_FILTER];
     if (b->place[TCONV_ARG_WEIGHTS] == NULL) return; /* it prepares */
-    if (count * size > k->filter_bytes)
+    if (count * (double)size > (double)k->filter_bytes)
         fake_die("%s has fewer bytes than weights", b->launch->kernel);
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = (uint64_t)(count * b->first + 0.5),
+                  end = (uint64_t)(count * (b->first + b->count) + 0.5);
+         i < end; i++) {
         int64_t rest = (int64_t)i, at = 0;
         for (int a = l->axes - 1; a >= 0; a--) {
             at += rest % l->axis[a].kernel * l->axis[a].filter_step;
@@ -379,13 +415,6 @@ static void pack(const struct bound *b)
               rest / l->in_channels * l->filter_group_step;
         memcpy(to + i * size, b->place[TCONV_ARG_WEIGHTS] + (size_t)at * size, size);
     }
-}
-
-static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
-{
-    for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i] == arg) return true;
-    return false;
 }
 
 /* Whether a launch writes outputs. One that fills outputs which no tap reaches leaves them to the
@@ -511,7 +540,7 @@ static const unsigned char *outputs_of(const struct bound *b, const struct tconv
 
 /* Computes a part of the outputs: the number of this launch among those that compute, and the piece
  * of it. */
-static void compute(const struct fake_launch *launch, const struct bound *b)
+static void compute(const struct bound *b)
 {
     const struct known *k = b->known;
     const struct tconv_operands operands = {
@@ -533,11 +562,9 @@ static void compute(const struct fake_launch *launch, const struct bound *b)
         if (&k->run[i] == b->launch) number = launches;
         launches += computes(&k->run[i]);
     }
-    const double part = (double)tconv_view_elements(&k->output) / launches,
-                 first = (double)launch->offset[0] / (double)b->launch->global[0],
-                 count = (double)launch->global[0] / (double)b->launch->global[0];
-    const int64_t begin = (int64_t)(part * (number + first) + 0.5),
-                  end = (int64_t)(part * (number + first + count) + 0.5);
+    const double part = (double)tconv_view_elements(&k->output) / launches;
+    const int64_t begin = (int64_t)(part * (number + b->first) + 0.5),
+                  end = (int64_t)(part * (number + b->first + b->count) + 0.5);
     const bool dense = tconv_view_is_dense(&k->output); /* finding places takes long */
     const unsigned char *results = has_mark(b) ? outputs_of(b, &operands, begin, end) : NULL;
     for (int64_t i = begin; i < end; i++) {
@@ -577,7 +604,7 @@ static void run(const struct fake_launch *launch)
     else if (b.packs)
         pack(&b);
     else if (computes(b.launch))
-        compute(launch, &b);
+        compute(&b);
     else if (has(b.launch, TCONV_ARG_WORKSPACE))
         mark_workspace(&b);
 }

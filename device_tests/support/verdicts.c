@@ -4,10 +4,10 @@
 #include "verdicts.h"
 
 #include "compile_watch.h"
-#include "device/device_internal.h"
+#include "device/device_members.h"
 #include "device/processor.h"
 #include "portable.h"
-#include "tconv_cl/cache.h"
+#include "tconv_cl/tuning.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

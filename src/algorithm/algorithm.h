@@ -34,6 +34,7 @@ enum tconv_arg {
     TCONV_ARG_WORKSPACE,
     TCONV_ARG_TABLE, /* the kernel plan's table: one kernel argument, no offset */
     TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
+    TCONV_ARG_SHARE, /* an int2: threads may share the launch (common/common.clh) */
 };
 
 /* What EPILOGUE_PARAMETERS of cl/common/epilogue.clh stands for. */

@@ -120,7 +120,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     case TCONV_ARG_OUTPUT: return tconv_type_size(loops->output_type);
     case TCONV_ARG_NOTHING:
     case TCONV_ARG_TABLE:
-    case TCONV_ARG_LOCAL: break;
+    case TCONV_ARG_LOCAL:
+    case TCONV_ARG_SHARE: break;
     }
     return 1;
 }

@@ -5,6 +5,7 @@
 #ifndef TCONV_BASE_OS_H
 #define TCONV_BASE_OS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,12 +42,34 @@ double tconv_os_seconds(void);
 /* Lets another thread have this processor. */
 void tconv_os_yield(void);
 
+/* ---- threads ---- */
+
+/* Starts a thread that gets none of the application's signals. False if there can be none. */
+bool tconv_os_start_thread(pthread_t *thread, void *(*run)(void *argument), void *argument);
+
+/* How many processors this process may use; at least 1. */
+int tconv_os_processors(void);
+
+/* Stands in loops that wait for another thread for less than a microsecond or so. */
+static inline void tconv_os_pause(void)
+{
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* ---- environment ---- */
 
 /* The length of an environment variable's value; 0 if it is not set or empty, or if the program
  * runs with more rights than the user who set it. `value` gets as much as fits into `size` bytes
  * with the terminating zero. */
 size_t tconv_os_environment(const char *name, char *value, size_t size);
+
+/* Sets a variable of this process that is not set. False if it is, or without memory. No other
+ * thread may use the environment meanwhile. */
+bool tconv_os_add_environment(const char *name, const char *value);
 
 /* The user's cache folder: $XDG_CACHE_HOME or $HOME/.cache; %LOCALAPPDATA% on Windows. False if
  * there is none, or if it does not fit. */

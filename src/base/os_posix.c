@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,6 +99,28 @@ void tconv_os_yield(void)
     sched_yield();
 }
 
+/* ---- threads ---- */
+
+bool tconv_os_start_thread(pthread_t *thread, void *(*run)(void *argument), void *argument)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(thread, NULL, run, argument) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+int tconv_os_processors(void)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+#endif
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online < 1 ? 1 : online > 1024 ? 1024 : (int)online;
+}
+
 /* ---- environment ---- */
 
 static const char *trusted_value(const char *name)
@@ -115,6 +138,11 @@ size_t tconv_os_environment(const char *name, char *value, size_t size)
 {
     const char *own = trusted_value(name);
     return own == NULL ? 0 : (size_t)snprintf(value, size, "%s", own);
+}
+
+bool tconv_os_add_environment(const char *name, const char *value)
+{
+    return getenv(name) == NULL && setenv(name, value, 0) == 0;
 }
 
 /* The variable's value, if it fits and is an absolute path. */

@@ -84,6 +84,22 @@ void tconv_os_yield(void)
     SwitchToThread();
 }
 
+/* ---- threads ---- */
+
+bool tconv_os_start_thread(pthread_t *thread, void *(*run)(void *argument), void *argument)
+{
+    return pthread_create(thread, NULL, run, argument) == 0;
+}
+
+int tconv_os_processors(void)
+{
+    DWORD_PTR own = 0, all = 0;
+    int count = 0;
+    if (GetProcessAffinityMask(GetCurrentProcess(), &own, &all))
+        for (; own != 0; own &= own - 1) count++;
+    return count < 1 ? 1 : count;
+}
+
 /* ---- environment ---- */
 
 size_t tconv_os_environment(const char *name, char *value, size_t size)
@@ -102,6 +118,11 @@ size_t tconv_os_environment(const char *name, char *value, size_t size)
     free(wide);
     free(own);
     return length;
+}
+
+bool tconv_os_add_environment(const char *name, const char *value)
+{
+    return getenv(name) == NULL && _putenv_s(name, value) == 0;
 }
 
 bool tconv_os_cache_home(char *path, size_t size)

@@ -36,3 +36,8 @@ bool tconv_process_forked(void)
     const long first = known != 0 ? known : tconv_os_find_mark(own);
     return first != 0 && first != own;
 }
+
+bool tconv_process_entered(void)
+{
+    return atomic_load(&user) != 0;
+}

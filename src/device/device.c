@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "device/crew.h"
 #include "device/device_members.h"
 #include "device/environment.h"
 
@@ -39,10 +40,11 @@ static size_t alignment_of(const tconv_device *device)
     return device->info.kind == TCONV_DEVICE_CPU ? ANY : PAGE;
 }
 
-tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
-                                 tconv_error *error)
+/* Creates the object. `threads` compute on a device whose kernels run in the thread that enqueues
+ * them; 0: the driver has threads. */
+static tconv_status create(cl_context context, cl_device_id id, int threads, tconv_device **out,
+                           tconv_error *error)
 {
-    TCONV_WITHOUT_CANCELLATION;
     if (context == NULL || id == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           context == NULL ? "context"
@@ -54,6 +56,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
         (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
+    if (threads > 0) info.compute_units = (uint32_t)threads;
     char folder[TCONV_OS_PATH];
     if ((status = tconv_environment_kernel_dir(folder, sizeof folder, error)) != TCONV_OK)
         return status;
@@ -62,10 +65,13 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     char *kernel_dir = replaced ? strdup(folder) : NULL;
     const bool stores = device != NULL && (!replaced || kernel_dir != NULL) &&
                         tconv_device_init_store(device);
-    const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
+    struct tconv_crew *crew = threads == 0 ? NULL : tconv_crew_create(threads);
+    const bool locked = stores && (threads == 0 || crew != NULL) &&
+                        pthread_mutex_init(&device->lock, NULL) == 0;
     if (!locked || !tconv_trace_init(&device->tracing)) {
         if (locked) pthread_mutex_destroy(&device->lock);
         if (stores) tconv_store_destroy(&device->store);
+        tconv_crew_release(crew);
         free(device);
         free(kernel_dir);
         return tconv_fail_memory(error, sizeof *device, "creating a device object");
@@ -76,6 +82,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
         tconv_trace_destroy(&device->tracing);
         pthread_mutex_destroy(&device->lock);
         tconv_store_destroy(&device->store);
+        tconv_crew_release(crew);
         free(device);
         free(kernel_dir);
         return tconv_fail_opencl(error, code, call, "creating a device object");
@@ -84,6 +91,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->context = context;
     device->id = id;
     device->info = info;
+    device->crew = crew;
     device->in_place = alignment_of(device);
     tconv_extensions_find(id, &device->extensions);
     device->kernel_dir = kernel_dir;
@@ -97,23 +105,53 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     return status;
 }
 
+tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
+                                 tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    return create(context, id, 0, out, error);
+}
+
+int tconv_device_threads(const tconv_device *device)
+{
+    return device == NULL || device->crew == NULL ? 0 : tconv_crew_threads(device->crew);
+}
+
+bool tconv_threads_enable(void)
+{
+    int threads = 0;
+    tconv_error ignored;
+    return tconv_environment_threads(&threads, &ignored) == TCONV_OK && threads > 0 &&
+           !tconv_process_entered() && tconv_os_add_environment("POCL_DEVICES", "pthread basic");
+}
+
+struct tconv_crew *tconv_device_crew(const tconv_device *device)
+{
+    return device->crew;
+}
+
 tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
     cl_platform_id platform;
-    cl_device_id id;
+    cl_device_id id, threadless = NULL;
+    int threads;
     tconv_status status;
     if ((number < 0 && (status = tconv_device_default(&number, error)) != TCONV_OK) ||
-        (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK)
+        (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK ||
+        (status = tconv_environment_threads(&threads, error)) != TCONV_OK ||
+        (status = tconv_device_threadless(number, &threadless, error)) != TCONV_OK)
         return status;
+    if (threadless == NULL) threads = 0;
+    if (threads > 0) id = threadless;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)platform, 0};
     cl_int code;
     const cl_context context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clCreateContext", "opening device %d", number);
-    status = tconv_device_create(context, id, out, error);
+    status = create(context, id, threads, out, error);
     clReleaseContext(context); /* the device object is an owner */
     return status;
 }
@@ -129,6 +167,7 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1 || tconv_process_forked())
         return;
     tconv_device_trim_workspaces(device);
+    tconv_crew_release(device->crew);
     tconv_store_destroy(&device->store);
     tconv_rejections_release(device->rejections);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {

@@ -50,7 +50,8 @@ struct tconv_device {
     atomic_int owners;
     cl_context context;
     cl_device_id id;
-    bool part;       /* it is a sub-device */
+    bool part;               /* it is a sub-device */
+    struct tconv_crew *crew; /* tconv_device_crew */
     size_t in_place; /* alignment in bytes of the host's arrays that kernels may use where they are;
                         0: none */
     tconv_device_info info;
@@ -72,6 +73,10 @@ struct tconv_device {
 /* Checks that kernels can run on a device in a context: the context lists it, or makes queues for
  * it. */
 tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
+
+/* The device of a CPU with this number in the list, or one behind it, whose kernels run in the
+ * thread that enqueues them; NULL: there is none (list.c). */
+tconv_status tconv_device_threadless(int number, cl_device_id *out, tconv_error *error);
 
 /* True for a sub-device. */
 bool tconv_is_part(cl_device_id device);

@@ -73,6 +73,21 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error)
     return fail_value(error, name, value, "set it to model, records, measure or renew");
 }
 
+tconv_status tconv_environment_threads(int *threads, tconv_error *error)
+{
+    static const char name[] = "TCONV_CL_THREADS";
+    enum { MOST = 1024 };
+    char value[WORD];
+    unsigned long long number = 0;
+    *threads = tconv_os_processors();
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0') return status;
+    if (strcmp(value, "off") != 0 && (!read_number(value, MOST, &number) || number == 0))
+        return fail_value(error, name, value, "set it to off, or to a number from 1 to 1024");
+    *threads = (int)number;
+    return TCONV_OK;
+}
+
 tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error)
 {
     static const char name[] = "TCONV_CL_LAUNCH_MS";

@@ -27,6 +27,10 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
  * is not set. */
 tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error);
 
+/* TCONV_CL_THREADS: how many threads compute on a CPU device whose driver has none; "off" is 0: no
+ * such device is used. If the variable is not set, as many as the process may use processors. */
+tconv_status tconv_environment_threads(int *threads, tconv_error *error);
+
 /* TCONV_CL_KERNEL_DIR: the folder of kernel sources; "": the library's own sources. */
 tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error *error);
 

@@ -7,11 +7,14 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "device/device_members.h"
 #include "device/environment.h"
 #include "device/opencl_loader.h"
+#include "device/processor.h"
 
 #include <CL/cl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +22,7 @@ struct entry {
     cl_platform_id platform;
     cl_device_id device;
     cl_device_type type;
+    cl_device_id threadless; /* tconv_device_threadless */
 };
 
 struct list {
@@ -28,10 +32,45 @@ struct list {
     char names[200]; /* of the platforms, for messages */
 };
 
+static bool begins(cl_device_id device, const char *const *beginnings)
+{
+    char name[32] = ""; /* a longer one is not written by every driver, and then does not match */
+    size_t size = 0;
+    clGetDeviceInfo(device, CL_DEVICE_NAME, 0, NULL, &size);
+    char *whole = malloc(size + 1);
+    if (whole != NULL && clGetDeviceInfo(device, CL_DEVICE_NAME, size, whole, NULL) == CL_SUCCESS)
+        snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, whole);
+    free(whole);
+    for (int i = 0; beginnings[i] != NULL; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
+    return false;
+}
+
+/* Adds a device. PoCL's device for the processor without threads of its own is no further one if it
+ * follows the one that has them. */
+static void add_device(struct list *list, cl_platform_id platform, cl_device_id device, bool pocl,
+                       int first)
+{
+    static const char *const threadless[] = {"basic", "cpu-minimal", NULL};
+    static const char *const threaded[] = {"pthread", "cpu-", NULL};
+    const bool without = pocl && begins(device, threadless);
+    bool behind = false;
+    for (int i = first; without && i < list->count; i++)
+        if (begins(list->entries[i].device, threaded)) {
+            list->entries[i].threadless = device;
+            behind = true;
+        }
+    if (behind) return;
+    struct entry *entry = &list->entries[list->count++];
+    *entry = (struct entry){platform, device, 0, without ? device : NULL};
+    clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+}
+
 /* Adds a platform's devices. A platform that fails adds none. */
 static bool add_platform(struct list *list, cl_platform_id platform)
 {
     char name[80] = "";
+    const int first = list->count;
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
     struct tconv_text names = tconv_text_resume(list->names, sizeof list->names);
     tconv_text_add(&names, "%s%s", names.length == 0 ? "" : ", ", name);
@@ -44,11 +83,8 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     if (entries != NULL) list->entries = entries;
     const bool memory = devices != NULL && entries != NULL;
     if (memory && clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS)
-        for (cl_uint i = 0; i < count; i++) {
-            struct entry *entry = &entries[list->count++];
-            *entry = (struct entry){platform, devices[i], 0};
-            clGetDeviceInfo(devices[i], CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
-        }
+        for (cl_uint i = 0; i < count; i++)
+            add_device(list, platform, devices[i], strcmp(name, TCONV_POCL) == 0, first);
     free(devices);
     return memory;
 }
@@ -129,6 +165,16 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
     }
     free(list.entries);
     return status;
+}
+
+tconv_status tconv_device_threadless(int number, cl_device_id *out, tconv_error *error)
+{
+    struct list list;
+    const tconv_status status = read_list(&list, error);
+    if (status != TCONV_OK) return status;
+    *out = number < list.count ? list.entries[number].threadless : NULL;
+    free(list.entries);
+    return TCONV_OK;
 }
 
 /* True if `text` contains `part`, or with `whole` equals it. The case of letters does not

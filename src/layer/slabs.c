@@ -9,6 +9,7 @@
 #include "base/steps.h"
 #include "device/lane.h"
 #include "plan/place.h"
+#include "plan/shares.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -358,7 +359,7 @@ static tconv_status start(struct worker *w, struct set *set, int64_t number, tco
     if ((status = take_weights(w, &call, set, error)) != TCONV_OK ||
         (status = bring_vectors(job, &call, set, error)) != TCONV_OK ||
         (status = bring_tensors(job, set, &tensors, error)) != TCONV_OK ||
-        (status = tconv_plan_enqueue(set->use.plan, tconv_lane_queue(set->lane), &tensors, 0, NULL,
+        (status = tconv_plan_execute(set->use.plan, tconv_lane_queue(set->lane), NULL, &tensors,
                                      NULL, error)) != TCONV_OK ||
         (status = download(job, set, tensors.output.memory, error)) != TCONV_OK)
         return status;

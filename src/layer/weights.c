@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/lane.h"
 #include "plan/place.h"
+#include "plan/shares.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,11 +66,14 @@ static tconv_status pack(const struct tconv_keep *keep, const struct tconv_call 
     cl_mem copy = NULL;
     tconv_status status = tconv_kept_filter_create(plan, &call->problem, storage, &made, error);
     if (status != TCONV_OK) return status;
-    if ((status = find_filter(keep, call, packing, plan, &from, &copy, error)) == TCONV_OK)
-        status = tconv_packed_filter_enqueue_pack(
-            made->packed, in_lane ? tconv_lane_queue(packing->lane) : run->queue, &from,
-            in_lane ? 0 : run->wait_count, in_lane ? NULL : run->wait, in_lane ? NULL : &made->end,
-            error);
+    const struct tconv_pool pool = {run->on_threads, run->pool, run->threads};
+    status = find_filter(keep, call, packing, plan, &from, &copy, error);
+    if (status == TCONV_OK && in_lane)
+        status = tconv_packed_filter_execute(made->packed, tconv_lane_queue(packing->lane), &pool,
+                                             &from, error);
+    else if (status == TCONV_OK)
+        status = tconv_packed_filter_enqueue_pack(made->packed, run->queue, &from, run->wait_count,
+                                                  run->wait, &made->end, error);
     if (copy != NULL) clReleaseMemObject(copy);
     cl_int code = CL_SUCCESS;
     if (status == TCONV_OK && !in_lane) code = clFlush(run->queue);

@@ -6,6 +6,7 @@
 #include "base/view.h"
 #include "device/lane.h"
 #include "plan/place.h"
+#include "plan/shares.h"
 
 /* A tensor that the run reads, besides the packed filter. */
 struct input {
@@ -141,8 +142,9 @@ static tconv_status execute(const struct tconv_call *call, struct tconv_lane *la
     const tconv_geometry *g = tconv_plan_geometry(plan);
     const tconv_tensor *output = &call->tensors.output;
     const bool is_array = output->host != NULL;
+    const struct tconv_pool pool = {call->run.on_threads, call->run.pool, call->run.threads};
     cl_event done = NULL;
-    tconv_status status = tconv_plan_enqueue(plan, tconv_lane_queue(lane), tensors, 0, NULL,
+    tconv_status status = tconv_plan_execute(plan, tconv_lane_queue(lane), &pool, tensors,
                                              is_array ? NULL : &done, error);
     if (status != TCONV_OK) return status;
     if (is_array) {
@@ -150,6 +152,7 @@ static tconv_status execute(const struct tconv_call *call, struct tconv_lane *la
         return tconv_lane_download(lane, tconv_array_of(output), g->output_bytes, &view,
                                    tconv_type_size(g->output_type), error);
     }
+    if (done == NULL) return TCONV_OK; /* it has ended */
     status = tconv_wait(done, error);
     clReleaseEvent(done);
     return status;

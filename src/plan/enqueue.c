@@ -98,7 +98,7 @@ int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *laun
         if (!tconv_arg_used(&plan->epilogue, arg)) continue;
         struct tconv_argument *a = &list[count++];
         *a = (struct tconv_argument){.arg = arg, .index = index++};
-        if (arg == TCONV_ARG_TABLE || arg == TCONV_ARG_LOCAL) continue;
+        if (arg > TCONV_ARG_WORKSPACE) continue;
         a->place = &bindings->place[arg];
         a->first = a->place->offset /
                    tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
@@ -121,6 +121,9 @@ cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *la
             code = clSetKernelArg(kernel, a->index, sizeof plan->table, &plan->table);
         } else if (a->arg == TCONV_ARG_LOCAL) {
             code = clSetKernelArg(kernel, a->index, launch->local_bytes, NULL);
+        } else if (a->arg == TCONV_ARG_SHARE) {
+            const cl_int2 whole = {{0, 0}};
+            code = clSetKernelArg(kernel, a->index, sizeof whole, &whole);
         } else {
             code = tconv_place_set(plan, a->place, kernel, a->index, call);
             if (code == CL_SUCCESS)
@@ -145,6 +148,23 @@ static uint64_t bytes_of(const struct tconv_bindings *bindings)
         if (!counted) bytes += tconv_place_bytes(place);
     }
     return bytes;
+}
+
+cl_uint tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch)
+{
+    cl_uint index = 0;
+    for (int i = 0; launch->args[i] != TCONV_ARG_SHARE; i++)
+        if (tconv_arg_used(&plan->epilogue, launch->args[i]))
+            index += launch->args[i] > TCONV_ARG_WORKSPACE ? 1 : 2;
+    return index;
+}
+
+tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *bindings,
+                               cl_int code, const char *call, tconv_error *error)
+{
+    if (bindings == NULL) return tconv_fail_opencl(error, code, call, "enqueueing %s", kernel);
+    return tconv_fail_opencl(error, code, call, "enqueueing %s on buffers of %llu bytes in all",
+                             kernel, (unsigned long long)bytes_of(bindings));
 }
 
 void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],
@@ -208,10 +228,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     }
     pthread_mutex_unlock((pthread_mutex_t *)&plan->lock);
     if (before != NULL) clReleaseEvent(before);
-    if (code != CL_SUCCESS && bindings != NULL)
-        return tconv_fail_opencl(error, code, call, "enqueueing %s on buffers of %llu bytes in all",
-                                 kernel, (unsigned long long)bytes_of(bindings));
-    if (code != CL_SUCCESS) return tconv_fail_opencl(error, code, call, "enqueueing %s", kernel);
+    if (code != CL_SUCCESS) return tconv_fail_launch(kernel, bindings, code, call, error);
     if (done != NULL)
         *done = event;
     else if (event != NULL)

@@ -48,6 +48,20 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *st
     return TCONV_OK;
 }
 
+tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor *weights,
+                                struct tconv_bindings *bindings, tconv_error *error)
+{
+    const tconv_plan *plan = filter->plan;
+    struct tconv_place *from = &bindings->place[TCONV_ARG_WEIGHTS];
+    bindings->place[TCONV_ARG_FLAGS] = bindings->place[TCONV_ARG_FILTER] = filter->place;
+    const tconv_status status = tconv_place_find(
+        plan, "weights", weights, plan->geometry.filter_bytes, "",
+        tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
+        CL_MEM_READ_ONLY, from, error);
+    return status == TCONV_OK ? tconv_place_apart("filter", &filter->place, "weights", from, error)
+                              : status;
+}
+
 tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_command_queue queue,
                                               const tconv_tensor *weights, cl_uint wait_count,
                                               const cl_event *wait, cl_event *done,
@@ -59,17 +73,10 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
                           filter == NULL ? "filter" : "weights");
     const tconv_plan *plan = filter->plan;
     struct tconv_bindings bindings = {0};
-    struct tconv_place *from = &bindings.place[TCONV_ARG_WEIGHTS];
-    bindings.place[TCONV_ARG_FLAGS] = bindings.place[TCONV_ARG_FILTER] = filter->place;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_order(plan, queue, wait_count, wait, error)) != TCONV_OK ||
-        (status = tconv_place_find(
-             plan, "weights", weights, plan->geometry.filter_bytes, "",
-             tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
-             CL_MEM_READ_ONLY, from, error)) != TCONV_OK ||
-        (status = tconv_place_apart("filter", &filter->place, "weights", from, error)) !=
-            TCONV_OK ||
+        (status = tconv_bind_weights(filter, weights, &bindings, error)) != TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,
                                          plan->kernel_plan.pack_count, queue, &bindings, wait_count,
                                          wait, done, error)) != TCONV_OK)

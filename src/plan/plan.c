@@ -134,6 +134,8 @@ static void clear_algorithm(tconv_plan *plan)
         if (plan->run[i] != NULL) clReleaseKernel(plan->run[i]);
         plan->pack[i] = plan->run[i] = NULL;
     }
+    tconv_hands_release(plan->hands);
+    plan->hands = NULL;
     if (plan->table != NULL) clReleaseMemObject(plan->table);
     plan->table = NULL;
     tconv_kernel_plan_clear(&plan->kernel_plan);

@@ -41,8 +41,9 @@ struct tconv_plan {
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
-    pthread_mutex_t
-        lock; /* OpenCL lets only one thread at a time set the arguments of a kernel object */
+    struct tconv_hand *hands; /* that no thread has (shares.c) */
+    pthread_mutex_t lock;     /* guards `hands`, and OpenCL lets only one thread at a time set the
+                                 arguments of a kernel object */
 };
 
 /* Where a tensor is that kernels use: a buffer, or a pointer into shared memory. The range of its
@@ -173,6 +174,10 @@ tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, c
 tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_tensors *given,
                                   struct tconv_bindings *bindings, tconv_error *error);
 
+/* Checks the weights that a filter is packed from, and binds both. */
+tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor *weights,
+                                struct tconv_bindings *bindings, tconv_error *error);
+
 /* An argument of a kernel. A tensor takes two: where it is, and the number of its first element
  * there. */
 struct tconv_argument {
@@ -192,6 +197,20 @@ int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *laun
 cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
                            cl_kernel kernel, const struct tconv_bindings *bindings,
                            const char **call);
+
+/* The index of the argument that says which share of a launch a kernel computes. */
+cl_uint tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch);
+
+/* Makes another kernel object of the kernel `name`. Returns the first code that is not CL_SUCCESS,
+ * and the call that returned it. */
+cl_int tconv_kernel_again(cl_kernel kernel, const char *name, cl_kernel *made, const char **call);
+
+/* The error of a launch on `bindings`, which may be NULL. */
+tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *bindings,
+                               cl_int code, const char *call, tconv_error *error);
+
+/* Releases what threads launched kernels with (shares.c). */
+void tconv_hands_release(struct tconv_hand *first);
 
 /* The part of a launch that is piece number `piece`. */
 void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],

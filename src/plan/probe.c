@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests a matrix unit by running plans for small problems: see probe.h. */
 #include "plan/probe.h"
+#include "plan/shares.h"
 
 #include "base/error.h"
 #include "plan/probe_parts.h"
@@ -123,11 +124,10 @@ static tconv_status compute(struct tconv_probe *p, tconv_device *device, const s
     tensors.data.memory = p->data;
     tensors.output.memory = p->output;
     tensors.workspace.memory = p->workspace;
-    if ((status = tconv_packed_filter_enqueue_pack(p->filter, p->queue,
-                                                   &(tconv_tensor){.memory = p->weights}, 0, NULL,
-                                                   NULL, error)) != TCONV_OK ||
-        (status = tconv_plan_enqueue(p->plan, p->queue, &tensors, 0, NULL, NULL, error)) !=
+    if ((status = tconv_packed_filter_execute(p->filter, p->queue, NULL,
+                                              &(tconv_tensor){.memory = p->weights}, error)) !=
             TCONV_OK ||
+        (status = tconv_plan_execute(p->plan, p->queue, NULL, &tensors, NULL, error)) != TCONV_OK ||
         (status = tconv_probe_read(p, output, sizeof output, error)) != TCONV_OK)
         return status;
     *right = output_is_right(small, tconv_type_is_floating(problem->data_type), output);

@@ -124,8 +124,7 @@ static tconv_status check_mutable(const tconv_plan *plan,
                             "its flags: the tensors of its commands cannot be replaced");
 }
 
-/* Makes another kernel object of the same kernel. */
-static cl_int make_again(cl_kernel kernel, const char *name, cl_kernel *made, const char **call)
+cl_int tconv_kernel_again(cl_kernel kernel, const char *name, cl_kernel *made, const char **call)
 {
     cl_program program = NULL;
     *call = "clGetKernelInfo";
@@ -150,7 +149,7 @@ static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *l
     const bool traced = tconv_traced(plan->device, TCONV_TRACE_RECORDING);
     cl_kernel own = NULL;
     uint64_t begin = traced ? tconv_trace_now() : 0;
-    cl_int code = make_again(kernel, launch->kernel, &own, call);
+    cl_int code = tconv_kernel_again(kernel, launch->kernel, &own, call);
     if (code == CL_SUCCESS) code = tconv_set_arguments(plan, launch, own, bindings, call);
     for (int piece = 0; piece < launch->pieces && code == CL_SUCCESS; piece++) {
         struct tconv_piece extents;

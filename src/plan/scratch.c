@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "device/device.h"
+#include "plan/shares.h"
 
 enum { NUMBER_BYTES = 8 }; /* the widest element of a bias, a scale or a slope */
 
@@ -72,8 +73,8 @@ tconv_status tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan,
                           "no workspace of %llu bytes", (unsigned long long)workspace);
     const tconv_status status = tconv_packed_filter_create(plan, NULL, filter, error);
     if (status != TCONV_OK) return status;
-    return tconv_packed_filter_enqueue_pack(
-        *filter, scratch->queue, &(tconv_tensor){.memory = scratch->weights}, 0, NULL, NULL, error);
+    return tconv_packed_filter_execute(*filter, scratch->queue, NULL,
+                                       &(tconv_tensor){.memory = scratch->weights}, error);
 }
 
 double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *plan,
@@ -93,9 +94,9 @@ double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *
     bool ran = true;
     const double start = tconv_os_seconds();
     for (int i = 0; i < times && ran; i++)
-        ran = tconv_plan_enqueue(plan, scratch->queue, &tensors, 0, NULL,
-                                 i + 1 < times ? NULL : &done, error) == TCONV_OK;
-    ran = ran && tconv_wait(done, error) == TCONV_OK;
+        ran = tconv_plan_execute(plan, scratch->queue, NULL, &tensors, i + 1 < times ? NULL : &done,
+                                 error) == TCONV_OK;
+    ran = ran && (done == NULL || tconv_wait(done, error) == TCONV_OK);
     const double ms = 1e3 * (tconv_os_seconds() - start) / times;
     if (done != NULL) clReleaseEvent(done);
     return ran ? ms : -1;

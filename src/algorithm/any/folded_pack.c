@@ -96,8 +96,9 @@ void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_by
     tconv_launch_items(run, 0, items, 1, device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
-                      10);
+                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_LOCAL,
+                                         TCONV_ARG_SHARE},
+                      11);
     run->local_bytes = (size_t)local_bytes;
 }
 

@@ -362,8 +362,10 @@ static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kerne
     tconv_launch_items(pack, 0, loops->in_channels, 32, device);
     tconv_launch_items(pack, 1, g->blocks, 1, device);
     tconv_launch_items(pack, 2, products, 1, device);
-    tconv_launch_args(pack,
-                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
+        4);
 }
 
 static tconv_status write(const struct tconv_request *request,
@@ -382,8 +384,8 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
-                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
-                      9);
+                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL, TCONV_ARG_SHARE},
+                      10);
     run->local_bytes = (size_t)g.local_bytes;
     return TCONV_OK;
 }

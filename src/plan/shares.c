@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the launches of a kernel plan on several threads. Each takes the next share of a launch, a
+ * range of its work-groups, until none is left. So it does not matter how many threads come, and
+ * when. All wait before the next launch, which reads what this one wrote. */
+#include "plan/shares.h"
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "base/inside.h"
+#include "base/os.h"
+#include "base/process.h"
+#include "device/lane.h"
+#include "device/trace.h"
+#include "plan/plan_internal.h"
+#include "plan/plan_trace.h"
+
+#include <stdlib.h>
+
+/* What a thread needs to launch kernels of a plan: no other one may set the arguments of its kernel
+ * objects, or use its queue. */
+struct tconv_hand {
+    struct tconv_hand *next; /* of those that no thread has */
+    cl_command_queue queue;
+    bool profiles; /* the queue does */
+    cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
+};
+
+enum { WAKES = 60 /* microseconds of work for which threads that sleep are woken */ };
+
+struct shared_run {
+    tconv_plan *plan;
+    const struct tconv_launch *launches;
+    const struct tconv_bindings *bindings;
+    bool packs, traced;
+    int count;
+    int shares[TCONV_MAX_LAUNCHES];
+    atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
+    atomic_int threads; /* that may still begin */
+    atomic_bool failed;
+    pthread_mutex_t mutex; /* guards the error of the first failure */
+    tconv_error *error;
+    tconv_status status;
+};
+
+/* ---- hands ---- */
+
+static void release_kernels(cl_kernel kernels[TCONV_MAX_LAUNCHES])
+{
+    for (int i = 0; i < TCONV_MAX_LAUNCHES; i++)
+        if (kernels[i] != NULL) clReleaseKernel(kernels[i]);
+}
+
+void tconv_hands_release(struct tconv_hand *first)
+{
+    for (struct tconv_hand *hand = first, *next; hand != NULL; hand = next) {
+        next = hand->next;
+        release_kernels(hand->pack);
+        release_kernels(hand->run);
+        if (hand->queue != NULL) clReleaseCommandQueue(hand->queue);
+        free(hand);
+    }
+}
+
+static void give_back(tconv_plan *plan, struct tconv_hand *hand)
+{
+    pthread_mutex_lock(&plan->lock);
+    hand->next = plan->hands;
+    plan->hands = hand;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+/* Makes the kernel objects that a hand lacks. */
+static cl_int make_kernels(const struct shared_run *run, struct tconv_hand *hand, const char **call)
+{
+    cl_kernel *own = run->packs ? hand->pack : hand->run;
+    const cl_kernel *kernels = run->packs ? run->plan->pack : run->plan->run;
+    cl_int code = CL_SUCCESS;
+    for (int i = 0; i < run->count && code == CL_SUCCESS; i++)
+        if (own[i] == NULL)
+            code = tconv_kernel_again(kernels[i], run->launches[i].kernel, &own[i], call);
+    return code;
+}
+
+/* Makes the queue that a hand lacks; for a trace that hears of launches, one that profiles. */
+static cl_int make_queue(const struct shared_run *run, struct tconv_hand *hand, const char **call)
+{
+    const tconv_device *device = run->plan->device;
+    cl_int code;
+    if (hand->queue != NULL && (hand->profiles || !run->traced)) return CL_SUCCESS;
+    if (hand->queue != NULL) clReleaseCommandQueue(hand->queue);
+    hand->profiles = run->traced;
+    *call = "clCreateCommandQueue";
+    hand->queue = clCreateCommandQueue(tconv_device_context(device), tconv_device_id(device),
+                                       hand->profiles ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+    if (code != CL_SUCCESS) hand->queue = NULL;
+    return code;
+}
+
+static struct tconv_hand *take_hand(const struct shared_run *run, tconv_error *error)
+{
+    tconv_plan *plan = run->plan;
+    pthread_mutex_lock(&plan->lock);
+    struct tconv_hand *hand = plan->hands;
+    if (hand != NULL) plan->hands = hand->next;
+    pthread_mutex_unlock(&plan->lock);
+    if (hand == NULL && (hand = calloc(1, sizeof *hand)) == NULL) {
+        tconv_fail_memory(error, sizeof *hand, "launching kernels");
+        return NULL;
+    }
+    const char *call = "";
+    cl_int code = make_queue(run, hand, &call);
+    if (code == CL_SUCCESS) code = make_kernels(run, hand, &call);
+    if (code == CL_SUCCESS) return hand;
+    give_back(plan, hand);
+    tconv_fail_opencl(error, code, call, "launching kernels");
+    return NULL;
+}
+
+/* ---- shares ---- */
+
+/* Microseconds of work that a plan is expected to be for one thread. */
+static double work_of(const tconv_plan *plan, bool packs)
+{
+    static const double packed = 2e3; /* bytes in a microsecond */
+    const struct tconv_machine *machine = &plan->request.machine;
+    return packs ? (double)plan->kernel_plan.filter_bytes / packed
+                 : 1e3 * machine->units * tconv_machine_ms(machine, plan->candidate.cost);
+}
+
+/* How many shares a launch has that is `work` microseconds for one thread: where there is plenty of
+ * it so many that threads that come late, or are interrupted, do not matter. */
+static int count_shares(const struct tconv_launch *launch, double work, int threads)
+{
+    static const double least = 4, plenty = 40; /* microseconds of a share */
+    const size_t groups = launch->global[0] / launch->local[0];
+    double shares = work / least < threads ? work / least : threads;
+    if (shares < work / plenty) shares = work / plenty;
+    return shares < 1 ? 1 : shares < (double)groups ? (int)shares : (int)groups;
+}
+
+/* Launches one share, and waits: one work-group computes it (cl/common/common.clh). */
+static cl_int launch_share(const struct shared_run *run, const struct tconv_hand *hand,
+                           const struct tconv_launch *launch, cl_kernel kernel, int share,
+                           int shares, const char **call)
+{
+    const int64_t groups = (int64_t)(launch->global[0] / launch->local[0]);
+    const int64_t begin = groups * share / shares, end = groups * (share + 1) / shares;
+    const cl_int2 own = {{(cl_int)begin, (cl_int)end}};
+    const uint64_t now = run->traced ? tconv_trace_now() : 0;
+    cl_event event = NULL;
+    *call = "clSetKernelArg";
+    cl_int code = clSetKernelArg(kernel, tconv_share_index(run->plan, launch), sizeof own, &own);
+    if (code != CL_SUCCESS) return code;
+    *call = "clEnqueueNDRangeKernel";
+    code = clEnqueueNDRangeKernel(hand->queue, kernel, 3, NULL, launch->local, launch->local, 0,
+                                  NULL, run->traced ? &event : NULL);
+    if (code != CL_SUCCESS) return code;
+    *call = "clFinish";
+    code = clFinish(hand->queue);
+    if (event != NULL) {
+        struct tconv_launch shared = *launch;
+        const struct tconv_piece extents = {
+            {(size_t)begin * launch->local[0]},
+            {(size_t)(end - begin) * launch->local[0], launch->global[1], launch->global[2]}};
+        shared.pieces = shares;
+        tconv_trace_launch(
+            run->plan, &shared, share, &extents,
+            (tconv_trace_event){
+                .kind = TCONV_TRACE_LAUNCH, .begin_ns = now, .queue = hand->queue, .event = event});
+        clReleaseEvent(event);
+    }
+    return code;
+}
+
+static void fail(struct shared_run *run, const tconv_error *own)
+{
+    pthread_mutex_lock(&run->mutex);
+    if (run->status == TCONV_OK) run->status = tconv_fail_with(run->error, own);
+    pthread_mutex_unlock(&run->mutex);
+    atomic_store(&run->failed, true);
+}
+
+/* Takes shares of one launch until none is left. `*hand` is taken before the first one. */
+static void take_shares(struct shared_run *run, int i, struct tconv_hand **hand)
+{
+    const struct tconv_launch *launch = &run->launches[i];
+    bool bound = false;
+    for (;;) {
+        const int share = atomic_fetch_add(&run->taken[i], 1);
+        if (share >= run->shares[i]) return;
+        const char *call = "";
+        cl_int code = CL_SUCCESS;
+        tconv_error own;
+        if (!atomic_load(&run->failed)) {
+            if (*hand == NULL && (*hand = take_hand(run, &own)) == NULL) fail(run, &own);
+            const cl_kernel kernel = *hand == NULL ? NULL
+                                     : run->packs  ? (*hand)->pack[i]
+                                                   : (*hand)->run[i];
+            if (kernel != NULL && !bound)
+                code = tconv_set_arguments(run->plan, launch, kernel, run->bindings, &call);
+            bound = true;
+            if (kernel != NULL && code == CL_SUCCESS)
+                code = launch_share(run, *hand, launch, kernel, share, run->shares[i], &call);
+            if (code != CL_SUCCESS) {
+                tconv_fail_launch(launch->kernel, run->bindings, code, call, &own);
+                fail(run, &own);
+            }
+        }
+        atomic_fetch_add(&run->ended[i], 1);
+    }
+}
+
+static void share(void *argument)
+{
+    TCONV_WITHOUT_CANCELLATION; /* on a thread of the application */
+    struct shared_run *run = argument;
+    struct tconv_hand *hand = NULL;
+    if (atomic_fetch_sub(&run->threads, 1) <= 0) return;
+    for (int i = 0; i < run->count; i++) {
+        take_shares(run, i, &hand);
+        for (int turn = 1; atomic_load(&run->ended[i]) < run->shares[i]; turn++) {
+            tconv_os_pause();
+            if (turn % 100 == 0) tconv_os_yield();
+        }
+    }
+    if (hand != NULL) give_back(run->plan, hand);
+}
+
+/* True if all launches can be divided into shares. */
+static bool can_share(const struct tconv_launch *launches, int count)
+{
+    for (int i = 0; i < count; i++) {
+        bool shares = false;
+        for (int a = 0; a < launches[i].arg_count; a++)
+            shares = shares || launches[i].args[a] == TCONV_ARG_SHARE;
+        if (!shares) return false;
+    }
+    return true;
+}
+
+/* Runs the launches behind the commands of `queue`. */
+static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue queue,
+                                 const struct tconv_pool *pool,
+                                 const struct tconv_bindings *bindings, tconv_error *error)
+{
+    struct shared_run run = {.plan = plan, .bindings = bindings, .packs = packs, .error = error};
+    struct tconv_crew *crew = tconv_device_crew(plan->device);
+    run.launches = packs ? plan->kernel_plan.pack : plan->kernel_plan.run;
+    run.count = packs ? plan->kernel_plan.pack_count : plan->kernel_plan.run_count;
+    if (!can_share(run.launches, run.count))
+        return tconv_enqueue_launches(plan, run.launches, packs ? plan->pack : plan->run, run.count,
+                                      queue, bindings, 0, NULL, NULL, error);
+    run.traced = tconv_traced(plan->device, TCONV_TRACE_LAUNCH);
+    const cl_int code = clFinish(queue);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clFinish", "waiting for what a launch reads");
+    if (pthread_mutex_init(&run.mutex, NULL) != 0)
+        return tconv_fail_memory(error, sizeof run.mutex, "sharing a launch");
+    const double work = work_of(plan, packs);
+    int most = 1, threads = tconv_crew_threads(crew);
+    if (pool != NULL && pool->threads != 0 && pool->threads < (uint64_t)threads)
+        threads = (int)pool->threads;
+    atomic_init(&run.threads, threads);
+    for (int i = 0; i < run.count; i++) {
+        run.shares[i] = count_shares(&run.launches[i], work, threads);
+        if (run.shares[i] > most) most = run.shares[i];
+        atomic_init(&run.taken[i], 0);
+        atomic_init(&run.ended[i], 0);
+    }
+    if (most == 1 || threads == 1 || tconv_is_inside()) /* a callback waits for no other thread */
+        share(&run);
+    else if (pool != NULL && pool->on_threads != NULL) {
+        pool->on_threads(pool->pool, share, &run);
+        share(&run); /* whatever the pool did: what is left */
+    } else {
+        tconv_crew_run(crew, work >= WAKES, share, &run);
+    }
+    pthread_mutex_destroy(&run.mutex);
+    return run.status;
+}
+
+tconv_status tconv_plan_execute(const tconv_plan *plan, cl_command_queue queue,
+                                const struct tconv_pool *pool, const tconv_tensors *tensors,
+                                cl_event *done, tconv_error *error)
+{
+    struct tconv_bindings bindings = {0};
+    if (done != NULL) *done = NULL;
+    if (tconv_device_crew(plan->device) == NULL)
+        return tconv_plan_enqueue(plan, queue, tensors, 0, NULL, done, error);
+    const tconv_status status = tconv_bind_arguments(plan, tensors, &bindings, error);
+    if (status != TCONV_OK || plan->geometry.batch == 0) return status;
+    /* cast away const: a plan's hands change, as its kernel objects do */
+    return run_launches((tconv_plan *)plan, false, queue, pool, &bindings, error);
+}
+
+tconv_status tconv_packed_filter_execute(tconv_packed_filter *filter, cl_command_queue queue,
+                                         const struct tconv_pool *pool, const tconv_tensor *weights,
+                                         tconv_error *error)
+{
+    struct tconv_bindings bindings = {0};
+    if (tconv_device_crew(filter->plan->device) == NULL)
+        return tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, NULL, NULL, error);
+    tconv_status status = tconv_bind_weights(filter, weights, &bindings, error);
+    if (status == TCONV_OK)
+        status = run_launches(filter->plan, true, queue, pool, &bindings, error);
+    if (status == TCONV_OK) atomic_store(&filter->packed, true);
+    return status;
+}
+
+tconv_status tconv_plan_run(const tconv_plan *plan, const tconv_tensors *tensors,
+                            tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (plan == NULL || tensors == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          plan == NULL ? "plan" : "tensors");
+    struct tconv_lane *lane;
+    cl_event done = NULL;
+    tconv_status status = tconv_process_enter(error);
+    if (status == TCONV_OK) status = tconv_lane_take(plan->device, &lane, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_plan_execute(plan, tconv_lane_queue(lane), NULL, tensors, &done, error);
+    if (done != NULL) {
+        status = tconv_wait(done, error);
+        clReleaseEvent(done);
+    }
+    tconv_lane_give_back(lane);
+    return status;
+}
+
+tconv_status tconv_packed_filter_pack(tconv_packed_filter *filter, const tconv_tensor *weights,
+                                      tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (filter == NULL || weights == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          filter == NULL ? "filter" : "weights");
+    struct tconv_lane *lane;
+    tconv_status status = tconv_process_enter(error);
+    if (status == TCONV_OK) status = tconv_lane_take(filter->plan->device, &lane, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_packed_filter_execute(filter, tconv_lane_queue(lane), NULL, weights, error);
+    if (status == TCONV_OK) status = tconv_lane_finish(lane, error);
+    tconv_lane_give_back(lane);
+    return status;
+}
