@@ -334,6 +334,18 @@ TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_que
                                           const tconv_tensors *tensors, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);
 
+/* Executes at once: as tconv_plan_enqueue, but in queues of the device object's own, and it returns
+ * when the output is complete. Commands of the application that use the buffers of `tensors` must
+ * have ended. On a device that tconv_device_open gave threads (device.h), these compute; plans on
+ * it that are enqueued are computed by one thread. Returns what tconv_plan_enqueue and tconv_wait
+ * return. */
+TCONV_API tconv_status tconv_plan_run(const tconv_plan *plan, const tconv_tensors *tensors,
+                                      tconv_error *error);
+
+/* Packs at once: tconv_packed_filter_enqueue_pack likewise. */
+TCONV_API tconv_status tconv_packed_filter_pack(tconv_packed_filter *filter,
+                                                const tconv_tensor *weights, tconv_error *error);
+
 /* Waits until the command of `event` has ended, like clWaitForEvents, but does not sleep for the
  * first 200 microseconds: it asks for the event's state and lets other threads run in between.
  * Waking a sleeping thread takes longer than a small layer, and on a CPU the kernel's threads wake
