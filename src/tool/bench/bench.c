@@ -354,7 +354,7 @@ static double mean_fraction(const struct result *results, size_t layers,
     return exp(sum / timed);
 }
 
-static json_t *report_json(int number, const tconv_device_info *d, const struct timing *timing,
+static json_t *report_json(int number, const tconv_device *device, const struct timing *timing,
                            const struct roofline *roofline, const struct suite *suite,
                            const struct result *results)
 {
@@ -366,16 +366,16 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
     for (size_t i = 0; i < suite->count; i++)
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
     const bool known = roofline->sizes > 0;
-    return json_pack("{s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
-                     device_json(number, d), "repeat", timing->repeat, "max_error_is", MAX_ERROR_IS,
-                     "launch_us", real_or_null(known, roofline->launch_us), "peak_gflops",
-                     real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
-                     real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
-                     known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
-                     "bandwidth_by_working_set", sizes, "layers", layers,
-                     "geomean_fraction_of_floor",
-                     real_or_null(known, mean_fraction(results, suite->count, roofline)),
-                     "interrupted", interrupted());
+    return json_pack(
+        "{s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
+        device_object_json(number, device), "repeat", timing->repeat, "max_error_is", MAX_ERROR_IS,
+        "launch_us", real_or_null(known, roofline->launch_us), "peak_gflops",
+        real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
+        real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
+        known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
+        "bandwidth_by_working_set", sizes, "layers", layers, "geomean_fraction_of_floor",
+        real_or_null(known, mean_fraction(results, suite->count, roofline)), "interrupted",
+        interrupted());
 }
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at
@@ -461,7 +461,6 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
 {
     const struct suite *suite = &work->suite;
     const struct opened *opened = &work->opened;
-    const tconv_device_info *d = tconv_device_properties(opened->device);
     struct result *results = calloc(suite->count, sizeof *results);
     struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
     enum exit_code code = results == NULL || roofline.layers == NULL
@@ -477,7 +476,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     if (code == EXIT_DONE) {
         const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
-            print_device(work->number, d);
+            print_device(work->number, opened->device);
             print_head();
         }
         const struct summary s = time_layers(opened, suite, timing, &roofline, results);
@@ -490,9 +489,9 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
                 "was busy",
                 first_peak, roofline_peak(&roofline));
         if (table_wanted()) print_end(suite, &s, results, &roofline);
-        code =
-            conclude(with_origin(report_json(work->number, d, timing, &roofline, suite, results)),
-                     old, code, &s, suite->count);
+        code = conclude(with_origin(report_json(work->number, opened->device, timing, &roofline,
+                                                suite, results)),
+                        old, code, &s, suite->count);
     }
     trace_end();
     free(roofline.layers);

@@ -217,7 +217,6 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
 {
     const struct suite *suite = &work->suite;
     tconv_device *device = work->opened.device;
-    const tconv_device_info *d = tconv_device_properties(device);
     struct tuned *results = calloc(suite->count, sizeof *results);
     if (results == NULL) return failed_work("the results need memory that is not there");
     const char *folder = tconv_device_search_folder(device);
@@ -226,7 +225,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
                "TCONV_CL_CACHE_DIR)");
     watch_interrupts();
     if (table_wanted()) {
-        print_device(work->number, d);
+        print_device(work->number, device);
         printf("%-4s %-28s %-16s", "id", "layer", "fastest");
         next_part(FIGURES);
         printf("%10s %9s %9s %6s %6s\n", "candidates", "ms model", "ms best", "gain", "noise");
@@ -240,9 +239,10 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         json_array_append_new(layers, layer_json(place.entry, &results[i]));
     }
     progress(0, 0, "");
-    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
-                               "folder", folder == NULL ? json_null() : text_json(folder), "layers",
-                               layers, "interrupted", interrupted());
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device",
+                               device_object_json(work->number, device), "folder",
+                               folder == NULL ? json_null() : text_json(folder), "layers", layers,
+                               "interrupted", interrupted());
     enum exit_code code = EXIT_DONE;
     if (options.json != NULL)
         code = write_json(with_origin(report));
