@@ -4,8 +4,10 @@
 #include "device/environment.h"
 
 #include "base/os.h"
+#include "base/process.h"
 #include "portable.h"
 #include "store/folder.h"
+#include "tconv_cl/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,6 +176,61 @@ static void launches_have_a_limit(void **state)
     set_variable("TCONV_CL_LAUNCH_MS", NULL);
 }
 
+static void processors_have_threads(void **state)
+{
+    (void)state;
+    const int all = tconv_os_processors();
+    const struct {
+        const char *value;
+        int threads;
+    } right[] = {{NULL, all}, {"", all}, {"off", 0}, {"1", 1}, {"3", 3}, {"1024", 1024}};
+    static const char *const wrong[] = {
+        "0", "-1", "+2", "2 ", "1.5", "on", "Off", "1025", "99999999999999999999"};
+    tconv_error error;
+    int threads;
+    assert_true(all > 0);
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        set_variable("TCONV_CL_THREADS", right[i].value);
+        assert_int_equal(tconv_environment_threads(&threads, &error), TCONV_OK);
+        assert_int_equal(threads, right[i].threads);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        set_variable("TCONV_CL_THREADS", wrong[i]);
+        expect_error(tconv_environment_threads(&threads, &error), &error, "TCONV_CL_THREADS",
+                     wrong[i], "off, or to a number from 1 to 1024");
+    }
+    set_variable("TCONV_CL_THREADS", NULL);
+}
+
+/* PoCL's devices are named only where the environment names none, and threads are wanted. */
+static void threads_are_enabled_at_most_once(void **state)
+{
+    (void)state;
+    char devices[40];
+    set_variable("POCL_DEVICES", NULL);
+    for (int i = 0; i < 2; i++) {
+        set_variable("TCONV_CL_THREADS", i == 0 ? "off" : "many");
+        assert_false(tconv_threads_enable());
+        assert_int_equal(tconv_os_environment("POCL_DEVICES", devices, sizeof devices), 0);
+    }
+    set_variable("TCONV_CL_THREADS", "2");
+    set_variable("POCL_DEVICES", "basic");
+    assert_false(tconv_threads_enable());
+    tconv_os_environment("POCL_DEVICES", devices, sizeof devices);
+    assert_string_equal(devices, "basic");
+    set_variable("POCL_DEVICES", NULL);
+    assert_true(tconv_threads_enable());
+    tconv_os_environment("POCL_DEVICES", devices, sizeof devices);
+    assert_string_equal(devices, "pthread basic");
+    assert_false(tconv_threads_enable());
+    set_variable("POCL_DEVICES", NULL);
+    set_variable("TCONV_CL_THREADS", NULL);
+    /* too late: something has used OpenCL */
+    assert_int_equal(tconv_process_enter(NULL), TCONV_OK);
+    assert_false(tconv_threads_enable());
+    assert_int_equal(tconv_os_environment("POCL_DEVICES", devices, sizeof devices), 0);
+}
+
 static tconv_status read_variable(int which, tconv_error *error)
 {
     char text[TCONV_OS_PATH], *folder = NULL;
@@ -181,6 +238,7 @@ static tconv_status read_variable(int which, tconv_error *error)
     tconv_search search;
     double ms;
     uint64_t limit;
+    int threads;
     bool named;
     tconv_status status;
     switch (which) {
@@ -189,6 +247,7 @@ static tconv_status read_variable(int which, tconv_error *error)
     case 2: return tconv_environment_matrix(&use, error);
     case 3: return tconv_environment_search(&search, error);
     case 4: return tconv_environment_launch_ms(&ms, error);
+    case 6: return tconv_environment_threads(&threads, error);
     default:
         status = tconv_environment_cache(&folder, &limit, &named, error);
         free(folder);
@@ -212,6 +271,7 @@ static void no_value_is_too_long_to_be_read(void **state)
         {"TCONV_CL_MATRIX", 2, 99},
         {"TCONV_CL_SEARCH", 3, 99},
         {"TCONV_CL_LAUNCH_MS", 4, 99},
+        {"TCONV_CL_THREADS", 6, 99},
         {"TCONV_CL_CACHE", 5, 99},
         {"TCONV_CL_CACHE_MIB", 5, 99},
     };
@@ -242,6 +302,8 @@ int main(void)
         cmocka_unit_test(matrix_units_are_off_or_tried),
         cmocka_unit_test(searches_have_names),
         cmocka_unit_test(launches_have_a_limit),
+        cmocka_unit_test(processors_have_threads),
+        cmocka_unit_test(threads_are_enabled_at_most_once),
         cmocka_unit_test(no_value_is_too_long_to_be_read),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);

@@ -20,6 +20,7 @@ check() {
     TCONV_CL_CACHE=off "$tool" check --algorithm "toy items=64" --data-shape 2,6,19 --filter-shape 3,2,4,5 --strides 2 --dilations 3 --pads-begin 1 --pads-end 4 "$@"
 }
 for type in f32 f64 i8; do check --type "$type"; done
+check --data-shape 2,6,9000 # so much that threads of a CPU device share the launch
 check --groups 1 --data-format NXC --data-shape 2,19,6 --filter-shape 5,4,6
 "$tool" check --algorithm toy --data-shape 1,3,4,5 --filter-shape 3,2,3,3 2>&1 | grep -q '2 spatial axes; it takes one' ||
     { echo "a refusal is not told"; exit 1; }

@@ -57,7 +57,7 @@ cp -r "$kernels" "$work/wrong"
 sed -i 's/return \(RESULTS*_OF(sum)\) + bias;/return \1 + bias + (result_t)1000;/' "$work/wrong/common/epilogue.clh"
 report 1 TCONV_CL_KERNEL_DIR="$work/wrong"
 tr -s ' \n' ' ' <"$work/out" | grep -q 'failed wrong result: output element [0-9]* is ' || fail "kernels that compute wrongly: $(cat "$work/out")"
-for setting in TCONV_CL_MATRIX=some TCONV_CL_CACHE=some TCONV_CL_DEVICE=nobodys; do
+for setting in TCONV_CL_MATRIX=some TCONV_CL_CACHE=some TCONV_CL_THREADS=some TCONV_CL_DEVICE=nobodys; do
     report 1 "$setting"
     grep -q "^ *$setting\$" "$work/out" && tr -s ' \n' ' ' <"$work/out" | grep -q "failed: the environment variable ${setting%%=*}[ :]" ||
         fail "$setting: $(cat "$work/out")"

@@ -83,16 +83,18 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_option(pack, "ITEMS", candidate->tile.items);
     tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)candidate->tile.items,
                        request->device);
-    tconv_launch_args(pack,
-                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
+        4);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_toy");
     tconv_launch_option(run, "ITEMS", candidate->tile.items);
     tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)candidate->tile.items,
                        request->device);
-    tconv_launch_args(
-        run,
-        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-        8);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
+                                         TCONV_ARG_TABLE, TCONV_ARG_SHARE},
+                      9);
     return TCONV_OK;
 }
 

@@ -21,6 +21,8 @@ static tconv_problem upsampling()
 
 int main()
 {
+    /* On a processor with PoCL, this program's threads compute, so that a layer wakes none. */
+    tconv_threads_enable();
     try {
         tconv::device device(TCONV_DEVICE_DEFAULT);
         tconv::layer layer(device);

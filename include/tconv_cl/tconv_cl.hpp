@@ -2,6 +2,7 @@
 /* tconv-cl in C++11 and later: objects that release themselves, and errors as exceptions. Header
  * only; the functions behind it, their errors and thread rules are those of tconv_cl.h.
  *
+ *     tconv_threads_enable();                                   // at the program's start: device.h
  *     tconv::device device(TCONV_DEVICE_DEFAULT);
  *     tconv::layer layer(device);                               // its filter is constant
  *     tconv_problem problem = TCONV_PROBLEM_INIT;               // and so on
@@ -164,6 +165,10 @@ class device : public owner<tconv_device, tconv_device_release>
     {
         return tconv_device_id(get());
     }
+    int threads() const noexcept
+    {
+        return tconv_device_threads(get());
+    }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     explicit device(int number)
@@ -199,6 +204,10 @@ class plan : public owner<tconv_plan, tconv_plan_release>
                          const cl_event *wait, cl_event *done, tconv_error &e) const noexcept
     {
         return tconv_plan_enqueue(get(), queue, &tensors, wait_count, wait, done, &e);
+    }
+    tconv_status run(const tconv_tensors &tensors, tconv_error &e) const noexcept
+    {
+        return tconv_plan_run(get(), &tensors, &e);
     }
     tconv_status record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
                         const tconv_tensors &tensors, uint32_t wait_count, const uint32_t *wait,
@@ -242,6 +251,11 @@ class plan : public owner<tconv_plan, tconv_plan_release>
         tconv_error e;
         check(enqueue(queue, tensors, wait_count, wait, done, e), e);
     }
+    void run(const tconv_tensors &tensors) const
+    {
+        tconv_error e;
+        check(run(tensors, e), e);
+    }
     void record(struct _cl_command_buffer_khr *command_buffer, cl_command_queue queue,
                 const tconv_tensors &tensors, uint32_t wait_count = 0,
                 const uint32_t *wait = nullptr, uint32_t *done = nullptr) const
@@ -268,6 +282,10 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
     {
         return tconv_packed_filter_enqueue_pack(get(), queue, &weights, wait_count, wait, done, &e);
     }
+    tconv_status pack(const tconv_tensor &weights, tconv_error &e) noexcept
+    {
+        return tconv_packed_filter_pack(get(), &weights, &e);
+    }
     bool fits(const plan &other) const noexcept
     {
         return tconv_packed_filter_fits(get(), other.get());
@@ -284,6 +302,11 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
     {
         tconv_error e;
         check(enqueue_pack(queue, weights, wait_count, wait, done, e), e);
+    }
+    void pack(const tconv_tensor &weights)
+    {
+        tconv_error e;
+        check(pack(weights, e), e);
     }
 #endif
 };

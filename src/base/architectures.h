@@ -12,7 +12,7 @@
 #ifndef TCONV_BASE_ARCHITECTURES_H
 #define TCONV_BASE_ARCHITECTURES_H
 
-#include "tconv_cl/device_info.h"
+#include "tconv_cl/device.h"
 
 #include <stdbool.h>
 

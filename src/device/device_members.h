@@ -74,7 +74,7 @@ struct tconv_device {
  * it. */
 tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
 
-/* The device of a CPU with this number in the list, or one behind it, whose kernels run in the
+/* The device of a CPU with this number in the list, or one beside it, whose kernels run in the
  * thread that enqueues them; NULL: there is none (list.c). */
 tconv_status tconv_device_threadless(int number, cl_device_id *out, tconv_error *error);
 

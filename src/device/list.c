@@ -46,31 +46,43 @@ static bool begins(cl_device_id device, const char *const *beginnings)
     return false;
 }
 
-/* Adds a device. PoCL's device for the processor without threads of its own is no further one if it
- * follows the one that has them. */
-static void add_device(struct list *list, cl_platform_id platform, cl_device_id device, bool pocl,
-                       int first)
+static void add_device(struct list *list, cl_platform_id platform, cl_device_id device,
+                       cl_device_id threadless)
 {
-    static const char *const threadless[] = {"basic", "cpu-minimal", NULL};
-    static const char *const threaded[] = {"pthread", "cpu-", NULL};
-    const bool without = pocl && begins(device, threadless);
-    bool behind = false;
-    for (int i = first; without && i < list->count; i++)
-        if (begins(list->entries[i].device, threaded)) {
-            list->entries[i].threadless = device;
-            behind = true;
-        }
-    if (behind) return;
     struct entry *entry = &list->entries[list->count++];
-    *entry = (struct entry){platform, device, 0, without ? device : NULL};
+    *entry = (struct entry){platform, device, 0, threadless};
     clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+}
+
+/* Adds PoCL's devices. The one for the processor without threads of its own is no further device if
+ * there is one that has them. They are in the order of PoCL's drivers, not of POCL_DEVICES. */
+static void add_pocl(struct list *list, cl_platform_id platform, const cl_device_id *devices,
+                     cl_uint count)
+{
+    static const char *const without_threads[] = {"basic", "cpu-minimal", NULL};
+    static const char *const with_threads[] = {"pthread", "cpu-", NULL};
+    cl_device_id threadless = NULL;
+    bool hides = false;
+    for (cl_uint i = 0; i < count; i++)
+        if (!begins(devices[i], without_threads))
+            hides = hides || begins(devices[i], with_threads);
+        else if (threadless == NULL)
+            threadless = devices[i];
+    for (cl_uint i = 0; i < count; i++) {
+        const bool without = begins(devices[i], without_threads);
+        if (without && hides) continue;
+        const bool has_threads = !without && begins(devices[i], with_threads);
+        add_device(list, platform, devices[i],
+                   without       ? devices[i]
+                   : has_threads ? threadless
+                                 : NULL);
+    }
 }
 
 /* Adds a platform's devices. A platform that fails adds none. */
 static bool add_platform(struct list *list, cl_platform_id platform)
 {
     char name[80] = "";
-    const int first = list->count;
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
     struct tconv_text names = tconv_text_resume(list->names, sizeof list->names);
     tconv_text_add(&names, "%s%s", names.length == 0 ? "" : ", ", name);
@@ -82,9 +94,13 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     struct entry *entries = realloc(list->entries, ((size_t)list->count + count) * sizeof *entries);
     if (entries != NULL) list->entries = entries;
     const bool memory = devices != NULL && entries != NULL;
-    if (memory && clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS)
-        for (cl_uint i = 0; i < count; i++)
-            add_device(list, platform, devices[i], strcmp(name, TCONV_POCL) == 0, first);
+    if (memory &&
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS) {
+        if (strcmp(name, TCONV_POCL) == 0)
+            add_pocl(list, platform, devices, count);
+        else
+            for (cl_uint i = 0; i < count; i++) add_device(list, platform, devices[i], NULL);
+    }
     free(devices);
     return memory;
 }

@@ -71,7 +71,7 @@ void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
 int next_part(int column);
 
 /* Prints the device that a table is about. */
-void print_device(int number, const tconv_device_info *device);
+void print_device(int number, const tconv_device *device);
 
 /* True if a table is printed: stdout is not a file of results (--json -), and --quiet is not
  * combined with --json or --csv. */
@@ -275,14 +275,19 @@ void tell_notes(const char *layer, const tconv_problem *problem);
 
 /* ---- devices.c ---- */
 
-/* A device's properties, for the JSON of several commands. */
-json_t *device_json(int number, const tconv_device_info *device);
+/* A device's properties, for the JSON of several commands. `threads`: tconv_device_threads, or
+ * negative if the device cannot be opened. */
+json_t *device_json(int number, const tconv_device_info *device, int threads);
+json_t *device_object_json(int number, const tconv_device *device);
 
 /* Tells what the library uses of a device, line by line. */
 void describe_device(const tconv_device_info *device, void (*tell)(const char *line));
 
 /* The folder of a device's search results; NULL, after a notice, if there is none. */
 const char *results_folder(const tconv_device *device);
+
+/* Tells how many threads compute on a processor, and how: a line, or nothing. */
+void describe_threads(const tconv_device_info *device, int threads, void (*tell)(const char *line));
 
 /* ---- records.c ---- */
 
@@ -309,6 +314,9 @@ struct variable {
     const char *name, *meaning;
 };
 extern const struct variable known_variables[];
+
+/* True if the tool, and not its user, set POCL_DEVICES (tconv_threads_enable). */
+bool sets_pocl_devices(void);
 
 /* Hidden arguments with which a command prints synopsis and options for its manual page, or the
  * names of its options. print_roff escapes a text for roff. */

@@ -331,7 +331,7 @@ static double mean_fraction(const struct result *results, size_t layers,
     return exp(sum / timed);
 }
 
-static json_t *report_json(int number, const tconv_device_info *d, const struct timing *timing,
+static json_t *report_json(int number, const tconv_device *device, const struct timing *timing,
                            const struct roofline *roofline, const struct suite *suite,
                            const struct result *results)
 {
@@ -344,7 +344,7 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
     const bool known = roofline->sizes > 0;
     return json_pack(
-        "{s:o, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
+        "{s:o, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_object_json(number, device),
         "repeat", (json_int_t)timing->repeat, "max_error_is", MAX_ERROR_IS, "launch_us",
         known_json(known, roofline->launch_us), "peak_gflops",
         known_json(known, roofline_peak(roofline)), "probed_peak_gflops",
@@ -424,7 +424,6 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
 {
     const struct suite *suite = &work->suite;
     const struct opened *opened = &work->opened;
-    const tconv_device_info *d = tconv_device_properties(opened->device);
     struct result *results = calloc(suite->count, sizeof *results);
     struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
     enum exit_code code = results == NULL || roofline.layers == NULL
@@ -440,7 +439,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     if (code == EXIT_DONE) {
         const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
-            print_device(work->number, d);
+            print_device(work->number, opened->device);
             print_head();
         }
         const struct summary s = time_layers(opened, suite, timing, &roofline, results);
@@ -453,9 +452,9 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
                 "was busy",
                 first_peak, roofline_peak(&roofline));
         if (table_wanted()) print_end(suite, &s, results, &roofline);
-        code =
-            conclude(with_origin(report_json(work->number, d, timing, &roofline, suite, results)),
-                     old, code, &s, suite->count);
+        code = conclude(with_origin(report_json(work->number, opened->device, timing, &roofline,
+                                                suite, results)),
+                        old, code, &s, suite->count);
     }
     trace_end();
     free(roofline.layers);

@@ -6,7 +6,7 @@
 
 tconv_status device_open(int number, struct opened *opened, tconv_error *error)
 {
-    *opened = (struct opened){.device = NULL};
+    *opened = (struct opened){.number = number};
     const tconv_status status = tconv_device_open(number, &opened->device, error);
     if (status != TCONV_OK) return status;
     cl_int code;

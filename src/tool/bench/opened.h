@@ -6,8 +6,9 @@
 #include "tool/tool.h"
 
 struct opened {
+    int number;
     tconv_device *device;
-    cl_command_queue queue;
+    cl_command_queue queue; /* if the device has threads, its kernels run in the calling one */
 };
 
 /* Opens a device; after an error nothing is open. */

@@ -11,6 +11,68 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where the kernels run. Each is one launch, so a device whose launches threads share, in parts,
+ * is replaced by that of the list, whose driver has threads. */
+struct meter {
+    const tconv_device_info *info;
+    cl_context context;
+    cl_device_id part; /* of the device; NULL: the whole */
+    cl_command_queue queue;
+};
+
+static void meter_close(struct meter *m)
+{
+    if (m->queue != NULL) clReleaseCommandQueue(m->queue);
+    if (m->context != NULL) clReleaseContext(m->context);
+    if (m->part != NULL) clReleaseDevice(m->part);
+}
+
+/* As many threads of the driver as the device object has; NULL: all of them. */
+static cl_device_id part_of(cl_device_id device, int threads)
+{
+    cl_uint units = 0;
+    cl_device_id part = NULL;
+    const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, threads,
+                                                   CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    if (clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL) !=
+            CL_SUCCESS ||
+        (cl_uint)threads >= units ||
+        clCreateSubDevices(device, counts, 1, &part, NULL) != CL_SUCCESS)
+        return NULL;
+    return part;
+}
+
+static enum exit_code meter_open(const struct opened *opened, struct meter *m)
+{
+    const int threads = tconv_device_threads(opened->device);
+    *m = (struct meter){.info = tconv_device_properties(opened->device)};
+    if (threads == 0) {
+        m->context = tconv_device_context(opened->device);
+        m->queue = opened->queue;
+        clRetainContext(m->context);
+        clRetainCommandQueue(m->queue);
+        return EXIT_DONE;
+    }
+    tconv_error error;
+    cl_device_id device;
+    if (tconv_device_at(opened->number, NULL, &device, &error) != TCONV_OK)
+        return failed_call(&error);
+    if (device == tconv_device_id(opened->device) && threads > 1)
+        notice("the ceilings are those of one thread: PoCL offers no device with threads of its "
+               "own (POCL_DEVICES)");
+    m->part = part_of(device, threads);
+    if (m->part != NULL) device = m->part;
+    cl_int code;
+    m->context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+    if (code != CL_SUCCESS) m->context = NULL;
+    if (code == CL_SUCCESS) m->queue = clCreateCommandQueue(m->context, device, 0, &code);
+    if (code == CL_SUCCESS) return EXIT_DONE;
+    m->queue = NULL;
+    meter_close(m);
+    return failed_work("device %d gives no queue to measure its ceilings (OpenCL code %d)",
+                       opened->number, code);
+}
+
 /* How to spread work over a device. */
 struct spread {
     int vw, chains, chunk;
@@ -36,16 +98,14 @@ static struct spread spread_of(const tconv_device_info *d)
                            .items = (size_t)d->compute_units * 2048 / local * local};
 }
 
-static cl_program build(const struct opened *opened, const tconv_device_info *d,
-                        const struct spread *spread, cl_int *code)
+static cl_program build(const struct meter *m, const struct spread *spread, cl_int *code)
 {
     const char *text = tool_file("roofline.cl");
-    cl_program program =
-        clCreateProgramWithSource(tconv_device_context(opened->device), 1, &text, NULL, code);
+    cl_program program = clCreateProgramWithSource(m->context, 1, &text, NULL, code);
     if (*code != CL_SUCCESS) return NULL;
     char flags[200];
     snprintf(flags, sizeof flags, "-cl-std=CL1.2 -DVW=%d -DCHAINS=%d -DCHUNK=%d -DUSE_FMA=%d",
-             spread->vw, spread->chains, spread->chunk, d->fma);
+             spread->vw, spread->chains, spread->chunk, m->info->fma);
     *code = clBuildProgram(program, 0, NULL, flags, NULL, NULL);
     if (*code == CL_SUCCESS) return program;
     clReleaseProgram(program);
@@ -83,14 +143,14 @@ static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, 
     return least;
 }
 
-static bool measure_peak(const struct opened *opened, cl_program program,
-                         const struct spread *spread, double *gflops)
+static bool measure_peak(const struct meter *m, cl_program program, const struct spread *spread,
+                         double *gflops)
 {
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "peak", &code);
     if (code != CL_SUCCESS) return false;
-    cl_mem out = clCreateBuffer(tconv_device_context(opened->device), CL_MEM_READ_WRITE,
-                                spread->items * sizeof(float), NULL, &code);
+    cl_mem out =
+        clCreateBuffer(m->context, CL_MEM_READ_WRITE, spread->items * sizeof(float), NULL, &code);
     bool measured = code == CL_SUCCESS;
     const float a = 0.999F, b = 1e-3F;
     double seconds = 0;
@@ -100,8 +160,7 @@ static bool measure_peak(const struct opened *opened, cl_program program,
                    clSetKernelArg(kernel, 1, sizeof a, &a) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 2, sizeof b, &b) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 3, sizeof steps, &steps) == CL_SUCCESS;
-        seconds = measured ? shortest(opened->queue, kernel, spread->items, spread->local, 1, 0.1)
-                           : -1;
+        seconds = measured ? shortest(m->queue, kernel, spread->items, spread->local, 1, 0.1) : -1;
         measured = seconds > 0;
         *gflops = 2e-9 * steps * spread->chains * spread->vw * (double)spread->items / seconds;
     }
@@ -112,24 +171,22 @@ static bool measure_peak(const struct opened *opened, cl_program program,
 
 /* Measures the shortest launch. An average would mislead: on PoCL an empty kernel often takes
  * longer than one of 10 us, because its threads go to sleep while they are being woken. */
-static bool measure_launch(const struct opened *opened, cl_program program,
-                           struct roofline *roofline)
+static bool measure_launch(const struct meter *m, cl_program program, struct roofline *roofline)
 {
     enum { MANY = 50 };
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "empty", &code);
     if (code != CL_SUCCESS) return false;
-    const cl_command_queue queue = opened->queue;
-    roofline->launch_us = 1e6 * shortest(queue, kernel, 1, 1, 1, 0.02);
-    roofline->queued_us = 1e6 * shortest(queue, kernel, 1, 1, MANY, 0.02);
+    roofline->launch_us = 1e6 * shortest(m->queue, kernel, 1, 1, 1, 0.02);
+    roofline->queued_us = 1e6 * shortest(m->queue, kernel, 1, 1, MANY, 0.02);
     clReleaseKernel(kernel);
     return roofline->launch_us > 0 && roofline->queued_us > 0;
 }
 
-static bool measure_bandwidth(const struct opened *opened, cl_program program,
+static bool measure_bandwidth(const struct meter *m, cl_program program,
                               const struct spread *spread, struct roofline *roofline)
 {
-    const tconv_device_info *d = tconv_device_properties(opened->device);
+    const tconv_device_info *d = m->info;
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "triad", &code);
     if (code != CL_SUCCESS) return false;
@@ -144,17 +201,16 @@ static bool measure_bandwidth(const struct opened *opened, cl_program program,
         cl_mem buffers[3] = {NULL, NULL, NULL};
         for (cl_uint i = 0; i < 3 && measured; i++) {
             const cl_float zero = 0;
-            buffers[i] = clCreateBuffer(tconv_device_context(opened->device), CL_MEM_READ_WRITE,
-                                        array, NULL, &code);
+            buffers[i] = clCreateBuffer(m->context, CL_MEM_READ_WRITE, array, NULL, &code);
             measured = code == CL_SUCCESS &&
-                       clEnqueueFillBuffer(opened->queue, buffers[i], &zero, sizeof zero, 0, array,
-                                           0, NULL, NULL) == CL_SUCCESS &&
+                       clEnqueueFillBuffer(m->queue, buffers[i], &zero, sizeof zero, 0, array, 0,
+                                           NULL, NULL) == CL_SUCCESS &&
                        clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]) == CL_SUCCESS;
         }
         measured = measured && clSetKernelArg(kernel, 3, sizeof s, &s) == CL_SUCCESS &&
-                   clFinish(opened->queue) == CL_SUCCESS;
+                   clFinish(m->queue) == CL_SUCCESS;
         const double seconds =
-            measured ? shortest(opened->queue, kernel,
+            measured ? shortest(m->queue, kernel,
                                 bytes / sizeof(float) / (size_t)(spread->vw * spread->chunk),
                                 spread->local, 1, 0.1)
                      : -1;
@@ -170,17 +226,22 @@ static bool measure_bandwidth(const struct opened *opened, cl_program program,
 
 enum exit_code roofline_measure(const struct opened *opened, struct roofline *roofline)
 {
-    const tconv_device_info *d = tconv_device_properties(opened->device);
-    const struct spread spread = spread_of(d);
+    struct meter m;
+    const enum exit_code opens = meter_open(opened, &m);
+    if (opens != EXIT_DONE) return opens;
+    const struct spread spread = spread_of(m.info);
     cl_int code;
-    cl_program program = build(opened, d, &spread, &code);
-    if (program == NULL)
+    cl_program program = build(&m, &spread, &code);
+    if (program == NULL) {
+        meter_close(&m);
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
-    const bool measured = measure_peak(opened, program, &spread, &roofline->probed_gflops) &&
-                          measure_launch(opened, program, roofline) &&
-                          measure_bandwidth(opened, program, &spread, roofline);
+    }
+    const bool measured = measure_peak(&m, program, &spread, &roofline->probed_gflops) &&
+                          measure_launch(&m, program, roofline) &&
+                          measure_bandwidth(&m, program, &spread, roofline);
     clReleaseProgram(program);
+    meter_close(&m);
     return measured
                ? EXIT_DONE
                : failed_work("the device's ceilings cannot be measured: an OpenCL call failed");

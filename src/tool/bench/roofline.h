@@ -24,7 +24,8 @@ struct roofline {
     size_t layer_count;
 };
 
-/* Takes about a second on the host's queue. */
+/* Takes about a second. Where threads of the device compute (tconv_device_threads), the driver's
+ * own threads run these kernels, as many of them. */
 enum exit_code roofline_measure(const struct opened *opened, struct roofline *roofline);
 
 /* Measures again and keeps the larger figures: a machine that was busy the first time must not make

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --trace: turns events of tconv_cl/trace.h into Chrome's trace format. bench and check call the
- * library in one thread, so there is no lock. */
+/* --trace: turns events of tconv_cl/trace.h into Chrome's trace format. Threads of a device launch
+ * at the same time, during a call of the library: a lock guards the trace then. */
 #include "tool/bench/trace.h"
 
 #include "base/os.h"
 
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,12 @@ struct launch {
     json_t *span;
     cl_event event;
     uint64_t begin_ns, end_ns; /* of its enqueueing on the host */
+    bool waits;                /* until it has ended on the device */
 };
+
+enum { MOST_LANES = 2048 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct trace {
     const struct opened *opened;
@@ -26,7 +33,9 @@ static struct trace {
     json_t *events;
     struct launch *pending;
     bool lacks_memory;
-    long executions; /* launches whose times the device told */
+    long executions;        /* launches whose times the device told */
+    pthread_key_t own;      /* of a thread: its lane */
+    bool taken[MOST_LANES]; /* lanes of threads that have not ended */
 } trace;
 
 /* Microseconds in the file. */
@@ -41,13 +50,39 @@ static void add(json_t *event)
     if (event == NULL || json_array_append_new(trace.events, event) != 0) trace.lacks_memory = true;
 }
 
-/* A span of a process, whose only thread is 1. */
+static void leave_lane(void *lane)
+{
+    pthread_mutex_lock(&lock);
+    *(bool *)lane = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The lane of the calling thread, from 1. */
+static int own_lane(void)
+{
+    bool *lane = pthread_getspecific(trace.own);
+    if (lane == NULL) {
+        lane = trace.taken;
+        while (*lane && lane < trace.taken + MOST_LANES - 1) lane++;
+        *lane = true;
+        if (pthread_setspecific(trace.own, lane) != 0) trace.lacks_memory = true;
+    }
+    return (int)(lane - trace.taken) + 1;
+}
+
+/* A span of a process, in a lane of it. */
+static json_t *span_in(int lane, int process, const char *category, const char *name,
+                       double begin_ns, double end_ns, json_t *arguments)
+{
+    return json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "cat", category, "name",
+                     text_json(name), "pid", process, "tid", lane, "ts", file_us(begin_ns), "dur",
+                     1e-3 * (end_ns - begin_ns), "args", arguments);
+}
+
 static json_t *span(int process, const char *category, const char *name, double begin_ns,
                     double end_ns, json_t *arguments)
 {
-    return json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "cat", category, "name",
-                     text_json(name), "pid", process, "tid", 1, "ts", file_us(begin_ns), "dur",
-                     1e-3 * (end_ns - begin_ns), "args", arguments);
+    return span_in(1, process, category, name, begin_ns, end_ns, arguments);
 }
 
 /* The name of a process in the picture. */
@@ -95,28 +130,32 @@ static json_t *sizes(const size_t *size)
 static void add_launch(const tconv_trace_event *e)
 {
     char name[200];
+    const int lane = own_lane();
     snprintf(name, sizeof name, "enqueue %s", e->name);
-    add(span(HOST, "enqueue", name, (double)e->begin_ns, (double)e->end_ns, json_object()));
+    add(span_in(lane, HOST, "enqueue", name, (double)e->begin_ns, (double)e->end_ns,
+                json_object()));
     struct launch *launch = malloc(sizeof *launch);
     json_t *execution =
-        span(DEVICE, "launch", e->name, 0, 0,
-             json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "problem", text_json(e->problem),
-                       "algorithm", text_json(e->algorithm), "tile", text_json(e->tile), "global",
-                       sizes(e->global), "local", sizes(e->local), "piece", (int)e->piece, "pieces",
-                       (int)e->pieces));
+        span_in(lane, DEVICE, "launch", e->name, 0, 0,
+                json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "problem",
+                          text_json(e->problem), "algorithm", text_json(e->algorithm), "tile",
+                          text_json(e->tile), "global", sizes(e->global), "local", sizes(e->local),
+                          "piece", (int)e->piece, "pieces", (int)e->pieces));
     if (launch == NULL || execution == NULL || clRetainEvent(e->event) != CL_SUCCESS) {
         trace.lacks_memory = true;
         json_decref(execution);
         free(launch);
         return;
     }
-    *launch = (struct launch){trace.pending, execution, e->event, e->begin_ns, e->end_ns};
+    *launch = (struct launch){trace.pending, execution, e->event,
+                              e->begin_ns,   e->end_ns, tconv_device_threads(e->device) > 0};
     trace.pending = launch;
 }
 
 static void hear(void *context, const tconv_trace_event *event)
 {
     (void)context;
+    pthread_mutex_lock(&lock);
     switch (event->kind) {
     case TCONV_TRACE_PLAN: add_plan(event); break;
     case TCONV_TRACE_PASSED_OVER: add_passed_over(event); break;
@@ -126,6 +165,7 @@ static void hear(void *context, const tconv_trace_event *event)
     case TCONV_TRACE_RECORDING: /* and no command buffer */
     case TCONV_TRACE_REPLAY: break;
     }
+    pthread_mutex_unlock(&lock);
 }
 
 enum exit_code trace_begin(const struct opened *opened)
@@ -143,6 +183,9 @@ enum exit_code trace_begin(const struct opened *opened)
                            "(OpenCL code %d)",
                            name, code);
     }
+    if (pthread_key_create(&trace.own, leave_lane) != 0)
+        return failed_work("--trace %s needs memory that is not there", options.trace);
+    own_lane(); /* 1 is that of the host's other spans */
     trace.opened = opened;
     trace.start_ns = (uint64_t)(1e9 * tconv_os_seconds());
     trace.events = json_array();
@@ -160,7 +203,7 @@ void trace_device(tconv_device *device)
 
 cl_command_queue trace_queue(const struct opened *opened)
 {
-    return trace.opened != NULL ? trace.queue : opened->queue;
+    return trace.opened == opened ? trace.queue : opened->queue;
 }
 
 static bool device_time(cl_event event, cl_profiling_info which, double *ns)
@@ -172,18 +215,22 @@ static bool device_time(cl_event event, cl_profiling_info which, double *ns)
     return known && value != 0;
 }
 
-/* Host time minus device time. When a command was queued is known by both clocks; the launch that
- * was enqueued fastest tells it best. */
+/* Host time minus device time. A command is queued after its call began and before the call
+ * ended; if the call waits, so does its execution. The narrowest of these intervals tells the
+ * distance best. */
 static double clock_distance(void)
 {
-    double distance = 0, least = -1, queued;
+    double distance = 0, least = -1, queued, last;
     for (const struct launch *l = trace.pending; l != NULL; l = l->next) {
-        const double took = (double)(l->end_ns - l->begin_ns);
-        if ((least >= 0 && took >= least) ||
-            !device_time(l->event, CL_PROFILING_COMMAND_QUEUED, &queued))
+        if (!device_time(l->event, CL_PROFILING_COMMAND_QUEUED, &queued) ||
+            !device_time(l->event,
+                         l->waits ? CL_PROFILING_COMMAND_END : CL_PROFILING_COMMAND_QUEUED, &last))
             continue;
-        distance = (double)l->begin_ns + took / 2 - queued;
-        least = took;
+        const double first = (double)l->begin_ns - queued,
+                     room = fmax(0, (double)l->end_ns - last - first);
+        if (least >= 0 && room >= least) continue;
+        distance = first + room / 2;
+        least = room;
     }
     return distance;
 }
@@ -249,7 +296,10 @@ enum exit_code trace_write(void)
 
 void trace_end(void)
 {
-    if (trace.opened != NULL) tconv_device_set_trace(trace.opened->device, 0, NULL, NULL, NULL);
+    if (trace.opened != NULL) {
+        tconv_device_set_trace(trace.opened->device, 0, NULL, NULL, NULL);
+        pthread_key_delete(trace.own);
+    }
     settle();
     json_decref(trace.events);
     if (trace.queue != NULL) clReleaseCommandQueue(trace.queue);

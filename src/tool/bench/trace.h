@@ -9,10 +9,11 @@
 /* Begins to follow the device object. Call trace_end in any case. */
 enum exit_code trace_begin(const struct opened *opened);
 
-/* Follows another device object of its context, too. */
+/* Follows another object of the device, too. */
 void trace_device(tconv_device *device);
 
-/* The queue for launches: with a trace one that profiles, else the device's. */
+/* The queue for launches: of the device that a trace follows one that profiles, else opened->queue.
+ */
 cl_command_queue trace_queue(const struct opened *opened);
 
 /* Ends the span of a layer that began at `begin` seconds (tconv_os_seconds). Waits for its launches

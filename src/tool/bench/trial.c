@@ -139,8 +139,20 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
                    missing ? "does not fit: " : "", (unsigned long long)bytes, what, code);
 }
 
-/* Makes all tensors of the layer and of the epilogue, and uploads them. */
-static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
+/* A tensor of a trial: its elements on the host, and its buffer. */
+struct tensor {
+    const char *what;
+    bool wanted;
+    tconv_type type;
+    uint64_t bytes;
+    const void **array; /* NULL: it has no contents */
+    cl_mem *buffer;     /* NULL: it is not uploaded */
+};
+
+enum { TENSORS = 8 };
+
+/* The tensors of the layer and of the epilogue. */
+static void list_tensors(struct trial *t, struct tensor list[TENSORS])
 {
     const tconv_geometry *g = &t->geometry;
     const tconv_problem *p = t->problem;
@@ -149,14 +161,7 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
     const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
     struct tconv_operands *o = &t->operands;
     const tconv_type bias = tconv_bias_type(e, g->output_type);
-    const struct {
-        const char *what;
-        bool wanted;
-        tconv_type type;
-        uint64_t bytes;
-        const void **array;
-        cl_mem *buffer;
-    } tensors[] = {
+    const struct tensor tensors[TENSORS] = {
         {"data", true, p->data_type, g->data_bytes, &o->data, &t->args.data.memory},
         {"filter", true, p->filter_type, g->filter_bytes, &o->filter, &t->weights},
         {"bias", e->bias, bias, channels * tconv_type_size(bias), &o->bias, &t->args.bias.memory},
@@ -167,25 +172,58 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
         {"residual", e->residual, g->output_type, g->residual_bytes, &o->residual,
          &t->args.residual.memory},
         {"output before", e->beta != 0, g->output_type, g->output_bytes, &o->before, NULL},
+        {"output", true, g->output_type, g->output_bytes, NULL, &t->args.output.memory},
     };
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
-        if (!tensors[i].wanted) continue;
-        void *array = make_array(tensors[i].type, tensors[i].bytes, (uint32_t)i + 1);
-        *tensors[i].array = array;
+    memcpy(list, tensors, sizeof tensors);
+}
+
+/* Makes the contents of all tensors: the given weights, or any. */
+static bool make_arrays(struct trial *t, const void *weights, tconv_type type)
+{
+    const tconv_geometry *g = &t->geometry;
+    struct tensor list[TENSORS];
+    list_tensors(t, list);
+    for (size_t i = 0; i < TENSORS; i++) {
+        if (!list[i].wanted || list[i].array == NULL) continue;
+        void *array = make_array(list[i].type, list[i].bytes, (uint32_t)i + 1);
+        *list[i].array = array;
         if (array == NULL)
             return give_up(t, TCONV_ERROR_HOST_MEMORY,
                            "does not fit: no host memory for its tensors");
-        if (tensors[i].array == &o->scale && e->requantize) make_scales(t, array, (size_t)channels);
-        for (size_t w = 0; tensors[i].array == &o->filter && weights != NULL &&
-                           w < (size_t)g->filter_bytes / tconv_type_size(p->filter_type);
+        if (list[i].array == &t->operands.scale && t->epilogue.requantize)
+            make_scales(t, array, (size_t)(g->groups * g->group_out_channels));
+        for (size_t w = 0; list[i].array == &t->operands.filter && weights != NULL &&
+                           w < (size_t)g->filter_bytes / tconv_type_size(list[i].type);
              w++)
-            tconv_oracle_write(p->filter_type, array, (int64_t)w,
+            tconv_oracle_write(list[i].type, array, (int64_t)w,
                                tconv_oracle_read(type, weights, (int64_t)w));
-        if (tensors[i].buffer != NULL &&
-            !make_buffer(t, tensors[i].what, array, tensors[i].bytes, tensors[i].buffer))
-            return false;
     }
-    return make_buffer(t, "output", NULL, g->output_bytes, &t->args.output.memory);
+    return true;
+}
+
+/* Makes the buffers of all tensors, and uploads their contents. */
+static bool upload(struct trial *t)
+{
+    struct tensor list[TENSORS];
+    list_tensors(t, list);
+    for (size_t i = 0; i < TENSORS; i++)
+        if (list[i].wanted && list[i].buffer != NULL &&
+            !make_buffer(t, list[i].what, list[i].array == NULL ? NULL : *list[i].array,
+                         list[i].bytes, list[i].buffer))
+            return false;
+    return true;
+}
+
+static void release_buffers(struct trial *t)
+{
+    cl_mem *const buffers[] = {&t->weights,           &t->args.data.memory,
+                               &t->args.bias.memory,  &t->args.scale.memory,
+                               &t->args.slope.memory, &t->args.residual.memory,
+                               &t->args.output.memory};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        if (*buffers[i] != NULL) clReleaseMemObject(*buffers[i]);
+        *buffers[i] = NULL;
+    }
 }
 
 static bool tell_progress(void *context, const char *algorithm, int index, int count,
@@ -230,7 +268,7 @@ bool trial_prepare(struct trial *t, const struct opened *opened, const struct en
         .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
     t->empty = t->geometry.output_bytes == 0;
     if (t->empty) return give_up(t, TCONV_OK, "nothing to compute: the batch of its data is 0");
-    return check_fit(t) && make_tensors(t, entry->weights, entry->weights_type);
+    return check_fit(t) && make_arrays(t, entry->weights, entry->weights_type) && upload(t);
 }
 
 static void free_plan(struct trial *t)
@@ -263,6 +301,20 @@ static bool clear_output(struct trial *t)
            give_up(t, TCONV_ERROR_OPENCL, "the output cannot be cleared (OpenCL code %d)", code);
 }
 
+/* True if threads of the device compute: only for calls that need no queue. */
+static bool has_threads(const struct trial *t)
+{
+    return tconv_device_threads(t->opened->device) > 0;
+}
+
+static tconv_status pack(struct trial *t, tconv_error *error)
+{
+    const tconv_tensor weights = {.memory = t->weights};
+    return has_threads(t) ? tconv_packed_filter_pack(t->packed, &weights, error)
+                          : tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->opened),
+                                                             &weights, 0, NULL, NULL, error);
+}
+
 /* Plans, packs and runs once with a device object, and takes the time of all of it. */
 static bool first_call(struct trial *t, tconv_device *device, const char *algorithm,
                        double *all_seconds)
@@ -279,9 +331,7 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
                      &t->args.workspace.memory))
         return false;
     if (tconv_packed_filter_create(t->plan, NULL, &t->packed, &error) != TCONV_OK ||
-        tconv_packed_filter_enqueue_pack(t->packed, trace_queue(t->opened),
-                                         &(tconv_tensor){.memory = t->weights}, 0, NULL, NULL,
-                                         &error) != TCONV_OK)
+        pack(t, &error) != TCONV_OK)
         return give_up_call(t, &error);
     t->args.packed = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
@@ -296,6 +346,20 @@ bool trial_run(struct trial *t, const char *algorithm)
     return clear_output(t) && first_call(t, t->opened->device, algorithm, &t->first_call_seconds);
 }
 
+/* Opens the device once more, and makes the buffers again in that context: threads are of a device
+ * object that was opened. */
+static bool open_again(struct trial *t)
+{
+    tconv_error error;
+    free_plan(t);
+    release_buffers(t);
+    if (device_open(t->opened->number, &t->again, &error) != TCONV_OK)
+        return give_up_call(t, &error);
+    trace_device(t->again.device);
+    t->opened = &t->again;
+    return upload(t);
+}
+
 bool trial_run_anew(struct trial *t)
 {
     tconv_error error;
@@ -303,6 +367,8 @@ bool trial_run_anew(struct trial *t)
     char algorithm[64 + TILE_TEXT], tile[TILE_TEXT];
     tconv_plan_tile(t->plan, tile, sizeof tile);
     snprintf(algorithm, sizeof algorithm, "%s %s", tconv_plan_algorithm(t->plan), tile);
+    if (has_threads(t))
+        return open_again(t) && first_call(t, t->again.device, algorithm, &t->warm_call_seconds);
     if (tconv_device_create(tconv_device_context(t->opened->device),
                             tconv_device_id(t->opened->device), &device, &error) != TCONV_OK)
         return give_up_call(t, &error);
@@ -320,9 +386,10 @@ double trial_repeat(struct trial *t, int times)
     cl_event done = NULL;
     const double start = tconv_os_seconds();
     for (int i = 0; i < times && status == TCONV_OK; i++)
-        status = tconv_plan_enqueue(t->plan, trace_queue(t->opened), &t->args, 0, NULL,
-                                    i + 1 < times ? NULL : &done, &error);
-    if (status == TCONV_OK) status = tconv_wait(done, &error);
+        status = has_threads(t) ? tconv_plan_run(t->plan, &t->args, &error)
+                                : tconv_plan_enqueue(t->plan, trace_queue(t->opened), &t->args, 0,
+                                                     NULL, i + 1 < times ? NULL : &done, &error);
+    if (status == TCONV_OK && done != NULL) status = tconv_wait(done, &error);
     const double seconds = tconv_os_seconds() - start;
     if (done != NULL) clReleaseEvent(done);
     if (status == TCONV_OK) return seconds / times;
@@ -395,14 +462,11 @@ bool trial_verify(struct trial *t, size_t most)
 void trial_free(struct trial *t)
 {
     free_plan(t);
-    const cl_mem buffers[] = {t->weights,           t->args.data.memory,  t->args.bias.memory,
-                              t->args.scale.memory, t->args.slope.memory, t->args.residual.memory,
-                              t->args.output.memory};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    release_buffers(t);
     const void *const arrays[] = {t->operands.data,   t->operands.filter, t->operands.bias,
                                   t->operands.scale,  t->operands.slope,  t->operands.residual,
                                   t->operands.before, t->output};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free((void *)arrays[i]);
+    device_close(&t->again);
     *t = (struct trial){0};
 }

@@ -37,6 +37,7 @@ bool tensors_fit(const tconv_device_info *d, const tconv_geometry *g, char *why,
 
 struct trial {
     const struct opened *opened;
+    struct opened again; /* the device, opened anew by trial_run_anew if it has threads */
     const tconv_problem *problem;
     tconv_geometry geometry;
     tconv_epilogue epilogue;
@@ -69,8 +70,8 @@ bool trial_run(struct trial *trial, const char *algorithm);
  * earlier process compiled its programs. Call it after trial_run. */
 bool trial_run_anew(struct trial *trial);
 
-/* Enqueues `times` more runs and waits for the last. Returns the mean time of one in seconds, or a
- * negative number with trial->error if one fails. */
+/* Runs `times` more times, one run behind the other, and waits for the last. Returns the mean time
+ * of one in seconds, or a negative number with trial->error if one fails. */
 double trial_repeat(struct trial *trial, int times);
 
 /* Downloads the output and compares it with the oracle: all elements, or `most` elements spread

@@ -43,16 +43,25 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 
 const struct variable known_variables[] = {
     {"TCONV_CL_DEVICE", "the default of --device"},
+    {"TCONV_CL_THREADS", "how many threads compute on PoCL's processor; off: PoCL's own"},
     {"TCONV_CL_CACHE_DIR", "where compiled programs and tuning results are kept"},
     {"TCONV_CL_CACHE", "off: they are not kept"},
     {"TCONV_CL_SEARCH", "how algorithms are chosen: model, records, measure or renew"},
     {"NO_COLOR", "not empty: no colours"},
     {"COLUMNS", "the width of the terminal"},
     {"OCL_ICD_VENDORS", "which OpenCL implementations the loader uses"},
+    {"POCL_DEVICES", "which devices PoCL offers; not set: pthread basic"},
     {"POCL_AFFINITY", "1: PoCL's threads stay on the processors from 0 on, one on each"},
     {"POCL_MAX_PTHREAD_COUNT", "the number of PoCL's threads"},
     {NULL, NULL},
 };
+
+static bool sets_devices;
+
+bool sets_pocl_devices(void)
+{
+    return sets_devices;
+}
 
 static enum exit_code help(void)
 {
@@ -193,6 +202,7 @@ int main(int argc, char **argv)
 {
     argv = system_begin(&argc, argv);
     if (argv == NULL) return (int)failed_work("the arguments cannot be read: no memory");
+    sets_devices = tconv_threads_enable(); /* before OpenCL reads the environment */
     const enum exit_code code = dispatch(argc, argv);
     if (fflush(stdout) != 0)
         return (int)failed_work("the results cannot be written to stdout: %s", strerror(errno));

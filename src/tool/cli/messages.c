@@ -205,9 +205,13 @@ void print_line(const char *format, ...)
     print_wrapped(text, 0);
 }
 
-void print_device(int number, const tconv_device_info *device)
+void print_device(int number, const tconv_device *device)
 {
-    print_line("device %d: %s (%s)", number, device->name, device->platform);
+    const tconv_device_info *d = tconv_device_properties(device);
+    const int threads = tconv_device_threads(device);
+    char text[40] = "";
+    if (threads > 0) snprintf(text, sizeof text, ", %d thread%s", threads, plural((size_t)threads));
+    print_line("device %d: %s (%s)%s", number, d->name, d->platform, text);
 }
 
 void progress(int done, int total, const char *what)

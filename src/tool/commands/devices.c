@@ -2,9 +2,13 @@
 /* tconv-cl devices: prints the flat list of devices. */
 #include "base/architectures.h"
 #include "base/matrix_units.h"
+#include "base/os.h"
 #include "tool/tool.h"
 
 #include <stdio.h>
+#include <string.h>
+
+static const char POCL[] = "Portable Computing Language"; /* its platform */
 
 static const struct poptOption table[] = {
     END_WITHOUT_DEVICE,
@@ -49,11 +53,11 @@ static const char *architecture_name(tconv_architecture architecture)
     return "other";
 }
 
-json_t *device_json(int number, const tconv_device_info *d)
+json_t *device_json(int number, const tconv_device_info *d, int threads)
 {
     return json_pack(
         "{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
-        "s:b, s:b, s:b, s:b, s:s, s:s, s:I}",
+        "s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:o}",
         "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor), "platform",
         text_json(d->platform), "driver", text_json(d->driver), "version", text_json(d->version),
         "kind", kind_name(d->kind), "compute_units", (int)d->compute_units, "vector_width",
@@ -63,7 +67,13 @@ json_t *device_json(int number, const tconv_device_info *d)
         "fma", d->fma, "half_arithmetic", d->half_arithmetic, "double_arithmetic",
         d->double_arithmetic, "subgroups", d->subgroups, "integer_dot_product",
         d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit), "architecture",
-        architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib);
+        architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib, "threads",
+        threads < 0 ? json_null() : json_integer(threads));
+}
+
+json_t *device_object_json(int number, const tconv_device *device)
+{
+    return device_json(number, tconv_device_properties(device), tconv_device_threads(device));
 }
 
 void describe_device(const tconv_device_info *d, void (*tell)(const char *line))
@@ -98,6 +108,45 @@ const char *results_folder(const tconv_device *device)
     return folder;
 }
 
+void describe_threads(const tconv_device_info *d, int threads, void (*tell)(const char *line))
+{
+    char line[300], own[20] = "", offered[100] = "";
+    if (threads > 0) {
+        snprintf(
+            line, sizeof line,
+            "threads: %d of this process, on PoCL's basic device (TCONV_CL_THREADS sets how many)",
+            threads);
+        tell(line);
+        return;
+    }
+    if (threads < 0 || d->kind != TCONV_DEVICE_CPU || strcmp(d->platform, POCL) != 0) return;
+    tconv_os_environment("TCONV_CL_THREADS", own, sizeof own);
+    tconv_os_environment("POCL_DEVICES", offered, sizeof offered);
+    if (strcmp(own, "off") == 0)
+        snprintf(line, sizeof line, "threads: PoCL's own, since TCONV_CL_THREADS is off");
+    else
+        snprintf(line, sizeof line,
+                 "threads: PoCL's own, since it offers no basic device "
+                 "(POCL_DEVICES is \"%s\")",
+                 offered);
+    tell(line);
+}
+
+/* Opens a processor to ask for its threads; other devices have none. */
+static tconv_status ask_threads(int number, const tconv_device_info *d, int *threads,
+                                tconv_error *error)
+{
+    tconv_device *device = NULL;
+    *threads = 0;
+    if (d->kind != TCONV_DEVICE_CPU) return TCONV_OK;
+    *threads = -1;
+    const tconv_status status = tconv_device_open(number, &device, error);
+    if (status != TCONV_OK) return status;
+    *threads = tconv_device_threads(device);
+    tconv_device_release(device);
+    return TCONV_OK;
+}
+
 static void print_fact(const char *line)
 {
     enum { INDENT = 5 };
@@ -125,11 +174,15 @@ enum exit_code command_devices(int argc, const char **argv)
             json_decref(list);
             return failed_call(&error);
         }
+        int threads;
+        const bool opens = ask_threads(i, &info, &threads, &error) == TCONV_OK;
         if (options.json == NULL) {
             printf("%d%s %s\n", i, i == preferred ? "*" : " ", info.name);
             describe_device(&info, print_fact);
+            describe_threads(&info, threads, print_fact);
+            if (!opens) print_fact(error.message);
         }
-        json_array_append_new(list, device_json(i, &info));
+        json_array_append_new(list, device_json(i, &info, threads));
     }
     if (options.json != NULL) {
         const enum exit_code written =

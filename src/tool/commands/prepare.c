@@ -120,14 +120,13 @@ static enum exit_code prepare(const struct work *work)
 {
     const struct suite *suite = &work->suite;
     tconv_device *device = work->opened.device;
-    const tconv_device_info *d = tconv_device_properties(device);
     struct failures failures = {0};
     tconv_shape most;
     enum exit_code code = read_most(suite, &most);
     if (code != EXIT_DONE) return code;
     watch_interrupts();
     if (table_wanted()) {
-        print_device(work->number, d);
+        print_device(work->number, device);
         printf("%-4s %-28s %8s %8s\n", "id", "layer", "programs", "seconds");
     }
     json_t *layers = json_array();
@@ -145,7 +144,7 @@ static enum exit_code prepare(const struct work *work)
     }
     progress(0, 0, "");
     const char *folder = tconv_device_search_folder(device);
-    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_object_json(work->number, device),
                                "folder", text_json(folder), "layers", layers, "interrupted",
                                interrupted());
     code = write_json(with_origin(report));

@@ -77,7 +77,7 @@ static json_t *skipped_json(const tconv_stored_search *s)
                      text_json(s->problem[0] == '\0' ? NULL : s->problem));
 }
 
-static json_t *report_json(int number, const tconv_device_info *info, const char *folder,
+static json_t *report_json(int number, const tconv_device *device, const char *folder,
                            const struct records *r)
 {
     json_t *used = json_array(), *skipped = json_array();
@@ -86,7 +86,7 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
             json_array_append_new(used, record_json(&r->list[i]));
         else
             json_array_append_new(skipped, skipped_json(&r->list[i]));
-    return json_pack("{s:o, s:o, s:o, s:o}", "device", device_json(number, info), "folder",
+    return json_pack("{s:o, s:o, s:o, s:o}", "device", device_object_json(number, device), "folder",
                      text_json(folder), "records", used, "skipped", skipped);
 }
 
@@ -120,7 +120,6 @@ enum exit_code list_records(void)
     if (code == EXIT_DONE) code = choose_device(&number);
     if (code != EXIT_DONE) return code;
     if (tconv_device_open(number, &device, &error) != TCONV_OK) return failed_call(&error);
-    const tconv_device_info *info = tconv_device_properties(device);
     const char *folder = results_folder(device);
     if (tconv_device_stored_searches(device, keep, &records, &error) != TCONV_OK)
         code = failed_call(&error);
@@ -132,10 +131,10 @@ enum exit_code list_records(void)
             if (records.list[i].state != TCONV_RECORD_USED)
                 notice("%s: skipped: %s", records.list[i].file, reason(&records.list[i]));
         if (table_wanted()) {
-            print_device(number, info);
+            print_device(number, device);
             print_records(&records, folder);
         }
-        code = write_json(with_origin(report_json(number, info, folder, &records)));
+        code = write_json(with_origin(report_json(number, device, folder, &records)));
     }
     free_records(&records);
     tconv_device_release(device);

@@ -211,13 +211,16 @@ static json_t *report_device(int number, int preferred, const struct suite *laye
         json_object_set_new(json, "error", device_failed(number, &error, tally));
         return json;
     }
-    json_object_update_missing_new(json, device_json(number, &info));
     describe_device(&info, tell);
     json_object_set_new(json, "extensions", report_extensions(id));
-    if (device_open(number, &opened, &error) != TCONV_OK) {
+    const bool opens = device_open(number, &opened, &error) == TCONV_OK;
+    const int threads = opens ? tconv_device_threads(opened.device) : -1;
+    json_object_update_missing_new(json, device_json(number, &info, threads));
+    if (!opens) {
         json_object_set_new(json, "error", device_failed(number, &error, tally));
         return json;
     }
+    describe_threads(&info, threads, tell);
     json_object_set_new(json, "cache", report_cache(opened.device));
     report_line(5, "check:");
     json_object_set_new(json, "check", report_check(number, &opened, layers, seconds, tally));
@@ -250,7 +253,8 @@ static json_t *report_environment(void)
     for (char **at = system_environment(); *at != NULL; at++) {
         const char *equals = strchr(*at, '=');
         if (equals == NULL || !matters(*at, (size_t)(equals - *at))) continue;
-        report_line(5, "%s", *at);
+        const bool own = sets_pocl_devices() && strncmp(*at, "POCL_DEVICES=", 13) == 0;
+        report_line(5, "%s%s", *at, own ? " (set by tconv-cl)" : "");
         json_object_setn_new(variables, *at, (size_t)(equals - *at), private_json(equals + 1));
     }
     if (json_object_size(variables) == 0) report_line(5, "no variable that matters is set");

@@ -180,13 +180,12 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
 {
     const struct suite *suite = &work->suite;
     tconv_device *device = work->opened.device;
-    const tconv_device_info *d = tconv_device_properties(device);
     struct tuned *results = calloc(suite->count, sizeof *results);
     if (results == NULL) return failed_work("the results need memory that is not there");
     const char *folder = results_folder(device);
     watch_interrupts();
     if (table_wanted()) {
-        print_device(work->number, d);
+        print_device(work->number, device);
         printf("%-4s %-28s %-16s", "id", "layer", "fastest");
         next_part(FIGURES);
         printf("%10s %9s %9s %6s %6s\n", "candidates", "ms model", "ms best", "gain", "noise");
@@ -200,7 +199,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         json_array_append_new(layers, layer_json(place.entry, &results[i]));
     }
     progress(0, 0, "");
-    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_object_json(work->number, device),
                                "folder", text_json(folder), "layers", layers, "interrupted",
                                interrupted());
     enum exit_code code = write_json(with_origin(report));

@@ -71,9 +71,7 @@ static char *usual_lines(const struct opened *opened)
 {
     tconv_device *device = NULL;
     char *text = NULL;
-    if (tconv_device_create(tconv_device_context(opened->device), tconv_device_id(opened->device),
-                            &device, NULL) != TCONV_OK)
-        return NULL;
+    if (tconv_device_open(opened->number, &device, NULL) != TCONV_OK) return NULL;
     if (tconv_device_set_cache(device, NULL, 0, NULL) == TCONV_OK) {
         const int length = tconv_device_machine(device, NULL, 0);
         text = malloc((size_t)length + 1);
@@ -98,7 +96,7 @@ static void print_table(const struct measurement *m)
     }
 }
 
-static json_t *report_json(int number, const tconv_device_info *info, const char *folder,
+static json_t *report_json(int number, const tconv_device *device, const char *folder,
                            const struct measurement *m)
 {
     json_t *fields = json_array();
@@ -106,7 +104,7 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
         json_array_append_new(fields,
                               json_pack("{s:s, s:f, s:f}", "name", m->list[i].name, "before",
                                         m->list[i].before, "value", m->list[i].value));
-    return json_pack("{s:o, s:o, s:o}", "device", device_json(number, info), "folder",
+    return json_pack("{s:o, s:o, s:o}", "device", device_object_json(number, device), "folder",
                      text_json(folder), "machine", fields);
 }
 
@@ -149,12 +147,12 @@ static enum exit_code measure(int number, const struct opened *opened, struct me
     for (int i = 0; i < m->count; i++)
         tconv_text_add(&text, "%s%s=%.6g", i == 0 ? "" : " ", m->list[i].name, m->list[i].value);
     if (table_wanted()) {
-        print_device(number, info);
+        print_device(number, device);
         print_table(m);
     }
     code = store(device, fields);
     const enum exit_code written =
-        write_json(with_origin(report_json(number, info, code == EXIT_DONE ? folder : NULL, m)));
+        write_json(with_origin(report_json(number, device, code == EXIT_DONE ? folder : NULL, m)));
     return code == EXIT_DONE ? written : code;
 }
 
