@@ -4,6 +4,8 @@
 
 #include "base/checked.h"
 
+#include <stdlib.h>
+
 static int64_t gcd(int64_t a, int64_t b)
 {
     while (b != 0) {
@@ -38,6 +40,13 @@ void tconv_find_phases(const struct tconv_axis *axis, struct tconv_phase *phases
         phases[reached % axis->stride] =
             (struct tconv_phase){tconv_ceil_div(axis->kernel - k, step), k, reached / axis->stride};
     }
+}
+
+struct tconv_phase *tconv_phases_of(const struct tconv_axis *axis)
+{
+    struct tconv_phase *phases = malloc((size_t)axis->stride * sizeof *phases);
+    if (phases != NULL) tconv_find_phases(axis, phases);
+    return phases;
 }
 
 const struct tconv_phase *tconv_phase_of(const struct tconv_axis *axis,

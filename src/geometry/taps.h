@@ -29,6 +29,9 @@ int64_t tconv_most_taps(const struct tconv_axis *axis);
 /* Fills phases[0 .. stride): phase r is phases[r]. */
 void tconv_find_phases(const struct tconv_axis *axis, struct tconv_phase *phases);
 
+/* The same in memory from malloc; NULL if there is none. */
+struct tconv_phase *tconv_phases_of(const struct tconv_axis *axis);
+
 /* The phase of an output, of phases[0 .. stride). */
 const struct tconv_phase *tconv_phase_of(const struct tconv_axis *axis,
                                          const struct tconv_phase *phases, int64_t output);

@@ -296,9 +296,8 @@ static int64_t write_parts(const struct col2im *g, const struct tconv_phase *pha
 
 static bool write_table(const struct col2im *g, struct tconv_kernel_plan *kernel_plan)
 {
-    struct tconv_phase *phases = malloc((size_t)g->folded.x.stride * sizeof *phases);
+    struct tconv_phase *phases = tconv_phases_of(&g->folded.x);
     if (phases == NULL) return false;
-    tconv_find_phases(&g->folded.x, phases);
     const int64_t strips = write_parts(g, phases, NULL, NULL);
     const size_t parts_at = COL2IM_LONGS, columns_at = parts_at + (size_t)g->parts * PART_LONGS;
     const size_t own = columns_at + (size_t)(strips * g->mw) - FOLDED_LONGS;
@@ -377,30 +376,25 @@ static tconv_status write(const struct tconv_request *request,
     return TCONV_OK;
 }
 
+/* The common members of both algorithms. */
+#define COMMON                                                                                     \
+    .source = "any/col2im.cl", .stages_locally = true,                                             \
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(mc),                 \
+                   TCONV_TILE(width)},                                                             \
+    .program_parameters = 4, .enumerate = enumerate, .write = write
+
 const struct tconv_algorithm tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
                "work-item a group: for CPUs",
-    .source = "any/col2im.cl",
     .made_for = TCONV_FOR_VECTORS,
-    .stages_locally = true,
-    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(mc),
-                   TCONV_TILE(width)},
-    .program_parameters = 4,
-    .enumerate = enumerate,
-    .write = write,
+    COMMON,
 };
 
 const struct tconv_algorithm tconv_col2im_group = {
     .name = "col2im_group",
     .summary = "columns of a tile in local memory, then a gather overlap-add; a work-group shares "
                "the tile: for GPUs",
-    .source = "any/col2im.cl",
     .made_for = TCONV_FOR_LANES,
-    .stages_locally = true,
-    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(mc),
-                   TCONV_TILE(width)},
-    .program_parameters = 4,
-    .enumerate = enumerate,
-    .write = write,
+    COMMON,
 };

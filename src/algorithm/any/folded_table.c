@@ -45,9 +45,8 @@ bool tconv_folded_write_slices(const struct tconv_folded *folded, size_t at, int
     struct tconv_phase *phases[TCONV_MAX_AXES] = {NULL};
     bool memory = true;
     for (int a = 0; a < axes; a++) {
-        phases[a] = malloc((size_t)axis[a].stride * sizeof *phases[a]);
+        phases[a] = tconv_phases_of(&axis[a]);
         memory = memory && phases[a] != NULL;
-        if (phases[a] != NULL) tconv_find_phases(&axis[a], phases[a]);
     }
     int64_t *slice = t + at, *tap = slice + folded->z.output * SLICE_LONGS;
     for (int64_t z = 0; memory && z < folded->z.output; z++, slice += SLICE_LONGS) {
@@ -200,9 +199,8 @@ bool tconv_folded_write_phases(const struct tconv_folded *folded, tconv_write_en
     struct tconv_phase *phases[3] = {NULL, NULL, NULL};
     bool memory = true;
     for (int a = 0; a < 3; a++) {
-        phases[a] = malloc((size_t)axes[a]->stride * sizeof *phases[a]);
+        phases[a] = tconv_phases_of(axes[a]);
         memory = memory && phases[a] != NULL;
-        if (phases[a] != NULL) tconv_find_phases(axes[a], phases[a]);
     }
     int64_t start = 0;
     for (int64_t rz = 0; memory && rz < axes[0]->stride; rz++)

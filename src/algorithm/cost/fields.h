@@ -77,8 +77,8 @@
     F(matrix_finish_wait, 7000, 0, "cycles", "of the launch that adds up parts")                   \
     F(matrix_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
-/* What differs for a family of GPUs: the list of each row of base/architectures.h. machine.c sets the
- * fields; a value may ask `device`, and `machine` as it is so far.
+/* What differs for a family of GPUs: a list for each row of base/architectures.h, whose fields
+ * machine.c sets. A value may ask `device`, and `machine` as it is so far.
  *
  * NVIDIA's GPUs: fields of the tiled algorithm fitted to an H200 (docs/benchmarks/h200.md), of the
  * matrix algorithm to an H100 (docs/benchmarks/h100.md). */
@@ -131,8 +131,8 @@
     F(unit_issue, 0.8) F(unit_read, 8) F(unit_local, 1) F(unit_l2, 32) F(unit_dram, 16)            \
     F(direct_dense, 1e6)
 
-/* Intel's GPUs since Xe-HP: Xe-HP and Xe-HPG, whose sub-groups have 8 lanes at least, and Xe-HPC and
- * Xe2, where they have 16. A core has 128 lanes, so 16 or 8 engines, 512 KiB of registers and
+/* Intel's GPUs since Xe-HP: Xe-HP and Xe-HPG, whose sub-groups have 8 lanes at least, and Xe-HPC
+ * and Xe2, where they have 16. A core has 128 lanes, so 16 or 8 engines, 512 KiB of registers and
  * 128 KiB of local memory; a work-group of Xe-HPG gets at most half of it. An engine holds 8
  * threads; those of Gen9 to Xe-LP, the defaults, 7. Sources: "Introduction to the Xe-HPG
  * Architecture" (Intel, 2022); "Ponte Vecchio" (Intel, Hot Chips 2021); max_eus_per_wg and

@@ -215,9 +215,8 @@ static void use_tile(struct depthwise *g, const struct tconv_tile *tile)
  * missing. */
 static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 {
-    struct tconv_phase *phases = malloc((size_t)axis->stride * sizeof *phases);
+    struct tconv_phase *phases = tconv_phases_of(axis);
     if (phases == NULL) return false;
-    tconv_find_phases(axis, phases);
     for (int64_t t = 0; t < axis->stride; t++, list += REACH_LONGS) {
         const struct tconv_phase *phase = tconv_phase_of(axis, phases, t);
         list[REACH_TAPS] = phase->taps;

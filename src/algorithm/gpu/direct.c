@@ -430,9 +430,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
 {
     int64_t start = 0;
-    struct tconv_phase *phases = malloc((size_t)axis->stride * sizeof *phases);
+    struct tconv_phase *phases = tconv_phases_of(axis);
     if (phases == NULL) return false;
-    tconv_find_phases(axis, phases);
     const int64_t positions = tconv_floor_div(axis->pad, axis->stride);
     for (int64_t p = 0; p < axis->stride; p++, list += REACH_LONGS) {
         list[REACH_TAPS] = phases[p].taps;
@@ -514,10 +513,8 @@ static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t o
 {
     enum { MOST_COUNTED = 1 << 16 };
     const double mean = (double)axis->kernel / (double)axis->stride;
-    struct tconv_phase *phases =
-        axis->output > MOST_COUNTED ? NULL : malloc((size_t)axis->stride * sizeof *phases);
+    struct tconv_phase *phases = axis->output > MOST_COUNTED ? NULL : tconv_phases_of(axis);
     if (phases == NULL) return mean * (double)axis->output;
-    tconv_find_phases(axis, phases);
     int64_t taps = 0;
     for (int64_t o = 0; o < axis->output; o++)
         for (int64_t i = 0; i < outputs && o % (lanes * outputs) < lanes; i++)

@@ -291,9 +291,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 static bool write_taps(const struct gather *g, int64_t *list)
 {
     const struct tconv_axis *x = &g->folded.x;
-    struct tconv_phase *phases = malloc((size_t)x->stride * sizeof *phases);
+    struct tconv_phase *phases = tconv_phases_of(x);
     if (phases == NULL) return false;
-    tconv_find_phases(x, phases);
     int64_t start = 0;
     for (int64_t r = 0; r < x->stride; r++) {
         for (int64_t j = 0; j < phases[r].taps; j++) {
@@ -409,27 +408,22 @@ static tconv_status write(const struct tconv_request *request,
 }
 
 /* Both algorithms are one source; they differ in how weights are packed. */
+#define COMMON                                                                                     \
+    .source = "gpu/gather.cl", .made_for = TCONV_FOR_LANES,                                        \
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(mw)}, .program_parameters = 2,                       \
+    .enumerate = enumerate, .write = write
+
 const struct tconv_algorithm tconv_gather_group = {
     .name = "gather_group",
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
-    .source = "gpu/gather.cl",
-    .made_for = TCONV_FOR_LANES,
-    .parameters = {TCONV_TILE(vw), TCONV_TILE(mw)},
-    .program_parameters = 2,
-    .enumerate = enumerate,
-    .write = write,
+    COMMON,
 };
 
 const struct tconv_algorithm tconv_gather_dot = {
     .name = "gather_dot",
     .summary = "gather_group for bytes, four input channels at a time: for GPUs with products of "
                "bytes",
-    .source = "gpu/gather.cl",
     .packing = TCONV_PACK_QUADS,
-    .made_for = TCONV_FOR_LANES,
-    .parameters = {TCONV_TILE(vw), TCONV_TILE(mw)},
-    .program_parameters = 2,
-    .enumerate = enumerate,
-    .write = write,
+    COMMON,
 };

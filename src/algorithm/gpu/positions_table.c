@@ -44,9 +44,8 @@ static bool write_phases(const struct tconv_positions *g, int64_t *kinds, int64_
     int64_t *kind = kinds;
     bool memory = true;
     for (int a = 0; a < 3; a++) {
-        phases[a] = malloc((size_t)side[a].axis->stride * sizeof *phases[a]);
+        phases[a] = tconv_phases_of(side[a].axis);
         memory = memory && phases[a] != NULL;
-        if (phases[a] != NULL) tconv_find_phases(side[a].axis, phases[a]);
     }
     int64_t start = 0;
     for (int64_t phase = 0; memory && phase < g->all_phases; phase++, kind += TILED_KIND_LONGS) {

@@ -46,6 +46,11 @@ static const struct tconv_tile plain_tiles[] = {
 
 #define TILES(list) .tiles = (list), .tile_count = sizeof(list) / sizeof *(list)
 
+/* What AMD's units have in common. */
+#define AMD_UNIT                                                                                   \
+    .rows = 16, .positions = 16, .least_wide = 1, .half_depth = 8, TILES(usual_tiles),             \
+    .buffers = 2, .most_sums = 64, .unconditional = true, .waits_for_all = true, .slowness = 1
+
 /* The first row that fits is taken. The last row fits every device. */
 static const struct tconv_unit units[] = {
     {
@@ -71,63 +76,36 @@ static const struct tconv_unit units[] = {
     {
         .macro = 3,
         .device = TCONV_MATRIX_AMD_WMMA,
+        AMD_UNIT,
         .lanes = 32,
-        .rows = 16,
-        .positions = 16,
         .pad = 16,
-        .least_wide = 1,
-        .half_depth = 8,
         .byte_depth = 4,
-        TILES(usual_tiles),
-        .buffers = 2,
-        .most_last_sums = 64, /* because copies go through registers */
-        .most_sums = 64,
+        .most_last_sums = 64,  /* because copies go through registers */
         .sharing = 16,         /* not 32: two lanes have the same words */
         .most_registers = 210, /* of 256: clang 19 spills above this */
-        .unconditional = true,
-        .waits_for_all = true,
-        .slowness = 1,
     },
     {
         .macro = 6,
         .device = TCONV_MATRIX_AMD_WMMA12,
+        AMD_UNIT,
         .lanes = 32,
-        .rows = 16,
-        .positions = 16,
         .pad = 2,
-        .least_wide = 1,
-        .half_depth = 8,
         .byte_depth = 4,
-        TILES(usual_tiles),
-        .buffers = 2,
         .swizzled = true,
         .most_last_sums = 64, /* because copies go through registers */
-        .most_sums = 64,
         .sharing = 32,
         .most_registers = 210, /* of 256: clang 19 spills above this */
-        .unconditional = true,
-        .waits_for_all = true,
-        .slowness = 1,
     },
     {
         .macro = 4,
         .device = TCONV_MATRIX_AMD_MFMA,
+        AMD_UNIT,
         .lanes = 64,
-        .rows = 16,
-        .positions = 16,
         .pad = 4,
-        .least_wide = 1,
         .f32_depth = 16,
-        .half_depth = 8,
-        TILES(usual_tiles),
-        .buffers = 2,
         .swizzled = true,
         .most_last_sums = 128,
-        .most_sums = 64,
         .sharing = 64,
-        .unconditional = true,
-        .waits_for_all = true,
-        .slowness = 1,
     },
     {
         .macro = 5,
