@@ -235,7 +235,9 @@ class Verdicts:
         cases = os.path.join(folder, "line.txt")
         with open(cases, "w", encoding="utf-8") as file:
             file.write(case + "\n")
-        listed = subprocess.run([self.executor, "programs", cases, self.suite], stdout=subprocess.PIPE, text=True, check=False)
+        listed = subprocess.run(
+            [self.executor, "programs", cases, self.suite], stdout=subprocess.PIPE, text=True, check=False
+        )
         texts = [self.text(line.split("\t")[2]) for line in listed.stdout.splitlines()]
         return hashlib.sha256(self.common + repr((case, more, listed.stdout, texts)).encode()).hexdigest()
 
