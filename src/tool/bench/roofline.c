@@ -42,17 +42,22 @@ static cl_device_id part_of(cl_device_id device, int threads)
     return part;
 }
 
+/* The device that was opened. */
+static struct meter meter_of(const struct opened *opened)
+{
+    clRetainContext(tconv_device_context(opened->device));
+    clRetainCommandQueue(opened->queue);
+    return (struct meter){.info = tconv_device_properties(opened->device),
+                          .context = tconv_device_context(opened->device),
+                          .queue = opened->queue};
+}
+
 static enum exit_code meter_open(const struct opened *opened, struct meter *m)
 {
     const int threads = tconv_device_threads(opened->device);
-    *m = (struct meter){.info = tconv_device_properties(opened->device)};
-    if (threads == 0) {
-        m->context = tconv_device_context(opened->device);
-        m->queue = opened->queue;
-        clRetainContext(m->context);
-        clRetainCommandQueue(m->queue);
-        return EXIT_DONE;
-    }
+    *m = threads == 0 ? meter_of(opened)
+                      : (struct meter){.info = tconv_device_properties(opened->device)};
+    if (threads == 0) return EXIT_DONE;
     tconv_error error;
     cl_device_id device;
     if (tconv_device_at(opened->number, NULL, &device, &error) != TCONV_OK)
@@ -224,6 +229,21 @@ static bool measure_bandwidth(const struct meter *m, cl_program program,
     return measured && roofline->sizes > 0;
 }
 
+/* A launch takes what it takes on the device that computes layers. */
+static bool measure_own_launch(const struct opened *opened, const struct meter *m,
+                               cl_program program, const struct spread *spread,
+                               struct roofline *roofline)
+{
+    struct meter own = meter_of(opened);
+    cl_int code = CL_SUCCESS;
+    const bool same = own.context == m->context;
+    cl_program launched = same ? program : build(&own, spread, &code);
+    const bool measured = launched != NULL && measure_launch(&own, launched, roofline);
+    if (!same && launched != NULL) clReleaseProgram(launched);
+    meter_close(&own);
+    return measured;
+}
+
 enum exit_code roofline_measure(const struct opened *opened, struct roofline *roofline)
 {
     struct meter m;
@@ -238,7 +258,7 @@ enum exit_code roofline_measure(const struct opened *opened, struct roofline *ro
                            code);
     }
     const bool measured = measure_peak(&m, program, &spread, &roofline->probed_gflops) &&
-                          measure_launch(&m, program, roofline) &&
+                          measure_own_launch(opened, &m, program, &spread, roofline) &&
                           measure_bandwidth(&m, program, &spread, roofline);
     clReleaseProgram(program);
     meter_close(&m);

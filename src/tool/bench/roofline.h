@@ -25,7 +25,7 @@ struct roofline {
 };
 
 /* Takes about a second. Where threads of the device compute (tconv_device_threads), the driver's
- * own threads run these kernels, as many of them. */
+ * own threads run the kernels of peak and bandwidths, as many of them. */
 enum exit_code roofline_measure(const struct opened *opened, struct roofline *roofline);
 
 /* Measures again and keeps the larger figures: a machine that was busy the first time must not make

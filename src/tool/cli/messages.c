@@ -210,7 +210,7 @@ void print_device(int number, const tconv_device *device)
     const tconv_device_info *d = tconv_device_properties(device);
     const int threads = tconv_device_threads(device);
     char text[40] = "";
-    if (threads > 0) snprintf(text, sizeof text, ", %d thread%s", threads, plural((size_t)threads));
+    if (threads > 0) snprintf(text, sizeof text, ", %d thread%s", threads, plural(threads));
     print_line("device %d: %s (%s)%s", number, d->name, d->platform, text);
 }
 
