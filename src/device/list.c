@@ -17,15 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
-    cl_platform_id platform;
-    cl_device_id device;
-    cl_device_type type;
-    cl_device_id threadless; /* tconv_device_threadless */
-};
-
 struct list {
-    struct entry *entries;
+    struct tconv_listed *entries;
     int count;
     int platforms;
     char names[200]; /* of the platforms, for messages */
@@ -55,13 +48,14 @@ static void add_device(struct list *list, cl_platform_id platform, cl_device_id 
     const bool without = pocl && begins(device, threadless);
     bool behind = false;
     for (int i = first; without && i < list->count; i++)
-        if (begins(list->entries[i].device, threaded)) {
+        if (list->entries[i].threadless != list->entries[i].device && /* "cpu-" begins both */
+            begins(list->entries[i].device, threaded)) {
             list->entries[i].threadless = device;
             behind = true;
         }
     if (behind) return;
-    struct entry *entry = &list->entries[list->count++];
-    *entry = (struct entry){platform, device, 0, without ? device : NULL};
+    struct tconv_listed *entry = &list->entries[list->count++];
+    *entry = (struct tconv_listed){platform, device, 0, without ? device : NULL};
     clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
 }
 
@@ -78,7 +72,8 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count) != CL_SUCCESS || count == 0)
         return true;
     cl_device_id *devices = malloc(count * sizeof *devices);
-    struct entry *entries = realloc(list->entries, ((size_t)list->count + count) * sizeof *entries);
+    struct tconv_listed *entries =
+        realloc(list->entries, ((size_t)list->count + count) * sizeof *entries);
     if (entries != NULL) list->entries = entries;
     const bool memory = devices != NULL && entries != NULL;
     if (memory && clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS)
@@ -144,11 +139,8 @@ tconv_status tconv_device_count(int *count, tconv_error *error)
     return TCONV_OK;
 }
 
-tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
-                             tconv_error *error)
+tconv_status tconv_device_listed(int number, struct tconv_listed *out, tconv_error *error)
 {
-    TCONV_WITHOUT_CANCELLATION;
-    if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
     struct list list;
     tconv_status status = read_list(&list, error);
     if (status != TCONV_OK) return status;
@@ -158,21 +150,22 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
         status = tconv_fail(error, TCONV_ERROR_NO_DEVICE,
                             "device %d does not exist: there are devices 0 to %d", number,
                             list.count - 1);
-    else {
-        if (platform != NULL) *platform = list.entries[number].platform;
-        *device = list.entries[number].device;
-    }
+    else
+        *out = list.entries[number];
     free(list.entries);
     return status;
 }
 
-tconv_status tconv_device_threadless(int number, cl_device_id *out, tconv_error *error)
+tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
+                             tconv_error *error)
 {
-    struct list list;
-    const tconv_status status = read_list(&list, error);
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
+    struct tconv_listed listed = {0};
+    const tconv_status status = tconv_device_listed(number, &listed, error);
     if (status != TCONV_OK) return status;
-    *out = number < list.count ? list.entries[number].threadless : NULL;
-    free(list.entries);
+    if (platform != NULL) *platform = listed.platform;
+    *device = listed.device;
     return TCONV_OK;
 }
 
@@ -191,7 +184,7 @@ static bool matches(const char *text, const char *part, bool whole)
 }
 
 /* True if `name` names this device. */
-static bool is_named(const struct entry *entry, const char *name)
+static bool is_named(const struct tconv_listed *entry, const char *name)
 {
     static const struct {
         const char *name;
