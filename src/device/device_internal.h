@@ -79,7 +79,7 @@ struct tconv_listed {
     cl_platform_id platform;
     cl_device_id device;
     cl_device_type type;
-    cl_device_id threadless; /* of a CPU: itself, or a device behind it, whose kernels run in the
+    cl_device_id threadless; /* of a CPU: itself, or a device beside it, whose kernels run in the
                                 thread that enqueues them; NULL: there is none */
 };
 

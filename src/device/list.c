@@ -24,46 +24,59 @@ struct list {
     char names[200]; /* of the platforms, for messages */
 };
 
-static bool begins(cl_device_id device, const char *const *beginnings)
+/* What PoCL's devices for the processor are, by their names: before PoCL 4 and since. */
+enum kind { OTHER, THREADED, THREADLESS };
+
+static enum kind kind_of(cl_device_id device)
 {
-    char name[32] = ""; /* a longer one is not written by every driver, and then does not match */
+    static const struct {
+        const char *beginning;
+        enum kind kind;
+    } names[] = {{"basic", THREADLESS},
+                 {"cpu-minimal", THREADLESS},
+                 {"pthread", THREADED},
+                 {"cpu-", THREADED}};
+    enum kind kind = OTHER;
     size_t size = 0;
     clGetDeviceInfo(device, CL_DEVICE_NAME, 0, NULL, &size);
-    char *whole = malloc(size + 1);
-    if (whole != NULL && clGetDeviceInfo(device, CL_DEVICE_NAME, size, whole, NULL) == CL_SUCCESS)
-        snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, whole);
-    free(whole);
-    for (int i = 0; beginnings[i] != NULL; i++)
-        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
-    return false;
+    char *name = calloc(size + 1, 1);
+    if (name == NULL || clGetDeviceInfo(device, CL_DEVICE_NAME, size, name, NULL) != CL_SUCCESS)
+        size = 0;
+    for (size_t i = 0; size > 0 && kind == OTHER && i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i].beginning, strlen(names[i].beginning)) == 0)
+            kind = names[i].kind;
+    free(name);
+    return kind;
 }
 
-/* Adds a device. PoCL's device for the processor without threads of its own is no further one if it
- * follows the one that has them. */
-static void add_device(struct list *list, cl_platform_id platform, cl_device_id device, bool pocl,
-                       int first)
+/* Adds devices of a platform. If PoCL has a device with threads for the processor, the ones without
+ * are no further devices, wherever they stand: PoCL lists them first. */
+static void add_devices(struct list *list, cl_platform_id platform, const cl_device_id *devices,
+                        cl_uint count, bool pocl)
 {
-    static const char *const threadless[] = {"basic", "cpu-minimal", NULL};
-    static const char *const threaded[] = {"pthread", "cpu-", NULL};
-    const bool without = pocl && begins(device, threadless);
-    bool behind = false;
-    for (int i = first; without && i < list->count; i++)
-        if (list->entries[i].threadless != list->entries[i].device && /* "cpu-" begins both */
-            begins(list->entries[i].device, threaded)) {
-            list->entries[i].threadless = device;
-            behind = true;
-        }
-    if (behind) return;
-    struct tconv_listed *entry = &list->entries[list->count++];
-    *entry = (struct tconv_listed){platform, device, 0, without ? device : NULL};
-    clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+    cl_device_id threadless = NULL;
+    bool threads = false;
+    for (cl_uint i = 0; pocl && i < count; i++) {
+        const enum kind kind = kind_of(devices[i]);
+        threads = threads || kind == THREADED;
+        if (kind == THREADLESS && threadless == NULL) threadless = devices[i];
+    }
+    for (cl_uint i = 0; i < count; i++) {
+        const enum kind kind = threadless == NULL ? OTHER : kind_of(devices[i]);
+        if (kind == THREADLESS && threads) continue;
+        struct tconv_listed *entry = &list->entries[list->count++];
+        *entry = (struct tconv_listed){platform, devices[i], 0,
+                                       kind == THREADLESS ? devices[i]
+                                       : kind == THREADED ? threadless
+                                                          : NULL};
+        clGetDeviceInfo(devices[i], CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+    }
 }
 
 /* Adds a platform's devices. A platform that fails adds none. */
 static bool add_platform(struct list *list, cl_platform_id platform)
 {
     char name[80] = "";
-    const int first = list->count;
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
     struct tconv_text names = tconv_text_resume(list->names, sizeof list->names);
     tconv_text_add(&names, "%s%s", names.length == 0 ? "" : ", ", name);
@@ -77,8 +90,7 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     if (entries != NULL) list->entries = entries;
     const bool memory = devices != NULL && entries != NULL;
     if (memory && clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS)
-        for (cl_uint i = 0; i < count; i++)
-            add_device(list, platform, devices[i], strcmp(name, TCONV_POCL) == 0, first);
+        add_devices(list, platform, devices, count, strcmp(name, TCONV_POCL) == 0);
     free(devices);
     return memory;
 }
