@@ -102,9 +102,9 @@ typedef struct tconv_slab {
  */
 typedef bool (*tconv_progress)(void *user, const tconv_slab *slab, int64_t done, int64_t slabs);
 
-/* A function of the application that calls task(argument) once on each thread of its pool, on all
- * at the same time, and returns when all these calls have returned. It may call the task on fewer
- * threads, or on none. */
+/* A function of the application that calls task(argument) on threads of its pool, at the same time,
+ * and returns when all these calls have returned. It may call the task on fewer threads, several
+ * times on one, or on none: what is left to do is done by the calling thread. */
 typedef void (*tconv_on_threads)(void *pool, void (*task)(void *argument), void *argument);
 
 /* How to run a layer. Its struct_size (see tconv_cl.h) reaches at least up to `done`. */
@@ -123,17 +123,14 @@ typedef struct tconv_run {
                               algorithm's workspace come on top. 0: slabs take 256 MiB. */
     tconv_progress progress; /* only without a queue; may be NULL */
     void *user;              /* for `progress` */
-    /* Threads of the application that wait awake for some time after their own work, as those of
-     * OpenMP and of most runtimes do. If the device is the processor, they hold cores that its
-     * kernels need. Where it pays, they sleep until the layer is computed: if the device is a CPU
-     * with several compute units, if the layer has at least 62500 * n * n multiply-adds
-     * (tconv_geometry.macs) with n threads, because n cores compute so many while n threads are
-     * woken, if it is not computed in slabs, and outside of callbacks. The calling thread makes the
-     * plan. One of the task's calls computes the layer, so its trace callbacks come on that thread;
-     * they must not wait for the pool. Only without a queue; may be NULL. */
+    /* Threads of the application that compute, if the device has none of its driver
+     * (tconv_device_threads): those of OpenMP and of most runtimes wait awake for some time after
+     * their own work, so that nothing need be woken. Trace callbacks about launches then come on
+     * these threads; they must not wait for the pool. Slabs are computed by the device's own
+     * threads. NULL: these, or the driver's. Only without a queue. */
     tconv_on_threads on_threads;
     void *pool;       /* for `on_threads` */
-    uint64_t threads; /* of the pool; 0: as many as the device has compute units */
+    uint64_t threads; /* that may compute at most, the calling one included; 0: no limit */
 } tconv_run;
 
 #define TCONV_RUN_INIT                                                                             \

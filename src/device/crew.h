@@ -33,6 +33,7 @@ struct tconv_crew *tconv_device_crew(const tconv_device *device);
 struct tconv_pool {
     tconv_on_threads on_threads;
     void *pool;
+    uint64_t threads; /* that may compute at most; 0: no limit */
 };
 
 #endif

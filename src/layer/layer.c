@@ -133,7 +133,7 @@ static tconv_status run_whole(tconv_layer *layer, const struct tconv_call *call,
     tconv_status status = tconv_weights_plan(keep, call, use, error);
     if (status != TCONV_OK) return status;
     const tconv_geometry *g = tconv_plan_geometry(use->plan);
-    if (g->output_bytes != 0) status = tconv_run_beside(layer, keep, call, use, error);
+    if (g->output_bytes != 0) status = tconv_run_whole(layer, keep, call, use, error);
     if (status == TCONV_OK) status = tell(call, g, error);
     tconv_use_end(use);
     return status;

@@ -25,11 +25,6 @@ tconv_status tconv_run_whole(tconv_layer *layer, struct tconv_keep *keep,
                              const struct tconv_call *call, struct tconv_use *use,
                              tconv_error *error);
 
-/* The same while the application's threads sleep, if that pays (threads.c). */
-tconv_status tconv_run_beside(tconv_layer *layer, struct tconv_keep *keep,
-                              const struct tconv_call *call, struct tconv_use *use,
-                              tconv_error *error);
-
 /* Enqueues a run on its queue (queue.c). */
 tconv_status tconv_run_enqueue(tconv_layer *layer, const struct tconv_call *call,
                                tconv_error *error);

@@ -66,7 +66,7 @@ static tconv_status pack(const struct tconv_keep *keep, const struct tconv_call 
     cl_mem copy = NULL;
     tconv_status status = tconv_kept_filter_create(plan, &call->problem, storage, &made, error);
     if (status != TCONV_OK) return status;
-    const struct tconv_pool pool = {run->on_threads, run->pool};
+    const struct tconv_pool pool = {run->on_threads, run->pool, run->threads};
     status = find_filter(keep, call, packing, plan, &from, &copy, error);
     if (status == TCONV_OK && in_lane)
         status = tconv_packed_filter_execute(made->packed, tconv_lane_queue(packing->lane), &pool,

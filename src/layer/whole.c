@@ -142,7 +142,7 @@ static tconv_status execute(const struct tconv_call *call, struct tconv_lane *la
     const tconv_geometry *g = tconv_plan_geometry(plan);
     const tconv_tensor *output = &call->tensors.output;
     const bool is_array = output->host != NULL;
-    const struct tconv_pool pool = {call->run.on_threads, call->run.pool};
+    const struct tconv_pool pool = {call->run.on_threads, call->run.pool, call->run.threads};
     cl_event done = NULL;
     tconv_status status = tconv_plan_execute(plan, tconv_lane_queue(lane), &pool, tensors,
                                              is_array ? NULL : &done, error);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "device/crew.h"
 #include "store/store.h"
 #include "tconv_cl/cache.h"
 
@@ -36,8 +37,10 @@ static char *stored_fields(tconv_device *device)
 struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
                                        size_t acc_bytes)
 {
-    const struct tconv_machine usual = tconv_machine_of(info, acc_bytes);
-    struct tconv_machine machine = usual;
+    static const double awake = 8e3; /* cycles until a thread that waits awake takes a share */
+    struct tconv_machine usual = tconv_machine_of(info, acc_bytes), machine;
+    if (tconv_device_crew(device) != NULL) usual.wake = awake;
+    machine = usual;
     struct tconv_reason reason;
     char *text = stored_fields(device);
     const bool good = text == NULL || tconv_machine_read(&machine, text, &reason);

@@ -26,7 +26,7 @@ struct tconv_hand {
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
 };
 
-enum { WAKES = 10 /* shares that are worth waking sleeping threads */ };
+enum { WAKES = 60 /* microseconds of work for which threads that sleep are woken */ };
 
 struct shared_run {
     tconv_plan *plan;
@@ -36,6 +36,7 @@ struct shared_run {
     int count;
     int shares[TCONV_MAX_LAUNCHES];
     atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
+    atomic_int threads; /* that may still begin */
     atomic_bool failed;
     pthread_mutex_t mutex; /* guards the error of the first failure */
     tconv_error *error;
@@ -118,22 +119,24 @@ static struct tconv_hand *take_hand(const struct shared_run *run, tconv_error *e
 
 /* ---- shares ---- */
 
-/* How many shares the work of a plan is worth: several microseconds each. */
-static double worth_of(const tconv_plan *plan, bool packs)
+/* Microseconds of work that a plan is expected to be for one thread. */
+static double work_of(const tconv_plan *plan, bool packs)
 {
-    static const double bytes = 1 << 14, macs = 1e5;
-    return packs ? (double)plan->kernel_plan.filter_bytes / bytes : plan->candidate.cost / macs;
+    static const double packed = 2e3; /* bytes in a microsecond */
+    const struct tconv_machine *machine = &plan->request.machine;
+    return packs ? (double)plan->kernel_plan.filter_bytes / packed
+                 : 1e3 * machine->units * tconv_machine_ms(machine, plan->candidate.cost);
 }
 
-/* How many shares a launch has. Where there is plenty of work, several for each thread even out
- * threads that come late. */
-static int count_shares(const struct tconv_launch *launch, double worth, int threads)
+/* How many shares a launch has that is `work` microseconds for one thread: where there is plenty of
+ * it so many that threads that come late, or are interrupted, do not matter. */
+static int count_shares(const struct tconv_launch *launch, double work, int threads)
 {
-    enum { EACH = 4, PLENTY = 16 };
+    static const double least = 4, plenty = 40; /* microseconds of a share */
     const size_t groups = launch->global[0] / launch->local[0];
-    size_t shares = worth < 1 ? 1 : worth < threads ? (size_t)worth : (size_t)threads;
-    if (worth > (double)threads * PLENTY) shares *= EACH;
-    return (int)(shares < groups ? shares : groups);
+    double shares = work / least < threads ? work / least : threads;
+    if (shares < work / plenty) shares = work / plenty;
+    return threads == 1 || shares < 1 ? 1 : shares < (double)groups ? (int)shares : (int)groups;
 }
 
 /* Launches one share, and waits: one work-group computes it (cl/common/common.clh). */
@@ -222,6 +225,7 @@ static void share(void *argument)
     TCONV_WITHOUT_CANCELLATION; /* on a thread of the application */
     struct shared_run *run = argument;
     struct tconv_hand *hand = NULL;
+    if (atomic_fetch_sub(&run->threads, 1) <= 0) return;
     for (int i = 0; i < run->count; i++) {
         take_shares(run, i, &hand);
         if (i + 1 == run->count) break; /* nothing reads it before all threads have left */
@@ -276,21 +280,25 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
         return tconv_fail_opencl(error, code, "clFinish", "waiting for what a launch reads");
     if (pthread_mutex_init(&run.mutex, NULL) != 0)
         return tconv_fail_memory(error, sizeof run.mutex, "sharing a launch");
-    const double worth = worth_of(plan, packs);
-    int most = 1;
+    const double work = work_of(plan, packs);
+    int most = 1, threads = tconv_crew_threads(crew);
+    if (pool != NULL && pool->threads != 0 && pool->threads < (uint64_t)threads)
+        threads = (int)pool->threads;
+    if (tconv_is_inside()) threads = 1; /* a callback waits for no other thread */
+    atomic_init(&run.threads, threads);
     for (int i = 0; i < run.count; i++) {
-        run.shares[i] = count_shares(&run.launches[i], worth, tconv_crew_threads(crew));
+        run.shares[i] = count_shares(&run.launches[i], work, threads);
         if (run.shares[i] > most) most = run.shares[i];
         atomic_init(&run.taken[i], 0);
         atomic_init(&run.ended[i], 0);
     }
     if (most == 1)
         share(&run);
-    else if (pool != NULL && pool->on_threads != NULL && !tconv_is_inside()) {
+    else if (pool != NULL && pool->on_threads != NULL) {
         pool->on_threads(pool->pool, share, &run);
         share(&run); /* whatever the pool did: what is left */
     } else {
-        tconv_crew_run(crew, worth >= WAKES, share, &run);
+        tconv_crew_run(crew, work >= WAKES, share, &run);
     }
     pthread_mutex_destroy(&run.mutex);
     return run.status;
