@@ -15,6 +15,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -252,6 +253,63 @@ static struct outcome host_layers(void)
         o.status =
             tconv_layer_run(layers[i % 2], &p, NULL, &arrays, i < 2 ? NULL : &beside, &o.error);
     for (int i = 0; i < 2; i++) tconv_layer_release(layers[i]);
+    tconv_device_release(opened);
+    return o;
+}
+
+/* A pool of the application with one thread beside the caller's, if it can start one. */
+struct task {
+    void (*call)(void *argument);
+    void *argument;
+};
+
+static void *call_task(void *user)
+{
+    const struct task *task = user;
+    task->call(task->argument);
+    return NULL;
+}
+
+static void on_two_threads(void *pool, void (*call)(void *argument), void *argument)
+{
+    (void)pool;
+    struct task task = {call, argument};
+    pthread_t thread;
+    const bool started = pthread_create(&thread, NULL, call_task, &task) == 0;
+    call(argument);
+    if (started) pthread_join(thread, NULL);
+}
+
+/* A layer that is worth several shares, whose filter is worth waking threads of the device. */
+static struct outcome shared_runs(void)
+{
+    enum { WIDE = 208, PIXELS = 5 };
+    static float wide_x[WIDE * PIXELS], wide_w[WIDE * WIDE], wide_y[WIDE * PIXELS];
+    struct outcome o;
+    tconv_device *opened = NULL;
+    tconv_layer *layer = NULL;
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    p.data = (tconv_shape){4, {1, WIDE, 1, PIXELS}};
+    p.filter = (tconv_shape){4, {WIDE, WIDE, 1, 1}};
+    arrays.data.host = wide_x;
+    arrays.filter.host = wide_w;
+    arrays.output.host = wide_y;
+    for (int i = 0; i < WIDE * PIXELS; i++) wide_x[i] = 1;
+    for (int i = 0; i < WIDE * WIDE; i++) wide_w[i] = 1;
+    bool right = true;
+    o.status = tconv_device_open(device_number, &opened, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_layer_create(&opened, 1, TCONV_FILTER_VARIES, &layer, &o.error);
+    for (int i = 0; i < 2 && o.status == TCONV_OK; i++) {
+        memset(wide_y, 0xff, sizeof wide_y);
+        run.on_threads = i == 0 ? NULL : on_two_threads;
+        o.status = tconv_layer_run(layer, &p, NULL, &arrays, &run, &o.error);
+        for (int j = 0; j < WIDE * PIXELS; j++) right = right && wide_y[j] == WIDE;
+    }
+    if (o.status == TCONV_OK && right) memcpy(y, expected, sizeof y);
+    tconv_layer_release(layer);
     tconv_device_release(opened);
     return o;
 }
@@ -650,6 +708,11 @@ static void host_runs_that_fail(void **state)
     fail_everywhere("opened layers", host_layers, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
     fail_everywhere("slabs with steps", slabs_with_steps, TCONV_OK, false);
+    tconv_device *opened = NULL;
+    assert_int_equal(tconv_device_open(device_number, &opened, NULL), TCONV_OK);
+    const bool shared = tconv_device_threads(opened) > 0;
+    tconv_device_release(opened);
+    if (shared) fail_everywhere("shared runs", shared_runs, TCONV_OK, false);
 }
 
 static void layers_on_queues_that_fail(void **state)

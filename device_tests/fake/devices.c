@@ -2,6 +2,8 @@
 /* Platforms, devices and contexts. */
 #include "fake_internal.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Values that headers of OpenCL 1.2 do not name. */
@@ -76,7 +78,39 @@ struct _cl_device_id fake_devices[FAKE_DEVICES] = {
                          .unified = true,
                          .f64 = true,
                          .svm = 1},
+    [FAKE_THREADLESS] = {.platform = &platforms[0],
+                         .type = CL_DEVICE_TYPE_CPU,
+                         .name = "basic-fake",
+                         .version = "OpenCL 3.0 fake",
+                         .extensions = "cl_khr_fp64 cl_khr_byte_addressable_store "
+                                       "cl_khr_command_buffer " MUTABLE,
+                         .units = 1,
+                         .width = 8,
+                         .group = 4096,
+                         .local_memory = 1 << 19,
+                         .memory = UINT64_C(4) << 30,
+                         .local_type = CL_GLOBAL,
+                         .unified = true,
+                         .f64 = true,
+                         .svm = 3},
 };
+
+/* Whether the last of the devices exists. */
+static bool threadless;
+
+static void read_environment(void)
+{
+    threadless = getenv("FAKE_OPENCL_THREADLESS") != NULL;
+    if (!threadless) return;
+    platforms[0].name = "Portable Computing Language";
+    fake_devices[FAKE_CPU].name = "pthread-fake";
+}
+
+static void begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
+}
 
 /* With the lock. */
 static bool is_part(cl_device_id device, const char *call)
@@ -101,6 +135,7 @@ static bool is_device(cl_device_id device, const char *call)
 API cl_int clGetPlatformIDs(cl_uint n, cl_platform_id *ids, cl_uint *count)
 {
     if (ids == NULL && count == NULL) return CL_INVALID_VALUE;
+    begin();
     for (cl_uint i = 0; i < PLATFORMS && ids != NULL && i < n; i++) ids[i] = &platforms[i];
     if (count != NULL) *count = PLATFORMS;
     return CL_SUCCESS;
@@ -124,8 +159,11 @@ API cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint 
                           cl_device_id *ids, cl_uint *count)
 {
     cl_uint found = 0;
-    for (int i = 0; i < FAKE_DEVICES; i++) {
-        if (fake_devices[i].platform != platform || (fake_devices[i].type & type) == 0) continue;
+    for (int n = 0; n < FAKE_DEVICES; n++) {
+        const int i = n == 0 ? FAKE_THREADLESS : n - 1; /* as PoCL, which lists it first */
+        if (fake_devices[i].platform != platform || (fake_devices[i].type & type) == 0 ||
+            (i == FAKE_THREADLESS && !threadless))
+            continue;
         if (ids != NULL && found < n) ids[found] = &fake_devices[i];
         found++;
     }
@@ -178,7 +216,8 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
     case CL_DEVICE_NAME: return text(to, d->name);
     case CL_DEVICE_VENDOR: return text(to, "Fake vendor");
     case CL_DEVICE_VENDOR_ID: return narrow(to, 0xfa4e);
-    case CL_DRIVER_VERSION: return text(to, "1.0");
+    case CL_DRIVER_VERSION:
+        return text(to, threadless ? "5.0" : "1.0"); /* PoCL 5 takes no assembly */
     case CL_DEVICE_VERSION: return text(to, d->version);
     case CL_DEVICE_PROFILE: return text(to, "FULL_PROFILE");
     case CL_DEVICE_EXTENSIONS: return text(to, d->extensions);

@@ -32,6 +32,9 @@ enum {
     FAKE_GPU,        /* memory of its own, unified shared memory of Intel, local memory */
     FAKE_PLAIN,      /* an accelerator with nothing beyond OpenCL 1.2, not even f64 */
     FAKE_INTEGRATED, /* a GPU on the host's memory, coarse-grained SVM */
+    FAKE_THREADLESS, /* as the CPU, but the name is that of PoCL's device without threads. It exists
+                        only if the environment variable FAKE_OPENCL_THREADLESS is set; then
+                        platform and CPU are called as PoCL's */
     FAKE_DEVICES
 };
 

@@ -127,22 +127,43 @@ void act_as(struct device *device, const char *described)
     read_rejections(device);
 }
 
+/* Opens a device whose launches threads of the device object share. False if it has none. */
+static bool open_with_threads(int number, struct device *device)
+{
+    tconv_error error;
+    if (tconv_device_open(number, &device->device, &error) != TCONV_OK) failed("%s", error.message);
+    if (tconv_device_threads(device->device) == 0) {
+        tconv_device_release(device->device);
+        return false;
+    }
+    device->context = tconv_device_context(device->device);
+    assert_int_equal(clRetainContext(device->context), CL_SUCCESS);
+    print_message("device %d: %d threads share its launches\n", number,
+                  tconv_device_threads(device->device));
+    return true;
+}
+
 static void open_device(int number, struct device *device)
 {
     tconv_error error = {TCONV_OK, 0, ""};
     cl_platform_id platform;
     cl_device_id id;
-    if (tconv_device_at(number, &platform, &id, &error) != TCONV_OK) failed("%s", error.message);
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                                (cl_context_properties)platform, 0};
     cl_int code;
     device->number = number;
-    device->context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
-    if (code != CL_SUCCESS) failed("no context on device %d: %d", number, code);
+    if (open_with_threads(number, device)) {
+        id = tconv_device_id(device->device);
+    } else {
+        if (tconv_device_at(number, &platform, &id, &error) != TCONV_OK)
+            failed("%s", error.message);
+        const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                    (cl_context_properties)platform, 0};
+        device->context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
+        if (code != CL_SUCCESS) failed("no context on device %d: %d", number, code);
+        if (tconv_device_create(device->context, id, &device->device, &error) != TCONV_OK)
+            failed("%s", error.message);
+    }
     device->queue = clCreateCommandQueue(device->context, id, 0, &code);
     if (code != CL_SUCCESS) failed("no queue on device %d: %d", number, code);
-    if (tconv_device_create(device->context, id, &device->device, &error) != TCONV_OK)
-        failed("%s", error.message);
     device->info = tconv_device_properties(device->device);
     device->pages = pages_work(device->context, device->queue, device->info->kind);
     print_message("device %d: %s (%s)\n", number, device->info->name, device->info->platform);
@@ -416,11 +437,15 @@ static void pack_and_run(const struct device *device, tconv_plan *plan, const tc
     tconv_packed_filter *filter = NULL;
     require(tconv_packed_filter_create(plan, packed, &filter, &error), &error,
             "creating the filter", text, algorithm);
-    require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights, 0, NULL, NULL, &error),
+    const bool shared = tconv_device_threads(device->device) > 0;
+    require(shared ? tconv_packed_filter_pack(filter, weights, &error)
+                   : tconv_packed_filter_enqueue_pack(filter, device->queue, weights, 0, NULL, NULL,
+                                                      &error),
             &error, "packing", text, algorithm);
     args->packed = filter;
-    require(tconv_plan_enqueue(plan, device->queue, args, 0, NULL, NULL, &error), &error,
-            "enqueueing", text, algorithm);
+    require(shared ? tconv_plan_run(plan, args, &error)
+                   : tconv_plan_enqueue(plan, device->queue, args, 0, NULL, NULL, &error),
+            &error, shared ? "running" : "enqueueing", text, algorithm);
     const cl_int code = clFinish(device->queue);
     if (code != CL_SUCCESS)
         failed("clFinish fails with %d: tconv-cl check --algorithm \"%s\" %s", code, algorithm,

@@ -21,7 +21,9 @@ struct device {
 };
 
 /* The devices under test: the one that the environment variable TCONV_CL_TEST_DEVICE names by
- * number, else all. */
+ * number, else all. One that tconv_device_open gives threads is opened so, as with
+ * POCL_DEVICES="pthread basic"; then run_guarded runs at once, and the threads share its
+ * launches. */
 extern struct device *devices;
 extern int device_count;
 

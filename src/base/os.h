@@ -44,7 +44,8 @@ void tconv_os_yield(void);
 
 /* ---- threads ---- */
 
-/* Starts a thread that gets none of the application's signals. False if there can be none. */
+/* Starts a thread that gets none of the application's signals, but those of its own faults. False
+ * if there can be none. */
 bool tconv_os_start_thread(pthread_t *thread, void *(*run)(void *argument), void *argument);
 
 /* How many processors this process may use; at least 1. */

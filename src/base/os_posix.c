@@ -103,9 +103,13 @@ void tconv_os_yield(void)
 
 bool tconv_os_start_thread(pthread_t *thread, void *(*run)(void *argument), void *argument)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* What a thread does itself: a blocked one of these ends the process, and no handler that the
+     * application may have hears of it. */
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&others, own[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     const bool started = pthread_create(thread, NULL, run, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;

@@ -12,8 +12,8 @@
 enum { CLOSED = 1 << 30 };
 
 struct tconv_crew {
-    int helpers; /* that may be started */
-    int started;
+    atomic_int helpers; /* that may be started */
+    int started;        /* under `use` */
     pthread_t *thread;
     pthread_mutex_t use; /* held by the call whose task runs */
     pthread_mutex_t mutex;
@@ -29,7 +29,7 @@ struct tconv_crew *tconv_crew_create(int threads)
 {
     struct tconv_crew *crew = calloc(1, sizeof *crew);
     if (crew == NULL) return NULL;
-    crew->helpers = threads - 1;
+    atomic_init(&crew->helpers, threads - 1);
     crew->thread = calloc((size_t)threads, sizeof *crew->thread);
     const bool used = crew->thread != NULL && pthread_mutex_init(&crew->use, NULL) == 0;
     const bool locked = used && pthread_mutex_init(&crew->mutex, NULL) == 0;
@@ -61,7 +61,7 @@ void tconv_crew_release(struct tconv_crew *crew)
 
 int tconv_crew_threads(const struct tconv_crew *crew)
 {
-    return crew->helpers + 1;
+    return atomic_load(&((struct tconv_crew *)crew)->helpers) + 1; /* older C reads no const one */
 }
 
 /* Waits for the round behind `seen`, awake at first. While other programs keep the processors busy,
@@ -108,16 +108,17 @@ static void *help(void *argument)
 /* Starts the helpers at the first task; those that cannot be started are missing from then on. */
 static void start(struct tconv_crew *crew)
 {
-    while (crew->started < crew->helpers &&
+    const int helpers = atomic_load(&crew->helpers);
+    while (crew->started < helpers &&
            tconv_os_start_thread(&crew->thread[crew->started], help, crew))
         crew->started++;
-    crew->helpers = crew->started;
+    if (crew->started < helpers) atomic_store(&crew->helpers, crew->started);
 }
 
 void tconv_crew_run(struct tconv_crew *crew, bool wakes, void (*task)(void *argument),
                     void *argument)
 {
-    if (crew->helpers == 0 || pthread_mutex_trylock(&crew->use) != 0) {
+    if (atomic_load(&crew->helpers) == 0 || pthread_mutex_trylock(&crew->use) != 0) {
         task(argument);
         return;
     }

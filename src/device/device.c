@@ -134,19 +134,17 @@ tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *erro
 {
     TCONV_WITHOUT_CANCELLATION;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
-    cl_platform_id platform;
-    cl_device_id id, threadless = NULL;
+    struct tconv_listed listed;
     int threads;
     tconv_status status;
     if ((number < 0 && (status = tconv_device_default(&number, error)) != TCONV_OK) ||
-        (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK ||
-        (status = tconv_environment_threads(&threads, error)) != TCONV_OK ||
-        (status = tconv_device_threadless(number, &threadless, error)) != TCONV_OK)
+        (status = tconv_device_listed(number, &listed, error)) != TCONV_OK ||
+        (status = tconv_environment_threads(&threads, error)) != TCONV_OK)
         return status;
-    if (threadless == NULL) threads = 0;
-    if (threads > 0) id = threadless;
+    if (listed.threadless == NULL) threads = 0;
+    const cl_device_id id = threads > 0 ? listed.threadless : listed.device;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                                (cl_context_properties)platform, 0};
+                                                (cl_context_properties)listed.platform, 0};
     cl_int code;
     const cl_context context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
     if (code != CL_SUCCESS)

@@ -74,9 +74,18 @@ struct tconv_device {
  * it. */
 tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
 
-/* The device of a CPU with this number in the list, or one beside it, whose kernels run in the
- * thread that enqueues them; NULL: there is none (list.c). */
-tconv_status tconv_device_threadless(int number, cl_device_id *out, tconv_error *error);
+/* A device of the list. */
+struct tconv_listed {
+    cl_platform_id platform;
+    cl_device_id device;
+    cl_device_type type;
+    cl_device_id threadless; /* of a CPU: itself, or a device beside it, whose kernels run in the
+                                thread that enqueues them; NULL: there is none */
+};
+
+/* The device with this number, all of one reading of the list: a later one may be another
+ * (list.c). */
+tconv_status tconv_device_listed(int number, struct tconv_listed *out, tconv_error *error);
 
 /* True for a sub-device. */
 bool tconv_is_part(cl_device_id device);

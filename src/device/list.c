@@ -12,70 +12,64 @@
 #include "device/opencl_loader.h"
 #include "device/processor.h"
 
-#include <CL/cl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
-    cl_platform_id platform;
-    cl_device_id device;
-    cl_device_type type;
-    cl_device_id threadless; /* tconv_device_threadless */
-};
-
 struct list {
-    struct entry *entries;
+    struct tconv_listed *entries;
     int count;
     int platforms;
     char names[200]; /* of the platforms, for messages */
 };
 
-static bool begins(cl_device_id device, const char *const *beginnings)
+/* What PoCL's devices for the processor are, by their names: before PoCL 4 and since. */
+enum kind { OTHER, THREADED, THREADLESS };
+
+static enum kind kind_of(cl_device_id device)
 {
-    char name[32] = ""; /* a longer one is not written by every driver, and then does not match */
+    static const struct {
+        const char *beginning;
+        enum kind kind;
+    } names[] = {{"basic", THREADLESS},
+                 {"cpu-minimal", THREADLESS},
+                 {"pthread", THREADED},
+                 {"cpu-", THREADED}};
+    enum kind kind = OTHER;
     size_t size = 0;
     clGetDeviceInfo(device, CL_DEVICE_NAME, 0, NULL, &size);
-    char *whole = malloc(size + 1);
-    if (whole != NULL && clGetDeviceInfo(device, CL_DEVICE_NAME, size, whole, NULL) == CL_SUCCESS)
-        snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, whole);
-    free(whole);
-    for (int i = 0; beginnings[i] != NULL; i++)
-        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
-    return false;
+    char *name = calloc(size + 1, 1);
+    if (name == NULL || clGetDeviceInfo(device, CL_DEVICE_NAME, size, name, NULL) != CL_SUCCESS)
+        size = 0;
+    for (size_t i = 0; size > 0 && kind == OTHER && i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i].beginning, strlen(names[i].beginning)) == 0)
+            kind = names[i].kind;
+    free(name);
+    return kind;
 }
 
-static void add_device(struct list *list, cl_platform_id platform, cl_device_id device,
-                       cl_device_id threadless)
+/* Adds devices of a platform. If PoCL has a device with threads for the processor, the ones without
+ * are no further devices, wherever they stand: PoCL lists them first. */
+static void add_devices(struct list *list, cl_platform_id platform, const cl_device_id *devices,
+                        cl_uint count, bool pocl)
 {
-    struct entry *entry = &list->entries[list->count++];
-    *entry = (struct entry){platform, device, 0, threadless};
-    clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
-}
-
-/* Adds PoCL's devices. The one for the processor without threads of its own is no further device if
- * there is one that has them. They are in the order of PoCL's drivers, not of POCL_DEVICES. */
-static void add_pocl(struct list *list, cl_platform_id platform, const cl_device_id *devices,
-                     cl_uint count)
-{
-    static const char *const without_threads[] = {"basic", "cpu-minimal", NULL};
-    static const char *const with_threads[] = {"pthread", "cpu-", NULL};
     cl_device_id threadless = NULL;
-    bool hides = false;
-    for (cl_uint i = 0; i < count; i++)
-        if (!begins(devices[i], without_threads))
-            hides = hides || begins(devices[i], with_threads);
-        else if (threadless == NULL)
-            threadless = devices[i];
+    bool threads = false;
+    for (cl_uint i = 0; pocl && i < count; i++) {
+        const enum kind kind = kind_of(devices[i]);
+        threads = threads || kind == THREADED;
+        if (kind == THREADLESS && threadless == NULL) threadless = devices[i];
+    }
     for (cl_uint i = 0; i < count; i++) {
-        const bool without = begins(devices[i], without_threads);
-        if (without && hides) continue;
-        const bool has_threads = !without && begins(devices[i], with_threads);
-        add_device(list, platform, devices[i],
-                   without       ? devices[i]
-                   : has_threads ? threadless
-                                 : NULL);
+        const enum kind kind = threadless == NULL ? OTHER : kind_of(devices[i]);
+        if (kind == THREADLESS && threads) continue;
+        struct tconv_listed *entry = &list->entries[list->count++];
+        *entry = (struct tconv_listed){platform, devices[i], 0,
+                                       kind == THREADLESS ? devices[i]
+                                       : kind == THREADED ? threadless
+                                                          : NULL};
+        clGetDeviceInfo(devices[i], CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
     }
 }
 
@@ -91,16 +85,12 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count) != CL_SUCCESS || count == 0)
         return true;
     cl_device_id *devices = malloc(count * sizeof *devices);
-    struct entry *entries = realloc(list->entries, ((size_t)list->count + count) * sizeof *entries);
+    struct tconv_listed *entries =
+        realloc(list->entries, ((size_t)list->count + count) * sizeof *entries);
     if (entries != NULL) list->entries = entries;
     const bool memory = devices != NULL && entries != NULL;
-    if (memory &&
-        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS) {
-        if (strcmp(name, TCONV_POCL) == 0)
-            add_pocl(list, platform, devices, count);
-        else
-            for (cl_uint i = 0; i < count; i++) add_device(list, platform, devices[i], NULL);
-    }
+    if (memory && clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS)
+        add_devices(list, platform, devices, count, strcmp(name, TCONV_POCL) == 0);
     free(devices);
     return memory;
 }
@@ -161,11 +151,8 @@ tconv_status tconv_device_count(int *count, tconv_error *error)
     return TCONV_OK;
 }
 
-tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
-                             tconv_error *error)
+tconv_status tconv_device_listed(int number, struct tconv_listed *out, tconv_error *error)
 {
-    TCONV_WITHOUT_CANCELLATION;
-    if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
     struct list list;
     tconv_status status = read_list(&list, error);
     if (status != TCONV_OK) return status;
@@ -175,21 +162,22 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
         status = tconv_fail(error, TCONV_ERROR_NO_DEVICE,
                             "device %d does not exist: there are devices 0 to %d", number,
                             list.count - 1);
-    else {
-        if (platform != NULL) *platform = list.entries[number].platform;
-        *device = list.entries[number].device;
-    }
+    else
+        *out = list.entries[number];
     free(list.entries);
     return status;
 }
 
-tconv_status tconv_device_threadless(int number, cl_device_id *out, tconv_error *error)
+tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
+                             tconv_error *error)
 {
-    struct list list;
-    const tconv_status status = read_list(&list, error);
+    TCONV_WITHOUT_CANCELLATION;
+    if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
+    struct tconv_listed listed = {0};
+    const tconv_status status = tconv_device_listed(number, &listed, error);
     if (status != TCONV_OK) return status;
-    *out = number < list.count ? list.entries[number].threadless : NULL;
-    free(list.entries);
+    if (platform != NULL) *platform = listed.platform;
+    *device = listed.device;
     return TCONV_OK;
 }
 
@@ -208,7 +196,7 @@ static bool matches(const char *text, const char *part, bool whole)
 }
 
 /* True if `name` names this device. */
-static bool is_named(const struct entry *entry, const char *name)
+static bool is_named(const struct tconv_listed *entry, const char *name)
 {
     static const struct {
         const char *name;

@@ -9,6 +9,7 @@
 #include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "device/events.h"
 #include "device/lane.h"
 #include "device/trace.h"
 #include "plan/plan_internal.h"
@@ -135,7 +136,7 @@ static int count_shares(const struct tconv_launch *launch, double work, int thre
     const size_t groups = launch->global[0] / launch->local[0];
     double shares = work / least < threads ? work / least : threads;
     if (shares < work / plenty) shares = work / plenty;
-    return shares < 1 ? 1 : shares < (double)groups ? (int)shares : (int)groups;
+    return threads == 1 || shares < 1 ? 1 : shares < (double)groups ? (int)shares : (int)groups;
 }
 
 /* Launches one share, and waits: one work-group computes it (cl/common/common.clh). */
@@ -153,11 +154,20 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
     if (code != CL_SUCCESS) return code;
     *call = "clEnqueueNDRangeKernel";
     code = clEnqueueNDRangeKernel(hand->queue, kernel, 3, NULL, launch->local, launch->local, 0,
-                                  NULL, run->traced ? &event : NULL);
+                                  NULL, &event);
     if (code != CL_SUCCESS) return code;
+    cl_int state = CL_COMPLETE;
     *call = "clFinish";
     code = clFinish(hand->queue);
-    if (event != NULL) {
+    if (code == CL_SUCCESS) {
+        *call = "clGetEventInfo";
+        code = tconv_event_state(event, &state);
+    }
+    if (code == CL_SUCCESS && state < 0) {
+        *call = "the command";
+        code = state;
+    }
+    if (run->traced) {
         struct tconv_launch shared = *launch;
         const struct tconv_piece extents = {
             {(size_t)begin * launch->local[0]},
@@ -167,8 +177,8 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
             run->plan, &shared, share, &extents,
             (tconv_trace_event){
                 .kind = TCONV_TRACE_LAUNCH, .begin_ns = now, .queue = hand->queue, .event = event});
-        clReleaseEvent(event);
     }
+    clReleaseEvent(event);
     return code;
 }
 
@@ -218,6 +228,7 @@ static void share(void *argument)
     if (atomic_fetch_sub(&run->threads, 1) <= 0) return;
     for (int i = 0; i < run->count; i++) {
         take_shares(run, i, &hand);
+        if (i + 1 == run->count) break; /* nothing reads it before all threads have left */
         for (int turn = 1; atomic_load(&run->ended[i]) < run->shares[i]; turn++) {
             tconv_os_pause();
             if (turn % 100 == 0) tconv_os_yield();
@@ -238,6 +249,21 @@ static bool can_share(const struct tconv_launch *launches, int count)
     return true;
 }
 
+/* Enqueues launches that cannot be divided, and waits for them. */
+static tconv_status run_undivided(const struct shared_run *run, cl_command_queue queue,
+                                  tconv_error *error)
+{
+    const tconv_plan *plan = run->plan;
+    cl_event done = NULL;
+    tconv_status status = tconv_enqueue_launches(plan, run->launches,
+                                                 run->packs ? plan->pack : plan->run, run->count,
+                                                 queue, run->bindings, 0, NULL, &done, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_wait(done, error);
+    clReleaseEvent(done);
+    return status;
+}
+
 /* Runs the launches behind the commands of `queue`. */
 static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue queue,
                                  const struct tconv_pool *pool,
@@ -247,9 +273,7 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
     struct tconv_crew *crew = tconv_device_crew(plan->device);
     run.launches = packs ? plan->kernel_plan.pack : plan->kernel_plan.run;
     run.count = packs ? plan->kernel_plan.pack_count : plan->kernel_plan.run_count;
-    if (!can_share(run.launches, run.count))
-        return tconv_enqueue_launches(plan, run.launches, packs ? plan->pack : plan->run, run.count,
-                                      queue, bindings, 0, NULL, NULL, error);
+    if (!can_share(run.launches, run.count)) return run_undivided(&run, queue, error);
     run.traced = tconv_traced(plan->device, TCONV_TRACE_LAUNCH);
     const cl_int code = clFinish(queue);
     if (code != CL_SUCCESS)
@@ -260,6 +284,7 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
     int most = 1, threads = tconv_crew_threads(crew);
     if (pool != NULL && pool->threads != 0 && pool->threads < (uint64_t)threads)
         threads = (int)pool->threads;
+    if (tconv_is_inside()) threads = 1; /* a callback waits for no other thread */
     atomic_init(&run.threads, threads);
     for (int i = 0; i < run.count; i++) {
         run.shares[i] = count_shares(&run.launches[i], work, threads);
@@ -267,7 +292,7 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
         atomic_init(&run.taken[i], 0);
         atomic_init(&run.ended[i], 0);
     }
-    if (most == 1 || threads == 1 || tconv_is_inside()) /* a callback waits for no other thread */
+    if (most == 1)
         share(&run);
     else if (pool != NULL && pool->on_threads != NULL) {
         pool->on_threads(pool->pool, share, &run);
