@@ -67,7 +67,7 @@ typedef struct tconv_device tconv_device;
  *
  * THREADS OF A PROCESSOR. PoCL has two devices for the processor. "pthread" (since PoCL 4 "cpu")
  * has threads of its own, which a launch must wake: that takes longer than a small layer. "basic"
- * ("cpu-minimal") runs a kernel in the thread that enqueues it. If a platform offers it behind the
+ * ("cpu-minimal") runs a kernel in the thread that enqueues it. If a platform offers it beside the
  * other one, as after tconv_threads_enable, it is no further device of the list. Opening the other
  * one then opens it, and several threads share each launch: those of the application
  * (tconv_run.on_threads), or else the calling one with threads of the device object, which wait

@@ -41,22 +41,26 @@ static size_t alignment_of(const tconv_device *device)
 }
 
 /* Creates the object. `threads` compute on a device whose kernels run in the thread that enqueues
- * them; 0: the driver has threads. */
-static tconv_status create(cl_context context, cl_device_id id, int threads, tconv_device **out,
-                           tconv_error *error)
+ * them, and which has the name of the `listed` one; 0: the driver has threads. */
+static tconv_status create(cl_context context, cl_device_id id, cl_device_id listed, int threads,
+                           tconv_device **out, tconv_error *error)
 {
     if (context == NULL || id == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           context == NULL ? "context"
                           : id == NULL    ? "device"
                                           : "out");
-    tconv_device_info info = {.struct_size = sizeof info};
+    tconv_device_info info = {.struct_size = sizeof info}, shown = info;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
-        (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
+        (status = tconv_device_describe(id, &info, error)) != TCONV_OK ||
+        (threads > 0 && (status = tconv_device_describe(listed, &shown, error)) != TCONV_OK))
         return status;
-    if (threads > 0) info.compute_units = (uint32_t)threads;
+    if (threads > 0) {
+        info.compute_units = (uint32_t)threads;
+        memcpy(info.name, shown.name, sizeof info.name);
+    }
     char folder[TCONV_OS_PATH];
     if ((status = tconv_environment_kernel_dir(folder, sizeof folder, error)) != TCONV_OK)
         return status;
@@ -109,7 +113,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
                                  tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    return create(context, id, 0, out, error);
+    return create(context, id, id, 0, out, error);
 }
 
 int tconv_device_threads(const tconv_device *device)
@@ -135,23 +139,23 @@ tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *erro
     TCONV_WITHOUT_CANCELLATION;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
     cl_platform_id platform;
-    cl_device_id id, threadless = NULL;
+    cl_device_id listed, threadless = NULL;
     int threads;
     tconv_status status;
     if ((number < 0 && (status = tconv_device_default(&number, error)) != TCONV_OK) ||
-        (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK ||
+        (status = tconv_device_at(number, &platform, &listed, error)) != TCONV_OK ||
         (status = tconv_environment_threads(&threads, error)) != TCONV_OK ||
         (status = tconv_device_threadless(number, &threadless, error)) != TCONV_OK)
         return status;
     if (threadless == NULL) threads = 0;
-    if (threads > 0) id = threadless;
+    const cl_device_id id = threads > 0 ? threadless : listed;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)platform, 0};
     cl_int code;
     const cl_context context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clCreateContext", "opening device %d", number);
-    status = create(context, id, threads, out, error);
+    status = create(context, id, listed, threads, out, error);
     clReleaseContext(context); /* the device object is an owner */
     return status;
 }

@@ -45,31 +45,35 @@ static bool begins(cl_device_id device, const char *const *beginnings)
     return false;
 }
 
-/* Adds a device. PoCL's device for the processor without threads of its own is no further one if it
- * follows the one that has them. */
-static void add_device(struct list *list, cl_platform_id platform, cl_device_id device, bool pocl,
-                       int first)
+/* Adds devices of a platform. PoCL's device for the processor without threads of its own is no
+ * further one beside the one that has them; PoCL 3.1 lists it first. */
+static void add_devices(struct list *list, cl_platform_id platform, const cl_device_id *devices,
+                        cl_uint count, bool pocl)
 {
-    static const char *const threadless[] = {"basic", "cpu-minimal", NULL};
-    static const char *const threaded[] = {"pthread", "cpu-", NULL};
-    const bool without = pocl && begins(device, threadless);
-    bool behind = false;
-    for (int i = first; without && i < list->count; i++)
-        if (begins(list->entries[i].device, threaded)) {
-            list->entries[i].threadless = device;
-            behind = true;
-        }
-    if (behind) return;
-    struct entry *entry = &list->entries[list->count++];
-    *entry = (struct entry){platform, device, 0, without ? device : NULL};
-    clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+    static const char *const without[] = {"basic", "cpu-minimal", NULL};
+    static const char *const with[] = {"pthread", "cpu-", NULL};
+    cl_device_id threadless = NULL;
+    bool threaded = false;
+    for (cl_uint i = 0; i < count && pocl; i++) {
+        if (begins(devices[i], without))
+            threadless = devices[i];
+        else
+            threaded = threaded || begins(devices[i], with);
+    }
+    for (cl_uint i = 0; i < count; i++) {
+        const bool own = pocl && begins(devices[i], without);
+        if (own && threaded) continue;
+        struct entry *entry = &list->entries[list->count++];
+        *entry = (struct entry){platform, devices[i], 0, NULL};
+        if (own || (pocl && begins(devices[i], with))) entry->threadless = threadless;
+        clGetDeviceInfo(devices[i], CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+    }
 }
 
 /* Adds a platform's devices. A platform that fails adds none. */
 static bool add_platform(struct list *list, cl_platform_id platform)
 {
     char name[80] = "";
-    const int first = list->count;
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
     struct tconv_text names = tconv_text_resume(list->names, sizeof list->names);
     tconv_text_add(&names, "%s%s", names.length == 0 ? "" : ", ", name);
@@ -82,8 +86,7 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     if (entries != NULL) list->entries = entries;
     const bool memory = devices != NULL && entries != NULL;
     if (memory && clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) == CL_SUCCESS)
-        for (cl_uint i = 0; i < count; i++)
-            add_device(list, platform, devices[i], strcmp(name, TCONV_POCL) == 0, first);
+        add_devices(list, platform, devices, count, strcmp(name, TCONV_POCL) == 0);
     free(devices);
     return memory;
 }
