@@ -223,6 +223,7 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
                 base->GetVersionString());
         return NULL;
     }
+    tconv_threads_enable();
     struct factory *factory = calloc(1, sizeof *factory);
     if (factory == NULL || most < 1 || strlen(name) >= sizeof factory->name) {
         free(factory);

@@ -81,10 +81,17 @@ extern "C" __attribute__((visibility("default"))) void tconv_cl_openvino_statist
     for (size_t i = 0; i < count; i++) out[i] = i < std::size(values) ? values[i] : 0;
 }
 
-OPENVINO_CREATE_EXTENSIONS(std::vector<ov::Extension::Ptr>({
-    std::make_shared<ov::OpExtension<tconv_openvino::TransposedConvolution>>(),
-    std::make_shared<tconv_openvino::Replacement<ov::op::v1::ConvolutionBackpropData>>(),
-    std::make_shared<tconv_openvino::Replacement<ov::op::v1::GroupConvolutionBackpropData>>(),
-    std::make_shared<ov::frontend::ConversionExtension>("ConvTranspose",
-                                                        tconv_openvino::conv_transpose),
-}));
+// What OpenVINO gets when it loads the library, before anything here uses OpenCL.
+static std::vector<ov::Extension::Ptr> extensions()
+{
+    tconv_threads_enable();
+    return {
+        std::make_shared<ov::OpExtension<tconv_openvino::TransposedConvolution>>(),
+        std::make_shared<tconv_openvino::Replacement<ov::op::v1::ConvolutionBackpropData>>(),
+        std::make_shared<tconv_openvino::Replacement<ov::op::v1::GroupConvolutionBackpropData>>(),
+        std::make_shared<ov::frontend::ConversionExtension>("ConvTranspose",
+                                                            tconv_openvino::conv_transpose),
+    };
+}
+
+OPENVINO_CREATE_EXTENSIONS(extensions());

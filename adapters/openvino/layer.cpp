@@ -4,6 +4,7 @@
 
 #include "concat.hpp"
 
+#include <openvino/core/parallel.hpp>
 #include <openvino/core/type/bfloat16.hpp>
 #include <openvino/core/type/float16.hpp>
 
@@ -218,6 +219,16 @@ static const void *numbers_of(const char *what, const ov::Tensor *tensor, bool o
     return made.data();
 }
 
+// A tconv_on_threads of OpenVINO's threads: no others than those that the request may use. What an
+// exception leaves out, the caller computes.
+static void on_threads(void *, void (*task)(void *argument), void *argument)
+{
+    try {
+        ov::parallel_nt_static(0, [=](int, int) { task(argument); });
+    } catch (...) {
+    }
+}
+
 void Layer::run(const Request &r)
 {
     tconv_layer *layer = this->layer(r);
@@ -248,8 +259,10 @@ void Layer::run(const Request &r)
     tensors.filter.host = r.filter.data();
     tensors.output.host = concatenation.output();
     tensors.residual.host = r.residual == nullptr ? nullptr : r.residual->data();
-    const tconv_status status =
-        tconv_layer_run(layer, &problem, &options, &tensors, nullptr, &error);
+    tconv_run run = TCONV_RUN_INIT;
+    run.on_threads = on_threads;
+    run.threads = static_cast<uint64_t>(parallel_get_max_threads());
+    const tconv_status status = tconv_layer_run(layer, &problem, &options, &tensors, &run, &error);
     if (status != TCONV_ERROR_FORKED) count_made();
     check(status, error);
     concatenation.copy_neighbours();

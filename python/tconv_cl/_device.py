@@ -39,7 +39,8 @@ class CacheInfo(NamedTuple):
 
 
 class DeviceInfo(NamedTuple):
-    """The properties of a device that the library uses; device.h explains each. `number` is for `device=`."""
+    """The properties of a device that the library uses; device.h explains each. `number` is for `device=`.
+    `threads`: how many threads of the library compute on it; 0: its driver's do."""
 
     number: int
     name: str
@@ -67,6 +68,7 @@ class DeviceInfo(NamedTuple):
     cache_bytes: int
     constant_kib: int
     architecture: int
+    threads: int
 
 
 def make(owner: object, release: str, name: str, *arguments: Any) -> int:
@@ -317,12 +319,18 @@ def _describe(number: int) -> DeviceInfo:
     info = c.DeviceInfo()
     call("tconv_device_describe", create("tconv_device_at", number, None), byref(info))
     values: dict[str, Any] = {}
-    for member in DeviceInfo._fields[1:]:
+    for member in DeviceInfo._fields[1:-1]:
         value = getattr(info, member)
         values[member] = value.decode(errors="replace") if isinstance(value, bytes) else value
     values["kind"] = ("other", "cpu", "gpu", "accelerator")[info.kind]
     values["work_item_limit"] = tuple(info.work_item_limit)
-    return DeviceInfo(number, **values)
+    return DeviceInfo(number, **values, threads=_threads(number) if values["kind"] == "cpu" else 0)
+
+
+def _threads(number: int) -> int:
+    """How many threads of the library compute on a processor, known once it is opened."""
+    owner = threading.Event()  # any object that can be referred to weakly
+    return int(library.tconv_device_threads(make(owner, "tconv_device_release", "tconv_device_open", number)))
 
 
 # ---- devices of pyopencl's contexts ----

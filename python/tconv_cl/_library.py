@@ -7,6 +7,7 @@ tests/test_structures.py compares every structure with what a C compiler makes o
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import sys
 from ctypes import POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int32, c_int64
@@ -377,7 +378,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_status_is_request": (c_bool, c_int),
     "tconv_process_forked": (c_bool,),
+    "tconv_threads_enable": (c_bool,),
     "tconv_device_release": (None, c_void_p),
+    "tconv_device_threads": (c_int, c_void_p),
     "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
     "tconv_plan_release": (None, c_void_p),
     "tconv_plan_explain": (c_int, c_void_p, c_char_p, c_size_t),
@@ -448,6 +451,27 @@ def _load() -> SimpleNamespace:
 
 
 library = _load()
+
+
+def _pocl_is_open() -> bool:
+    """Whether pyopencl has asked for platforms: the loader has then opened PoCL, which reads its variable only once.
+    True where nobody can tell."""
+    if "pyopencl" not in sys.modules:
+        return False
+    try:
+        return "/libpocl" in Path("/proc/self/maps").read_text(errors="replace")
+    except OSError:
+        return True
+
+
+def _enable_threads() -> None:
+    """Lets the library's threads compute on a processor, as tconv_threads_enable says, by a variable that PoCL reads.
+    `os.environ` is a copy of the environment: it gets the variable, too, for programs that this one starts."""
+    if not _pocl_is_open() and library.tconv_threads_enable():
+        os.environ["POCL_DEVICES"] = "pthread basic"
+
+
+_enable_threads()
 
 
 def raise_error(status: int, opencl_code: int, message: str) -> None:

@@ -24,6 +24,7 @@ def test_devices():
         assert device.name and device.kind in ("cpu", "gpu", "accelerator", "other")
         assert device.compute_units > 0 and 0 < device.allocation_limit <= device.global_memory
         assert len(device.work_item_limit) == 3
+        assert device.threads >= 0 and (device.threads == 0 or device.kind == "cpu")
 
 
 def test_every_device_and_all_at_once():

@@ -544,17 +544,16 @@ def _openmp() -> tuple[Any, Any]:
 
 
 @functools.cache
-def _beside(threads: int) -> c.Run:
-    """How layers run, with PyTorch's threads asleep if that pays."""
-    on_threads, pool = _openmp()
+def _run(threads: int, own: bool) -> c.Run:
+    """How layers run on so many threads, PyTorch's `own` or the device's."""
+    on_threads, pool = _openmp() if own else (None, None)
     return c.Run(on_threads=ctypes.cast(on_threads, ctypes.c_void_p), pool=pool, threads=threads)
 
 
-def _how() -> c.Run | None:
-    """The tconv_run of a call. None if there is one thread, in a forked child, whose parent's threads would be waited
-    for, and while somebody traces, who expects events in this thread."""
-    threads = torch.get_num_threads()
-    return None if threads < 2 or state.parent is not None or is_followed() else _beside(threads)
+def _how() -> c.Run:
+    """The tconv_run of a call. PyTorch's threads do not compute in a forked child, which lacks those of its parent, and
+    while somebody traces, who expects no events in them."""
+    return _run(torch.get_num_threads(), state.parent is None and not is_followed())
 
 
 def _is_plain(tensor: Tensor) -> bool:
