@@ -20,6 +20,21 @@ enum family {
     DRAWN = 2 * ANY /* so that half of them are ANY */
 };
 
+/* Turns a problem of the oneAPI form into an upsampling and a convolution with the same extents, as
+ * far as its output has any. */
+static void make_upsampling(tconv_problem *p, int axes, int64_t groups, int64_t in, int64_t out)
+{
+    tconv_problem u = *p;
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    const bool xio = p->filter_format == TCONV_XIO;
+    u.operation = TCONV_UPSAMPLE_CONV;
+    u.filter.dim[xio ? axes : 1] = in;
+    u.filter.dim[xio ? axes + 1 : 0] = groups * out;
+    u.rules = TCONV_RULES_SPEC;
+    u.output_padding.count = u.output_shape.count = 0;
+    if (tconv_resolve(&u, &g, NULL) == TCONV_OK) *p = u;
+}
+
 tconv_problem random_problem(unsigned *seed, int axes, int most)
 {
     tconv_problem p = TCONV_PROBLEM_INIT;
@@ -85,6 +100,7 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
         p.data_format = nxc ? TCONV_NXC : TCONV_NCX;
         p.filter_format = xio ? TCONV_XIO : TCONV_OIX;
     }
+    if (kind >= 2 && random_between(seed, 0, 4) == 0) make_upsampling(&p, axes, groups, in, out);
     return p;
 }
 
