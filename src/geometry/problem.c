@@ -56,6 +56,13 @@ static const char *output_types(tconv_type data, tconv_type filter)
     return data == TCONV_BF16 ? "bf16 or f32" : tconv_type_name(data);
 }
 
+static bool is_zero(const tconv_list *list)
+{
+    for (int a = 0; a < list->count && a < TCONV_MAX_AXES; a++)
+        if (list->value[a] != 0) return false;
+    return true;
+}
+
 /* What has no meaning for nearest upsampling and a convolution, or cannot be computed. */
 static tconv_status check_upsampling(const tconv_problem *p, tconv_error *error)
 {
@@ -70,9 +77,9 @@ static tconv_status check_upsampling(const tconv_problem *p, tconv_error *error)
             "rules is %s: it says how pads of a transposed convolution follow from its "
             "attributes, and must be spec for %s",
             tconv_rules_name(p->rules), tconv_operation_name(p->operation));
-    const char *given = p->output_shape.count != 0     ? "output_shape"
-                        : p->output_padding.count != 0 ? "output_padding"
-                                                       : NULL;
+    const char *given = p->output_shape.count != 0    ? "output_shape"
+                        : is_zero(&p->output_padding) ? NULL
+                                                      : "output_padding";
     if (given == NULL) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                       "%s is given, but %s has none: its output follows from factors and pads",
