@@ -207,13 +207,24 @@ static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
     return false;
 }
 
+/* Elements of the filter as the caller has it. */
+static uint64_t given_weights(const struct tconv_loops *loops)
+{
+    const struct tconv_equivalent *e = &loops->equivalent;
+    uint64_t count = (uint64_t)(loops->groups * loops->in_channels * loops->out_channels);
+    if (e->axes == 0) return weights(loops);
+    for (int a = 0; a < e->axes; a++) count *= (uint64_t)e->kernel[a];
+    return count;
+}
+
 static uint64_t bytes_needed(const struct bound *b, enum tconv_arg arg)
 {
     const struct known *k = b->known;
     const uint64_t channels = (uint64_t)(k->loops.groups * k->loops.out_channels);
     switch (arg) {
     case TCONV_ARG_DATA: return k->geometry.data_bytes;
-    case TCONV_ARG_WEIGHTS: return weights(&k->loops) * tconv_type_size(k->loops.filter_type);
+    case TCONV_ARG_WEIGHTS: return given_weights(&k->loops) * tconv_type_size(k->loops.filter_type);
+    case TCONV_ARG_EQUIVALENT: return weights(&k->loops) * tconv_type_size(k->loops.filter_type);
     case TCONV_ARG_FILTER:
     case TCONV_ARG_FLAGS: return k->filter_bytes;
     case TCONV_ARG_OUTPUT: return k->geometry.output_bytes;
@@ -259,6 +270,12 @@ static bool bind(const struct fake_launch *launch, struct bound *b)
         const struct fake_argument *memory = a++;
         if (arg == TCONV_ARG_LOCAL) {
             if (memory->kind != FAKE_LOCAL || memory->size != b->launch->local_bytes) return false;
+            continue;
+        }
+        if (arg == TCONV_ARG_FIRST) {
+            if (memory->kind != FAKE_VALUE || memory->size != sizeof b->launch->first ||
+                memcmp(memory->value, &b->launch->first, sizeof b->launch->first) != 0)
+                return false;
             continue;
         }
         if (arg == TCONV_ARG_SHARE) {
@@ -315,6 +332,13 @@ static bool has_extents(const struct fake_launch *launch, struct bound *b)
     return same;
 }
 
+/* The kernel that makes the equivalent filter of an upsampling; its program has the filter's type
+ * alone. */
+static bool adds_up(const char *kernel)
+{
+    return strcmp(kernel, "tconv_equivalent") == 0;
+}
+
 static bool find(const struct fake_launch *launch, struct bound *b)
 {
     const struct fake_argument *table = table_of(launch);
@@ -323,7 +347,7 @@ static bool find(const struct fake_launch *launch, struct bound *b)
     for (const struct known *k = buckets[hash % BUCKETS]; k != NULL; k = k->next) {
         if (k->hash != hash || k->table_bytes != table->size ||
             memcmp(k->table, table->memory, table->size) != 0 ||
-            strstr(launch->options, k->types) == NULL)
+            (strstr(launch->options, k->types) == NULL && !adds_up(launch->kernel)))
             continue;
         for (int i = 0; i < k->pack_count + k->run_count; i++) {
             *b = (struct bound){.known = k, .packs = i < k->pack_count};
@@ -391,14 +415,51 @@ static cl_int check(struct fake_launch *launch)
 
 /* ---- what launches do ---- */
 
+/* Adds up the weights of a convolution behind an upsampling: one after another, tap by tap. */
+static void add_up(const struct bound *b)
+{
+    const struct tconv_loops *l = &b->known->loops;
+    const struct tconv_equivalent *e = &l->equivalent;
+    const double count = (double)e->elements;
+    for (int64_t i = (int64_t)(count * b->first + 0.5),
+                 last = (int64_t)(count * (b->first + b->count) + 0.5);
+         i < last; i++) {
+        int64_t rest = i, t[TCONV_MAX_AXES], points = 1;
+        for (int a = e->axes - 1; a >= 0; a--) {
+            t[a] = rest % e->taps[a];
+            rest /= e->taps[a];
+            points *= e->kernel[a];
+        }
+        const int64_t co = rest % l->out_channels, ci = rest / l->out_channels % l->in_channels;
+        const int64_t at = rest / l->out_channels / l->in_channels * e->group_step +
+                           ci * e->in_step + co * e->out_step;
+        double sum = 0;
+        for (int64_t p = 0; p < points; p++) {
+            int64_t place = at, left = p;
+            bool reaches = true;
+            for (int a = e->axes - 1; a >= 0; a--) {
+                const int64_t j = left % e->kernel[a];
+                const int64_t over = t[a] - e->dilation[a] * (e->kernel[a] - 1 - j);
+                reaches = reaches && over >= 0 && over < e->factor[a];
+                place += j * e->step[a];
+                left /= e->kernel[a];
+            }
+            if (reaches)
+                sum += tconv_oracle_read(l->filter_type, b->place[TCONV_ARG_WEIGHTS], place);
+        }
+        tconv_oracle_write(l->filter_type, b->place[TCONV_ARG_EQUIVALENT], i, sum);
+    }
+}
+
 static void pack(const struct bound *b)
 {
     const struct known *k = b->known;
     const struct tconv_loops *l = &k->loops;
     const size_t size = tconv_type_size(l->filter_type);
     const double count = (double)weights(l);
+    const enum tconv_arg source = l->equivalent.axes > 0 ? TCONV_ARG_EQUIVALENT : TCONV_ARG_WEIGHTS;
     unsigned char *to = b->place[TCONV_ARG_FILTER];
-    if (b->place[TCONV_ARG_WEIGHTS] == NULL) return; /* it prepares */
+    if (b->place[source] == NULL) return; /* it prepares */
     if (count * (double)size > (double)k->filter_bytes)
         fake_die("%s has fewer bytes than weights", b->launch->kernel);
     for (uint64_t i = (uint64_t)(count * b->first + 0.5),
@@ -413,7 +474,7 @@ static void pack(const struct bound *b)
         rest /= l->out_channels;
         at += rest % l->in_channels * l->filter_in_step +
               rest / l->in_channels * l->filter_group_step;
-        memcpy(to + i * size, b->place[TCONV_ARG_WEIGHTS] + (size_t)at * size, size);
+        memcpy(to + i * size, b->place[source] + (size_t)at * size, size);
     }
 }
 
@@ -601,6 +662,8 @@ static void run(const struct fake_launch *launch)
         memcpy(launch->arguments[1].memory, &address, sizeof address);
     } else if (!find(launch, &b))
         fake_die("the table of %s has changed", launch->kernel);
+    else if (b.packs && adds_up(b.launch->kernel))
+        add_up(&b);
     else if (b.packs)
         pack(&b);
     else if (computes(b.launch))

@@ -88,6 +88,48 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
     return p;
 }
 
+tconv_problem random_upsampling(unsigned *seed, int axes, int most)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    int64_t x[TCONV_MAX_AXES], k[TCONV_MAX_AXES], s[TCONV_MAX_AXES], d[TCONV_MAX_AXES],
+        pb[TCONV_MAX_AXES], pe[TCONV_MAX_AXES], data[TCONV_MAX_RANK], filter[TCONV_MAX_RANK];
+    do {
+        const bool nxc = random_between(seed, 0, 1) != 0, xio = random_between(seed, 0, 1) != 0;
+        const bool depthwise = random_between(seed, 0, 5) == 0;
+        const int64_t groups = random_between(seed, depthwise ? 2 : 1, depthwise ? 20 : 3);
+        const int64_t in = depthwise ? 1 : random_between(seed, 1, 7);
+        const int64_t out = depthwise ? 1 : random_between(seed, 1, 13);
+        for (int a = 0; a < axes; a++) {
+            x[a] = random_between(seed, 1, most);
+            k[a] = random_between(seed, 1, 5);
+            s[a] = random_between(seed, 1, 4);
+            d[a] = random_between(seed, 0, 2) == 0 ? random_between(seed, 2, 3) : 1;
+            pb[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2); /* also more than taps */
+            pe[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2);
+        }
+        set_list(&p.strides, axes, s);
+        set_list(&p.dilations, axes, d);
+        set_list(&p.pads_begin, axes, pb);
+        set_list(&p.pads_end, axes, pe);
+        p.operation = TCONV_UPSAMPLE_CONV;
+        p.auto_pad = random_between(seed, 0, 4) == 0 ? (tconv_auto_pad)random_between(seed, 1, 3)
+                                                     : TCONV_EXPLICIT;
+        p.groups = groups;
+        p.data_format = nxc ? TCONV_NXC : TCONV_NCX;
+        p.filter_format = xio ? TCONV_XIO : TCONV_OIX;
+        data[0] = random_between(seed, 1, 2);
+        data[nxc ? axes + 1 : 1] = groups * in;
+        memcpy(data + (nxc ? 1 : 2), x, (size_t)axes * sizeof *x);
+        set_shape(&p.data, axes + 2, data);
+        filter[xio ? axes + 1 : 0] = groups * out;
+        filter[xio ? axes : 1] = in;
+        memcpy(filter + (xio ? 0 : 2), k, (size_t)axes * sizeof *k);
+        set_shape(&p.filter, axes + 2, filter);
+    } while (tconv_resolve(&p, &g, NULL) != TCONV_OK); /* no output is left */
+    return p;
+}
+
 /* Sets `order` to the axes, the innermost first: mostly in their own order or with the channels
  * first or last. */
 static void draw_order(unsigned *seed, int rank, int *order)

@@ -8,6 +8,9 @@
 /* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
 tconv_problem random_problem(unsigned *seed, int axes, int most);
 
+/* The same of nearest upsampling and a convolution. */
+tconv_problem random_upsampling(unsigned *seed, int axes, int most);
+
 /* Gives data and output random steps: gaps between rows, channels or batch items, elements that are
  * not neighbours, axes in another order. */
 void random_steps(unsigned *seed, tconv_problem *problem);

@@ -39,7 +39,7 @@ typedef enum tconv_type {
     TCONV_U64 = 12          /* uint64_t */
 } tconv_type;
 
-/* The three operators. N = batch, CI and CO = input and output channels, G = groups, X... = spatial
+/* The operators. N = batch, CI and CO = input and output channels, G = groups, X... = spatial
  * axes.
  *
  *                               data             filter              output
@@ -51,11 +51,33 @@ typedef enum tconv_type {
  * XIO is [K..., CO/G, CI].
  *
  * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
- * oneAPI form of the former. */
+ * oneAPI form of the former.
+ *
+ * TCONV_UPSAMPLE_CONV enlarges the data by nearest neighbours, `strides` times along each axis, and
+ * then convolves it with stride 1, as most decoders do:
+ *
+ *   enlarged[n, c, u...] = data[n, c, floor(u/s)...], for 0 <= u < s*X
+ *   output[n, g*CO + co, y...] = sum over ci, k of
+ *                                enlarged[n, g*CI + ci, (y + k*d - pads_begin)...] * filter
+ *
+ *                               data                    filter                      output
+ *   TCONV_UPSAMPLE_CONV         [N, G*CI, X...] (NCX)   [G*CO, CI, K...] (OIX)      as data
+ *                               [N, X..., G*CI] (NXC)   [K..., CI, G*CO] (XIO)
+ *
+ * The filter is the convolution's own, and so are dilations, pads (of the enlarged data, which the
+ * kernel sees as zeros) and groups. The enlarged data never exist: it is computed as the transposed
+ * convolution with stride s, kernel d*(k-1) + s and pads d*(k-1) - p, whose weights are sums of the
+ * given ones, added up in f32 (f64 for f64) and rounded once to the filter's type while they are
+ * packed. So factor 2 with 3 taps takes 4 multiply-adds for an output of a plane, where the two
+ * steps take 9. With factors of 1 it is an ordinary convolution of stride 1. Integers are refused:
+ * sums of weights need not fit their type. output_padding, output_shape and other rules than
+ * TCONV_RULES_SPEC have no meaning and are refused; auto_pad same_upper and same_lower keep the
+ * enlarged extents. */
 typedef enum tconv_operation {
-    TCONV_CONV_BACKPROP = 1,       /* ConvolutionBackpropData-1 */
-    TCONV_GROUP_CONV_BACKPROP = 2, /* GroupConvolutionBackpropData-1 */
-    TCONV_ONEAPI_CONV_BACKPROP = 3 /* the oneAPI form, with groups and formats */
+    TCONV_CONV_BACKPROP = 1,        /* ConvolutionBackpropData-1 */
+    TCONV_GROUP_CONV_BACKPROP = 2,  /* GroupConvolutionBackpropData-1 */
+    TCONV_ONEAPI_CONV_BACKPROP = 3, /* the oneAPI form, with groups and formats */
+    TCONV_UPSAMPLE_CONV = 4         /* nearest upsampling, then a convolution */
 } tconv_operation;
 
 /* The order of the axes of data and output: channels first (NCX) or last (NXC). */
@@ -133,23 +155,24 @@ typedef struct tconv_steps {
  * attribute at its default. Its struct_size (see tconv_cl.h) reaches at least up to `filter`. */
 typedef struct tconv_problem {
     size_t struct_size;
-    tconv_operation operation;         /* which of the three operators */
-    tconv_rules rules;                 /* how pads and output shape are resolved */
-    tconv_type data_type;              /* element type of the data */
-    tconv_type filter_type;            /* element type of the filter */
-    tconv_type output_type;            /* default: as the data. tconv_resolve lists the others */
-    tconv_auto_pad auto_pad;           /* explicit: pads_begin and pads_end count */
-    tconv_shape data;                  /* batch, channels and spatial extents in data_format */
-    tconv_shape filter;                /* as tconv_operation says */
-    tconv_list strides;                /* default 1 */
-    tconv_list dilations;              /* default 1: dense, as everywhere in this library */
-    tconv_list pads_begin;             /* default 0 */
-    tconv_list pads_end;               /* default 0 */
-    tconv_list output_padding;         /* default 0 */
-    tconv_list output_shape;           /* spatial extents only; absent: computed */
-    int64_t groups;                    /* only for the oneAPI form; 0 means 1 */
-    tconv_data_format data_format;     /* of data and output; NXC only for the oneAPI form */
-    tconv_filter_format filter_format; /* of the filter; XIO only for the oneAPI form */
+    tconv_operation operation; /* which operator */
+    tconv_rules rules;         /* how pads and output shape are resolved */
+    tconv_type data_type;      /* element type of the data */
+    tconv_type filter_type;    /* element type of the filter */
+    tconv_type output_type;    /* default: as the data. tconv_resolve lists the others */
+    tconv_auto_pad auto_pad;   /* explicit: pads_begin and pads_end count */
+    tconv_shape data;          /* batch, channels and spatial extents in data_format */
+    tconv_shape filter;        /* as tconv_operation says */
+    tconv_list strides;        /* default 1; of upsampling the factors */
+    tconv_list dilations;      /* default 1: dense, as everywhere in this library */
+    tconv_list pads_begin;     /* default 0 */
+    tconv_list pads_end;       /* default 0 */
+    tconv_list output_padding; /* default 0 */
+    tconv_list output_shape;   /* spatial extents only; absent: computed */
+    /* These three are for the oneAPI form and for upsampling. */
+    int64_t groups;                    /* 0 means 1 */
+    tconv_data_format data_format;     /* of data and output */
+    tconv_filter_format filter_format; /* of the filter */
     tconv_steps data_steps;            /* at least 1 */
     tconv_steps output_steps;          /* at least 1; no two elements may share a place */
     tconv_steps residual_steps; /* of the epilogue's residual, whose axes are the output's; at least

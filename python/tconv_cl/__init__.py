@@ -3,7 +3,7 @@
 
 from importlib.metadata import version
 
-from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, window_input
+from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, upsample_conv, window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
 from ._library import Error, RequestError, RequestTypeError
 from ._prepare import prepare, prepare_model
@@ -27,5 +27,6 @@ __all__ = [
     "prepare",
     "prepare_model",
     "trace",
+    "upsample_conv",
     "window_input",
 ]

@@ -12,7 +12,7 @@ from . import _host, _opencl
 from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
 from ._device import Layers, Request, Resolved, check_device, number_of, opened
 from ._library import RequestError, RequestTypeError, shown
-from ._request import NXC, XIO, Attributes, Tensor, Window, integer
+from ._request import NXC, UPSAMPLE_CONV, XIO, Attributes, Tensor, Window, integer
 from ._names import suggesting
 from ._request import DEFAULTS, attributes_among, attributes_of, called, extents, flag, is_list, resolve, shape_of
 from ._request import window_input as _window_input
@@ -178,6 +178,73 @@ def conv_transpose(
     attributes = attributes_among(locals())
     arrays = Arrays(data, filter, bias, scale, slope, residual, out)
     output: Array = _run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
+    return output
+
+
+@suggesting()
+def upsample_conv(
+    data: Array,
+    filter: Array,
+    bias: Array | None = None,
+    *,
+    scale: Axes = 2,
+    dilations: Axes = 1,
+    pads_begin: Axes = 0,
+    pads_end: Axes = 0,
+    auto_pad: str = "explicit",
+    groups: int | None = None,
+    data_format: str = "NCX",
+    filter_format: str = "OIX",
+    algorithm: str = "auto",
+    device: int | str | Sequence[int | str] | None = None,
+    slope: Array | None = None,
+    residual: Array | None = None,
+    out: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | tuple[Any, ...] = "none",
+    output_type: Any = None,
+    math: str = "exact",
+    search: str | None = None,
+    workspace_limit: int = 0,
+    memory_limit: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Array:
+    """Nearest-neighbour upsampling by integer factors, then a convolution of stride 1, as one layer.
+
+    As PyTorch's conv2d(interpolate(data, scale_factor=scale, mode="nearest"), filter, bias, padding=pads), but the
+    enlarged data never exist: the layer is computed as a transposed convolution whose weights are sums of the filter's.
+    With factor 2 and 3 x 3 taps it takes 4 multiply-adds for an output instead of 9.
+
+        ===========  ===============  =========================  ===============
+        format       data             filter                     output
+        ===========  ===============  =========================  ===============
+        NCX and OIX  [N, G*CI, X...]  [G*CO, CI, K...]           [N, G*CO, Y...]
+        NXC and XIO  [N, X..., G*CI]  [K..., CI, G*CO]           [N, Y..., G*CO]
+        ===========  ===============  =========================  ===============
+
+    with `Y = scale*X + pad_begin + pad_end - dilation*(K-1)`. Floating-point types only: sums of integer weights need
+    not fit their type. The sums are rounded once to the filter's type: with float16 and bfloat16 filters the error is
+    about 1.4 times that of the two steps.
+
+    Args:
+        data, filter, bias: arrays, as for conv_transpose; the filter is the convolution's. bias: [G*CO].
+        scale: the factors: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
+        dilations, pads_begin, pads_end: of the convolution; pads are zeros around the enlarged data.
+        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the enlarged extents.
+        groups: of the convolution; None: 1.
+        The others: as for conv_transpose.
+
+    Returns and raises: as conv_transpose.
+
+    Examples:
+        >>> x, w = np.array([[[1.0, 2.0]]], np.float32), np.array([[[1.0, 10.0, 100.0]]], np.float32)
+        >>> upsample_conv(x, w, scale=2, pads_begin=1, pads_end=1)
+        array([[[110., 211., 221.,  22.]]], dtype=float32)
+    """
+    given = {**DEFAULTS, **locals(), "strides": scale, "operation": UPSAMPLE_CONV}
+    arrays = Arrays(data, filter, bias, None, slope, residual, out)
+    output: Array = _run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
 

@@ -16,7 +16,7 @@ from ._library import RequestError, RequestTypeError, call, library, shown, text
 from ._names import instead_of_list, instead_of_value, refuse
 from ._types import element_type, for_c, names_of
 
-CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
+CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP, UPSAMPLE_CONV = 1, 2, 3, 4
 NXC = XIO = 2  # tconv_data_format, tconv_filter_format
 
 
@@ -61,6 +61,7 @@ class Attributes(NamedTuple):
     data_zero_point: int
     filter_zero_point: int
     output_zero_point: int
+    operation: int | None = None  # None: one of the transposed convolutions, by shapes and formats
 
     def __getattr__(self, name: str) -> Any:
         """A member of LISTS or NAMES."""
@@ -82,8 +83,8 @@ class Attributes(NamedTuple):
             **{name: _list(name, value, axes) for name, value in zip(LISTS, self.lists)},
             **dict(zip(NAMES, self.names)),
         )
-        if self.groups is not None or (self.data_format, self.filter_format) != (1, 1):
-            problem.operation = ONEAPI_CONV_BACKPROP
+        if self.operation is not None or self.groups is not None or (self.data_format, self.filter_format) != (1, 1):
+            problem.operation = ONEAPI_CONV_BACKPROP if self.operation is None else self.operation
             problem.groups = 0 if self.groups is None else self.groups
             return problem
         problem.operation = GROUP_CONV_BACKPROP if len(filter.shape) == len(data.shape) + 1 else CONV_BACKPROP
@@ -192,6 +193,7 @@ def attributes_among(given: dict[str, Any]) -> Attributes:
         data_zero_point=integer("data_zero_point", given["data_zero_point"], -128, 255),
         filter_zero_point=integer("filter_zero_point", given["filter_zero_point"], -128, 255),
         output_zero_point=integer("output_zero_point", given["output_zero_point"], -128, 255),
+        operation=given.get("operation"),
     )
 
 

@@ -31,9 +31,12 @@ enum tconv_arg {
     TCONV_ARG_SLOPE,
     TCONV_ARG_RESIDUAL,
     TCONV_ARG_OUTPUT,
+    TCONV_ARG_EQUIVALENT, /* the filter of the equivalent transposed convolution, while it is packed
+                           */
     TCONV_ARG_WORKSPACE,
     TCONV_ARG_TABLE, /* the kernel plan's table: one kernel argument, no offset */
     TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
+    TCONV_ARG_FIRST, /* launch->first: one kernel argument, a long */
     TCONV_ARG_SHARE, /* an int2: threads may share the launch (common/common.clh) */
 };
 
@@ -42,7 +45,9 @@ enum tconv_arg {
     TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
 
 struct tconv_launch {
-    const char *kernel; /* name in the algorithm's source */
+    const char *source; /* the file of its kernel; NULL: the algorithm's */
+    const char *kernel; /* its name there */
+    int64_t first;      /* TCONV_ARG_FIRST: where its own numbers begin in the table */
     char options[320]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
@@ -204,6 +209,11 @@ void tconv_kernel_plan_clear(struct tconv_kernel_plan *kernel_plan);
  * kernel plan must not be used. */
 bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 
+/* Makes the kernel plan pack the equivalent filter, which a launch before the others makes from the
+ * given one (any/equivalent.c). False without memory. */
+bool tconv_equivalent_write(const struct tconv_request *request,
+                            struct tconv_kernel_plan *kernel_plan);
+
 /* Writing kernel plans. */
 
 /* For `enumerate`: false with a reason if a table has too many numbers, or if a packed filter of
@@ -241,6 +251,13 @@ void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t 
 #define TCONV_LARGE_REGISTERS " -cl-intel-256-GRF-per-thread"
 bool tconv_has_large_registers(const tconv_device_info *device);
 void tconv_launch_large_registers(struct tconv_launch *launch);
+
+/* The file of a launch's kernel. */
+static inline const char *tconv_launch_source(const struct tconv_launch *launch,
+                                              const struct tconv_algorithm *algorithm)
+{
+    return launch->source != NULL ? launch->source : algorithm->source;
+}
 
 /* Writes all build options of a program of the algorithm. False if they do not fit. */
 bool tconv_launch_all_options(const struct tconv_launch *launch,

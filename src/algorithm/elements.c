@@ -109,7 +109,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     switch (arg) {
     case TCONV_ARG_DATA:
     case TCONV_ARG_WORKSPACE: return tconv_type_size(loops->data_type);
-    case TCONV_ARG_WEIGHTS: return tconv_type_size(loops->filter_type);
+    case TCONV_ARG_WEIGHTS:
+    case TCONV_ARG_EQUIVALENT: return tconv_type_size(loops->filter_type);
     case TCONV_ARG_FILTER: return tconv_packed_bytes(request, packing);
     case TCONV_ARG_FLAGS: return sizeof(uint32_t);
     case TCONV_ARG_BIAS:
@@ -121,6 +122,7 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     case TCONV_ARG_NOTHING:
     case TCONV_ARG_TABLE:
     case TCONV_ARG_LOCAL:
+    case TCONV_ARG_FIRST:
     case TCONV_ARG_SHARE: break;
     }
     return 1;

@@ -134,8 +134,11 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
      */
     const uint32_t lanes = request->device->subgroup_least;
     char types[TCONV_MAX_OPTIONS];
-    const bool fits = tconv_type_options(request, algorithm->packing, types, sizeof types) <
-                      (int)sizeof types;
+    const tconv_epilogue none = TCONV_EPILOGUE_INIT;
+    struct tconv_request own = *request;
+    if (launch->source != NULL) own.epilogue = &none; /* it finishes no output */
+    const enum tconv_packing packing = launch->source != NULL ? TCONV_PACK_RAW : algorithm->packing;
+    const bool fits = tconv_type_options(&own, packing, types, sizeof types) < (int)sizeof types;
     struct tconv_text all = tconv_text_begin(text, size);
     tconv_text_add(&all, "%s", types);
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)

@@ -46,8 +46,8 @@
     P(SHAPE, filter, "filter-shape", true)
 
 #define TCONV_PROBLEM_LISTS(P)                                                                     \
-    P(LIST, strides, "strides", false, 1, 1)                                                       \
-    P(LIST, dilations, "dilations", false, 1, 1)                                                   \
+    P(LIST, strides, "strides", true, 1, 1)                                                       \
+    P(LIST, dilations, "dilations", true, 1, 1)                                                   \
     P(LIST, pads_begin, "pads-begin", false, 0, 0)                                                 \
     P(LIST, pads_end, "pads-end", false, 0, 0)                                                     \
     P(LIST, output_padding, "output-padding", false, 0, 0)                                         \
@@ -64,10 +64,10 @@
     P(NAME, data_type, "type", false, p->data_type != TCONV_F32, type)                             \
     P(NAME, filter_type, "filter-type", true, p->filter_type != p->data_type, type)                \
     P(NAME, output_type, "output-type", false, p->output_type != TCONV_TYPE_DEFAULT, type)         \
-    P(NUMBER, groups, "groups", true, p->operation == TCONV_ONEAPI_CONV_BACKPROP, 0, 1, INT64_MAX) \
-    P(NAME, data_format, "data-format", false, p->operation == TCONV_ONEAPI_CONV_BACKPROP,         \
+    P(NUMBER, groups, "groups", true, p->operation >= TCONV_ONEAPI_CONV_BACKPROP, 0, 1, INT64_MAX) \
+    P(NAME, data_format, "data-format", false, p->operation >= TCONV_ONEAPI_CONV_BACKPROP,         \
       data_format)                                                                                 \
-    P(NAME, filter_format, "filter-format", true, p->operation == TCONV_ONEAPI_CONV_BACKPROP,      \
+    P(NAME, filter_format, "filter-format", true, p->operation >= TCONV_ONEAPI_CONV_BACKPROP,      \
       filter_format)
 
 #define TCONV_PROBLEM_MEMBERS(P)                                                                   \

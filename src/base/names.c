@@ -49,6 +49,7 @@ static const struct name operation_names[] = {
     {TCONV_CONV_BACKPROP, "ConvolutionBackpropData"},
     {TCONV_GROUP_CONV_BACKPROP, "GroupConvolutionBackpropData"},
     {TCONV_ONEAPI_CONV_BACKPROP, "ConvolutionBackpropData (oneAPI)"},
+    {TCONV_UPSAMPLE_CONV, "upsampling and convolution"},
 };
 
 static const struct name data_format_names[] = {{TCONV_NCX, "NCX"}, {TCONV_NXC, "NXC"}};

@@ -74,6 +74,7 @@ void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
         .out_channels = g->group_out_channels,
         .axes = g->axes,
         .macs = g->macs,
+        .equivalent = tconv_equivalent_of(problem, g),
     };
     const bool nxc = g->data_format == TCONV_NXC;
     int64_t data[TCONV_MAX_AXES], output[TCONV_MAX_AXES], filter[TCONV_MAX_AXES];
@@ -94,7 +95,8 @@ void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
         loops->filter_out_step = all_in;
         loops->filter_in_step = 1;
         loops->filter_group_step = g->group_in_channels;
-    } else { /* [G*CI, CO/G, K...], which is byte for byte [G, CI, CO/G, K...] */
+    } else { /* also the equivalent filter: [G*CI, CO/G, K...], which is byte for byte [G, CI, CO/G,
+                K...] */
         loops->filter_out_step = dense_steps(g->kernel, g->axes, 1, filter);
         loops->filter_in_step = loops->filter_out_step * g->group_out_channels;
         loops->filter_group_step = loops->filter_in_step * g->group_in_channels;

@@ -4,7 +4,7 @@
 #ifndef TCONV_GEOMETRY_LOOPS_H
 #define TCONV_GEOMETRY_LOOPS_H
 
-#include "tconv_cl/problem.h"
+#include "geometry/equivalent.h"
 
 /* One spatial axis. A step is the distance in elements between neighbours along the axis. */
 struct tconv_axis {
@@ -24,6 +24,7 @@ struct tconv_loops {
     int axes;
     struct tconv_axis axis[TCONV_MAX_AXES];
     uint64_t macs;
+    struct tconv_equivalent equivalent; /* the steps below are those of its filter */
     bool spaced; /* data or output has steps that are not those of a dense tensor */
     /* Maps an output index to a residual index. Divide the output index by [0][0], the remainder by
      * [1][0], and so on; the quotients, multiplied by [0][1], [1][1], ..., add up to the residual

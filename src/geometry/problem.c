@@ -56,9 +56,39 @@ static const char *output_types(tconv_type data, tconv_type filter)
     return data == TCONV_BF16 ? "bf16 or f32" : tconv_type_name(data);
 }
 
+static bool is_zero(const tconv_list *list)
+{
+    for (int a = 0; a < list->count && a < TCONV_MAX_AXES; a++)
+        if (list->value[a] != 0) return false;
+    return true;
+}
+
+/* What has no meaning for nearest upsampling and a convolution, or cannot be computed. */
+static tconv_status check_upsampling(const tconv_problem *p, tconv_error *error)
+{
+    if (!tconv_type_is_floating(p->data_type))
+        return tconv_fail(error, TCONV_ERROR_TYPE,
+                          "data is %s: %s takes floating-point types, because its weights are sums "
+                          "of the filter's, which need not fit an integer type",
+                          tconv_type_name(p->data_type), tconv_operation_name(p->operation));
+    if (p->rules != TCONV_RULES_SPEC)
+        return tconv_fail(
+            error, TCONV_ERROR_ARGUMENT,
+            "rules is %s: it says how pads of a transposed convolution follow from its "
+            "attributes, and must be spec for %s",
+            tconv_rules_name(p->rules), tconv_operation_name(p->operation));
+    const char *given = p->output_shape.count != 0    ? "output_shape"
+                        : is_zero(&p->output_padding) ? NULL
+                                                      : "output_padding";
+    if (given == NULL) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                      "%s is given, but %s has none: its output follows from factors and pads",
+                      given, tconv_operation_name(p->operation));
+}
+
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
-    if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
+    if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_UPSAMPLE_CONV)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is not an operator",
                           (int)p->operation);
     tconv_status status = TCONV_OK;
@@ -90,6 +120,7 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
                           output_types(p->data_type, p->filter_type));
     }
 
+    if (p->operation == TCONV_UPSAMPLE_CONV) return check_upsampling(p, error);
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
         (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format == TCONV_XIO ||
          (p->filter_format == TCONV_OIX && p->operation == TCONV_GROUP_CONV_BACKPROP)))
@@ -166,9 +197,41 @@ static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint,
     }
 }
 
+/* The same of a convolution's filter: [G*CO, CI, K...] or [K..., CI, G*CO]. */
+static tconv_status read_forward_channels(const tconv_problem *p, tconv_geometry *g,
+                                          tconv_error *error)
+{
+    const bool xio = p->filter_format == TCONV_XIO;
+    const int channel_axis = channel_axis_of(p), last = p->filter.rank - 1;
+    const int in_axis = xio ? last - 1 : 1, out_axis = xio ? last : 0;
+    const int64_t *x = p->data.dim, *w = p->filter.dim, channels = x[channel_axis];
+    g->axes = p->data.rank - 2;
+    g->data_format = data_format_of(p);
+    g->batch = x[0];
+    memcpy(g->input, x + (g->data_format == TCONV_NXC ? 1 : 2), (size_t)g->axes * sizeof *g->input);
+    memcpy(g->kernel, w + (xio ? 0 : 2), (size_t)g->axes * sizeof *g->kernel);
+    g->groups = p->groups == 0 ? 1 : p->groups;
+    if (channels % g->groups != 0 || channels / g->groups != w[in_axis])
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "data has %" PRId64 " channels (axis %d of data_format %s), in %" PRId64
+                          " groups, but the filter wants %" PRId64
+                          " input channels of a group (axis %d of filter_format %s)",
+                          channels, channel_axis, tconv_data_format_name(g->data_format), g->groups,
+                          w[in_axis], in_axis, xio ? "XIO" : "OIX");
+    if (w[out_axis] % g->groups != 0)
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "the filter has %" PRId64 " output channels (axis %d), which %" PRId64
+                          " groups do not divide",
+                          w[out_axis], out_axis, g->groups);
+    g->group_in_channels = w[in_axis];
+    g->group_out_channels = w[out_axis] / g->groups;
+    return TCONV_OK;
+}
+
 /* Finds the channels and spatial axes of each tensor, and reads the numbers of channels. */
 static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
+    if (p->operation == TCONV_UPSAMPLE_CONV) return read_forward_channels(p, g, error);
     const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
     g->axes = p->data.rank - 2;
     g->data_format = data_format_of(p);
@@ -253,6 +316,27 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
     if (status == TCONV_OK)                                                                        \
         status = read_list(#member, &p->member, g->axes, absent, least, of.member, error);
 
+/* Resolves an axis of upsampling by s and a convolution, as the transposed convolution that
+ * computes it (geometry/equivalent.h). False if a number does not fit into 64 bits. */
+static bool resolve_upsampling(tconv_auto_pad auto_pad, const struct tconv_axis_request *r,
+                               tconv_geometry *g, int a)
+{
+    int64_t span, enlarged, pads, begin = r->pad_begin, end = r->pad_end;
+    if (!tconv_mul(r->dilation, r->kernel - 1, &span) ||
+        !tconv_mul(r->stride, r->input, &enlarged) || !tconv_add(span, r->stride, &g->kernel[a]))
+        return false;
+    if (auto_pad != TCONV_EXPLICIT) {
+        const int64_t total = auto_pad == TCONV_VALID ? 0 : span;
+        begin = auto_pad == TCONV_SAME_LOWER ? total - total / 2 : total / 2;
+        end = total - begin;
+    }
+    g->dilation[a] = 1;
+    g->pad_begin[a] = span - begin;
+    g->pad_end[a] = span - end;
+    return tconv_add(begin, end, &pads) && tconv_sub(enlarged, span, &g->output[a]) &&
+           tconv_add(g->output[a], pads, &g->output[a]) && g->output[a] < INT64_MAX - span;
+}
+
 static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
     struct {
@@ -276,7 +360,12 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
             .output = of.output_shape[a],
         };
         struct tconv_axis_pads pads;
-        if (!tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads))
+        const bool upsamples = p->operation == TCONV_UPSAMPLE_CONV;
+        const bool fits = upsamples ? resolve_upsampling(p->auto_pad, &request, g, a)
+                                    : tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads);
+        if (fits && upsamples)
+            pads = (struct tconv_axis_pads){g->pad_begin[a], g->pad_end[a], g->output[a]};
+        if (!fits)
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "spatial axis %d overflows 64 bits: input %" PRId64
                               ", kernel %" PRId64 ", stride %" PRId64 ", dilation %" PRId64

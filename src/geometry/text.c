@@ -53,10 +53,20 @@ int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
         tconv_text_add(&text, "no problem");
         return (int)text.length;
     }
-    /* Defaults of the oneAPI form, which its options spell out. */
+    /* Defaults of the oneAPI form and of upsampling, which their options spell out. */
+    const tconv_list given = own.strides;
+    const bool upsamples = own.operation == TCONV_UPSAMPLE_CONV;
     if (own.groups == 0) own.groups = 1;
-    set_formats(&own, TCONV_NXC, TCONV_XIO);
+    set_formats(&own, upsamples ? TCONV_NCX : TCONV_NXC, upsamples ? TCONV_OIX : TCONV_XIO);
+    if (upsamples) own.strides.count = 0; /* they are the factors */
     TCONV_PROBLEM_MEMBERS(PUT)
+    if (upsamples) {
+        int64_t factors[TCONV_MAX_AXES];
+        const int axes = own.data.rank - 2;
+        for (int a = 0; a < axes && a < TCONV_MAX_AXES; a++)
+            factors[a] = given.count == axes ? given.value[a] : 1;
+        put_values(&text, "upsample", factors, axes, TCONV_MAX_AXES);
+    }
     return (int)text.length;
 }
 

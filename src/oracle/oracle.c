@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The definition of the operation, element by element: sum[n, g, co, y] = sum of data[n, g, ci, x]
  *   * filter[g, ci, co, k] over all ci, x, k with y = x*s + k*d - pb
- * and then the epilogue. */
+ * or, of upsampling and a convolution, in its two steps: of the enlarged data at u, which are those
+ * at floor(u / s), over all ci, k with u = y + k*d - p. And then the epilogue. */
 #include "oracle/oracle.h"
 
 #include "base/element_types.h"
@@ -157,9 +158,37 @@ static struct position tensor_position(int64_t offset, const int64_t *extent, in
     return p;
 }
 
+static bool upsamples(const tconv_problem *problem)
+{
+    return problem->operation == TCONV_UPSAMPLE_CONV;
+}
+
+/* Taps and dilation of the convolution behind an upsampling. */
+static int64_t forward_kernel(const tconv_problem *problem, int a)
+{
+    return problem->filter.dim[a + (problem->filter_format == TCONV_XIO ? 0 : 2)];
+}
+
+static int64_t forward_dilation(const tconv_problem *problem, int a)
+{
+    return problem->dilations.count == 0 ? 1 : problem->dilations.value[a];
+}
+
+static int64_t forward_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t group,
+                              int64_t ci, int64_t co, const int64_t *k)
+{
+    const bool xio = problem->filter_format == TCONV_XIO;
+    const int64_t out = group * g->group_out_channels + co;
+    int64_t offset = xio ? 0 : out * g->group_in_channels + ci;
+    for (int a = 0; a < g->axes; a++) offset = offset * forward_kernel(problem, a) + k[a];
+    return xio ? (offset * g->group_in_channels + ci) * (g->groups * g->group_out_channels) + out
+               : offset;
+}
+
 static int64_t filter_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t group,
                              int64_t ci, int64_t co, const int64_t *k)
 {
+    if (upsamples(problem)) return forward_offset(problem, g, group, ci, co, k);
     const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
                      problem->filter_format != TCONV_OIX;
     int64_t offset = xio ? 0 : (group * g->group_in_channels + ci) * g->group_out_channels + co;
@@ -222,6 +251,17 @@ static void add_taps(const struct tconv_operands *o, const struct tconv_view *vi
             add_product(o, at[0] + ci * (at[1] - at[0]), from[0] + ci * (from[1] - from[0]), sums);
         return;
     }
+    if (upsamples(o->problem)) {
+        const int64_t kernel = forward_kernel(o->problem, a), d = forward_dilation(o->problem, a);
+        const int64_t pad = d * (kernel - 1) - g->pad_begin[a];
+        for (k[a] = 0; k[a] < kernel; k[a]++) {
+            const int64_t u = out->at[a] + k[a] * d - pad;
+            if (u < 0 || u / g->stride[a] >= g->input[a]) continue;
+            x->at[a] = u / g->stride[a];
+            add_taps(o, view, out, a + 1, k, x, sums);
+        }
+        return;
+    }
     for (int64_t tap = 0; tap < g->kernel[a]; tap++) {
         const int64_t distance = out->at[a] + g->pad_begin[a] - tap * g->dilation[a];
         if (distance < 0) break;
@@ -253,15 +293,36 @@ static bool tap_input(const tconv_geometry *g, const struct position *out, int a
     return rest == 0;
 }
 
+/* The weight of tap k: of an upsampling, of the equivalent transposed convolution. `a` axes of
+ * `forward` are set. */
+static double weight_of(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
+                        int64_t group, int64_t ci, int64_t co, const int64_t *k, int a,
+                        int64_t *forward)
+{
+    if (!upsamples(problem)) return (double)filter[filter_offset(problem, g, group, ci, co, k)];
+    if (a == g->axes || a == TCONV_MAX_AXES)
+        return (double)filter[forward_offset(problem, g, group, ci, co, forward)];
+    const int64_t kernel = forward_kernel(problem, a), d = forward_dilation(problem, a);
+    double sum = 0;
+    for (int64_t j = 0; j < kernel; j++) {
+        const int64_t rest = k[a] - d * (kernel - 1 - j);
+        if (rest < 0 || rest >= g->stride[a]) continue;
+        forward[a] = j;
+        sum += weight_of(problem, g, filter, group, ci, co, k, a + 1, forward);
+    }
+    return sum;
+}
+
 static void add_weights(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
                         const struct position *out, int a, int64_t *k, struct neighbourhood *n)
 {
     if (a == g->axes || a == TCONV_MAX_AXES) {
         const int64_t group = out->channel / g->group_out_channels,
                       co = out->channel % g->group_out_channels;
+        int64_t forward[TCONV_MAX_AXES];
         for (int64_t i = 0; i < n->count; i++)
             n->weights[i] +=
-                fabs((double)filter[filter_offset(problem, g, group, n->first + i, co, k)]);
+                fabs(weight_of(problem, g, filter, group, n->first + i, co, k, 0, forward));
         return;
     }
     int64_t input;
@@ -404,6 +465,17 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     e->value = value;
 }
 
+/* The relative error of weights that were added up and rounded to the filter's type. */
+static double summed_bound(const tconv_problem *problem, const tconv_geometry *g, double u)
+{
+    double taps = 0;
+    for (int a = 0; a < g->axes; a++) taps += (double)(forward_kernel(problem, a) + 1);
+    const double points = pow(taps / g->axes, g->axes); /* that are added up, at most */
+    return points * u + (problem->filter_type == TCONV_F16    ? 0x1p-11
+                         : problem->filter_type == TCONV_BF16 ? 0x1p-8
+                                                              : 0);
+}
+
 static struct tconv_expected expect_float(const struct tconv_operands *o,
                                           const struct tconv_view *view, const struct position *out,
                                           const struct places *at, const struct sums *sums)
@@ -416,6 +488,8 @@ static struct tconv_expected expect_float(const struct tconv_operands *o,
     else if (sums->terms > 0)
         e.bound = n * u / (1 - n * u) * sums->magnitude +
                   (double)sums->terms * (wide ? DBL_MIN : (double)FLT_MIN);
+    if (upsamples(o->problem))
+        e.bound += summed_bound(o->problem, o->geometry, u) * sums->magnitude;
     add_tensors(o, at, u, &e);
     activate(o, at->channel, u, &e);
 

@@ -121,6 +121,9 @@ cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *la
             code = clSetKernelArg(kernel, a->index, sizeof plan->table, &plan->table);
         } else if (a->arg == TCONV_ARG_LOCAL) {
             code = clSetKernelArg(kernel, a->index, launch->local_bytes, NULL);
+        } else if (a->arg == TCONV_ARG_FIRST) {
+            const cl_long first = launch->first;
+            code = clSetKernelArg(kernel, a->index, sizeof first, &first);
         } else if (a->arg == TCONV_ARG_SHARE) {
             const cl_int2 whole = {{0, 0}};
             code = clSetKernelArg(kernel, a->index, sizeof whole, &whole);

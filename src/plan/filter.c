@@ -48,6 +48,25 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *st
     return TCONV_OK;
 }
 
+/* Makes a buffer for the equivalent filter, which lasts as long as it is packed. */
+static tconv_status bind_equivalent(const tconv_plan *plan, struct tconv_bindings *bindings,
+                                    tconv_error *error)
+{
+    const struct tconv_equivalent *e = &plan->loops.equivalent;
+    if (e->axes == 0) return TCONV_OK;
+    const uint64_t bytes = (uint64_t)e->elements * tconv_type_size(plan->loops.filter_type);
+    struct tconv_place *place = &bindings->place[TCONV_ARG_EQUIVALENT];
+    cl_int code;
+    const cl_mem memory = clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE,
+                                         (size_t)bytes, NULL, &code);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clCreateBuffer",
+                                 "packing: the summed weights need %llu bytes",
+                                 (unsigned long long)bytes);
+    *place = (struct tconv_place){.memory = memory, .whole = memory, .end = bytes};
+    return TCONV_OK;
+}
+
 tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor *weights,
                                 struct tconv_bindings *bindings, tconv_error *error)
 {
@@ -58,8 +77,15 @@ tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor 
         plan, "weights", weights, plan->geometry.filter_bytes, "",
         tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
         CL_MEM_READ_ONLY, from, error);
-    return status == TCONV_OK ? tconv_place_apart("filter", &filter->place, "weights", from, error)
-                              : status;
+    if (status != TCONV_OK) return status;
+    const tconv_status apart = tconv_place_apart("filter", &filter->place, "weights", from, error);
+    return apart == TCONV_OK ? bind_equivalent(plan, bindings, error) : apart;
+}
+
+void tconv_unbind_weights(const struct tconv_bindings *bindings)
+{
+    const cl_mem equivalent = bindings->place[TCONV_ARG_EQUIVALENT].memory;
+    if (equivalent != NULL) clReleaseMemObject(equivalent);
 }
 
 tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_command_queue queue,
@@ -76,13 +102,14 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_order(plan, queue, wait_count, wait, error)) != TCONV_OK ||
-        (status = tconv_bind_weights(filter, weights, &bindings, error)) != TCONV_OK ||
-        (status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,
-                                         plan->kernel_plan.pack_count, queue, &bindings, wait_count,
-                                         wait, done, error)) != TCONV_OK)
+        (status = tconv_bind_weights(filter, weights, &bindings, error)) != TCONV_OK)
         return status;
-    atomic_store(&filter->packed, true);
-    return TCONV_OK;
+    status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,
+                                    plan->kernel_plan.pack_count, queue, &bindings, wait_count,
+                                    wait, done, error);
+    tconv_unbind_weights(&bindings);
+    if (status == TCONV_OK) atomic_store(&filter->packed, true);
+    return status;
 }
 
 bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan)

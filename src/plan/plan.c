@@ -29,12 +29,12 @@ static bool may_refuse_options(const tconv_error *error)
 /* Gets a program. A compiler that refuses the option for more registers is not asked for them
  * again: then plan->info is that of a device without them, and the kernel plan must be written
  * again. */
-static tconv_status make_program(tconv_plan *plan, const char *options, cl_program *program,
-                                 tconv_error *error)
+static tconv_status make_program(tconv_plan *plan, const char *source, const char *options,
+                                 cl_program *program, tconv_error *error)
 {
     tconv_error own;
-    const tconv_status status = tconv_device_program(
-        plan->device, plan->candidate.algorithm->source, options, &plan->retry, program, &own);
+    const tconv_status status =
+        tconv_device_program(plan->device, source, options, &plan->retry, program, &own);
     if (status == TCONV_OK) return TCONV_OK;
     if (strstr(options, TCONV_LARGE_REGISTERS) != NULL && may_refuse_options(&own))
         plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
@@ -51,7 +51,8 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
         return tconv_fail(error, TCONV_ERROR_INTERNAL, "the options of %s exceed %d bytes",
                           launch->kernel, TCONV_MAX_OPTIONS);
     cl_program program;
-    const tconv_status status = make_program(plan, options, &program, error);
+    const tconv_status status = make_program(
+        plan, tconv_launch_source(launch, plan->candidate.algorithm), options, &program, error);
     if (status != TCONV_OK) return status;
     cl_int code;
     *kernel = clCreateKernel(program, launch->kernel, &code);

@@ -174,9 +174,11 @@ tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, c
 tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_tensors *given,
                                   struct tconv_bindings *bindings, tconv_error *error);
 
-/* Checks the weights that a filter is packed from, and binds both. */
+/* Checks the weights that a filter is packed from, and binds both. If the equivalent filter is
+ * packed, it gets a buffer in `bindings`, which tconv_unbind_weights releases. */
 tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor *weights,
                                 struct tconv_bindings *bindings, tconv_error *error);
+void tconv_unbind_weights(const struct tconv_bindings *bindings);
 
 /* An argument of a kernel. A tensor takes two: where it is, and the number of its first element
  * there. */

@@ -309,7 +309,8 @@ static tconv_status list_programs(const tconv_plan *plan, const struct tconv_can
         if (!tconv_launch_all_options(launch, &plan->request, candidate->algorithm, options,
                                       sizeof options))
             continue; /* making the plan reports it */
-        snprintf(line, sizeof line, "%s %s\n", candidate->algorithm->source, options);
+        snprintf(line, sizeof line, "%s %s\n", tconv_launch_source(launch, candidate->algorithm),
+                 options);
         if (strstr(text, line) == NULL) strcat(text, line);
     }
     tconv_kernel_plan_clear(&kernel_plan);

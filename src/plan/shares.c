@@ -326,8 +326,9 @@ tconv_status tconv_packed_filter_execute(tconv_packed_filter *filter, cl_command
     if (tconv_device_crew(filter->plan->device) == NULL)
         return tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, NULL, NULL, error);
     tconv_status status = tconv_bind_weights(filter, weights, &bindings, error);
-    if (status == TCONV_OK)
-        status = run_launches(filter->plan, true, queue, pool, &bindings, error);
+    if (status != TCONV_OK) return status;
+    status = run_launches(filter->plan, true, queue, pool, &bindings, error);
+    tconv_unbind_weights(&bindings);
     if (status == TCONV_OK) atomic_store(&filter->packed, true);
     return status;
 }

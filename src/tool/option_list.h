@@ -51,6 +51,9 @@
 #define ATTRIBUTE_OPTIONS(O)                                                                       \
     O(LAYER, TEXT, strides, "strides", 0, "LIST",                                                  \
       "one number for each spatial axis, or one for all; default 1")                               \
+    O(LAYER, TEXT, upsample, "upsample", 0, "LIST",                                                \
+      "enlarge the data by nearest neighbours, then convolve with stride 1: filter, pads, "        \
+      "dilations and groups are the convolution's own; one factor for each axis, or one for all")  \
     O(LAYER, TEXT, dilations, "dilations", 0, "LIST", "default 1")                                 \
     O(LAYER, TEXT, pads_begin, "pads-begin", 0, "LIST", "default 0")                               \
     O(LAYER, TEXT, pads_end, "pads-end", 0, "LIST", "default 0")                                   \

@@ -56,7 +56,9 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, 
 {
     p->data = *data;
     p->filter = *filter;
-    if (options.groups != NULL || options.data_format != NULL || options.filter_format != NULL)
+    if (options.upsample != NULL)
+        p->operation = TCONV_UPSAMPLE_CONV;
+    else if (options.groups != NULL || options.data_format != NULL || options.filter_format != NULL)
         p->operation = TCONV_ONEAPI_CONV_BACKPROP;
     else
         p->operation = filter->rank == data->rank + 1 ? TCONV_GROUP_CONV_BACKPROP
@@ -65,6 +67,11 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, 
     if (!read_scalars(p)) return EXIT_REQUEST_WRONG;
     TCONV_PROBLEM_LISTS(READ)
     TCONV_PROBLEM_STEPS(READ)
+    if (options.upsample != NULL && options.strides != NULL)
+        return wrong_request("--upsample and --strides: the convolution behind an upsampling has "
+                             "stride 1; leave out --strides");
+    if (!read_attribute("--upsample", options.upsample, axes, &p->strides))
+        return EXIT_REQUEST_WRONG;
     return EXIT_DONE;
 }
 
