@@ -378,6 +378,25 @@ static void the_machine_is_stored(void **state)
 }
 
 #if !defined(_WIN32) /* where others may write to a folder that is not looked at */
+/* A device object that takes another folder has the fields that are stored there. */
+static void each_folder_has_a_machine(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_error error;
+        assert_true(clear_folder(folder));
+        tconv_device *device = device_with_cache(&devices[d], folder);
+        expect_ok(tconv_device_set_machine(device, "reference_tap=0", &error), &error);
+        assert_true(tconv_device_machine_fields(device, NULL, 0) > 0);
+        expect_ok(tconv_device_set_cache(device, NULL, 0, &error), &error);
+        assert_int_equal(tconv_device_machine_fields(device, NULL, 0), 0);
+        expect_ok(tconv_device_set_cache(device, folder, 0, &error), &error);
+        assert_true(tconv_device_machine_fields(device, NULL, 0) > 0);
+        tconv_device_release(device);
+    }
+    assert_true(clear_folder(folder));
+}
+
 static void keep_message(void *context, const tconv_trace_event *event)
 {
     if (event->message != NULL) snprintf(context, 500, "%s", event->message);
@@ -648,6 +667,7 @@ int main(void)
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
         cmocka_unit_test(results_can_be_listed),
         cmocka_unit_test(the_machine_is_stored),
+        cmocka_unit_test(each_folder_has_a_machine),
 #if !defined(_WIN32)
         cmocka_unit_test(what_cannot_be_stored_is_told),
 #endif

@@ -131,9 +131,36 @@ static void few_workspaces_are_kept(void **state)
     }
 }
 
+/* What an execution that failed had is forgotten: nobody knows when its commands end. */
+static void workspaces_of_failed_executions_go(void **state)
+{
+    (void)state;
+    enum { BYTES = 1000 };
+    for (int d = 0; d < device_count; d++) {
+        tconv_device *device = devices[d].device;
+        struct tconv_workspace *taken[TCONV_MOST_WORKSPACES], *next;
+        tconv_error error;
+        tconv_device_trim_workspaces(device);
+        for (int i = 0; i < TCONV_MOST_WORKSPACES; i++)
+            expect_ok(tconv_workspace_take(device, BYTES, devices[d].queue, &taken[i], &error),
+                      &error);
+        for (int i = 0; i < TCONV_MOST_WORKSPACES; i++) {
+            cl_event failing = new_gate(&devices[d]);
+            assert_int_equal(clSetUserEventStatus(failing, -1), CL_SUCCESS);
+            tconv_workspace_give_back(device, taken[i], failing);
+        }
+        expect_ok(tconv_workspace_take(device, BYTES, devices[d].queue, &next, &error), &error);
+        assert_false(next->waits);
+        assert_int_equal(tconv_device_workspace_bytes(device), BYTES);
+        tconv_workspace_give_back_unused(device, next);
+        tconv_device_trim_workspaces(device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(executions_wait_if_memory_is_full),
-                                       cmocka_unit_test(few_workspaces_are_kept)};
+                                       cmocka_unit_test(few_workspaces_are_kept),
+                                       cmocka_unit_test(workspaces_of_failed_executions_go)};
     return cmocka_run_group_tests_name("workspaces", tests, open_all_devices, close_all_devices);
 }
