@@ -3,6 +3,7 @@
 # --trace writes the spans of host and device.
 # usage: trace.sh TCONV-CL SOURCES
 . "$(dirname "$0")/begin.sh"
+export TCONV_CL_THREADS=off # one lane; threads.sh has more
 
 # ---- a trace: spans of the host and of the device by one clock, whole or not at all ----
 "$tool" bench $device --ids S5,B18 --runs 5 --no-ceilings --trace "$work/t.json" >"$work/out" 2>"$work/err" || fail "bench --trace: $(cat "$work/err")"
