@@ -22,7 +22,7 @@ for type in f16 bf16 u8 i8; do
     tconv "build/tconv-cl bench --ids B18,S5,B20,B52 --type $type --runs 1 --no-ceilings"
 done
 $as_root sh -c 'ls "$1"/tmp/tconv-cl/*.program' sh "$system" >/dev/null || { echo "no program was kept on disk" >&2; exit 1; }
-for test in words probe special types vectors layer cache wait; do
+for test in words probe special types vectors layer cache wait shares; do
     echo "== $test"
     tconv "build/device_tests/test_$test" >build/trixie.log 2>&1 || { tail -n 20 build/trixie.log >&2; exit 1; }
     tail -n 1 build/trixie.log

@@ -159,8 +159,8 @@ API cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint 
                           cl_device_id *ids, cl_uint *count)
 {
     cl_uint found = 0;
-    for (int k = 0; k < FAKE_DEVICES; k++) {
-        const int i = k == 0 ? FAKE_THREADLESS : k - 1; /* as PoCL, which lists it first */
+    for (int order = 0; order < FAKE_DEVICES; order++) {
+        const int i = order == 0 ? FAKE_THREADLESS : order - 1; /* as PoCL, which lists it first */
         if (fake_devices[i].platform != platform || (fake_devices[i].type & type) == 0 ||
             (i == FAKE_THREADLESS && !threadless))
             continue;

@@ -11,10 +11,11 @@
  *     tconv_device_set_trace(device, TCONV_TRACE_PLAN, heard, NULL, &err);
  *
  * THREADS. The callback runs in the thread whose call raised the event, inside that call, and in
- * any number of threads at once. tconv_layer_run may launch in a thread of the
- * application's pool, and the callback then runs there. No lock that guards a device, a plan or a
- * filter is held meanwhile. If a layer makes a plan or packs a filter, other threads that
- * would do so for the same layer wait until it is done, unless they are inside a callback.
+ * any number of threads at once. Launches that threads share (tconv_cl/device.h) raise their events
+ * in these threads: the application's, or the device object's own, which get no signals but those
+ * of their own faults. No lock that guards a device, a plan or a filter is held meanwhile. If a
+ * layer makes a plan or packs a filter, other threads that would do so for the same layer wait
+ * until it is done, unless they are inside a callback.
  *
  * WHAT A CALLBACK MAY DO. Everything, also call this library on the same objects, except release an
  * object that the interrupted call uses, or wait for another thread that calls this library. Calls
