@@ -6,6 +6,7 @@ usage: pytest adapters/openvino        after the installation in docs/openvino.m
 import subprocess
 import sys
 
+import numpy as np
 import openvino
 import tconv_cl
 import tconv_cl.openvino
@@ -55,3 +56,19 @@ def test_a_device_that_is_opened_inside():
         [sys.executable, "-c", INSIDE], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True
     )
     assert child.stdout.splitlines()[-1:] == ["['launch', 'plan']"], child.stderr
+
+
+def test_a_request_of_one_thread_computes_in_one():
+    """The layer is large enough for several shares."""
+    parameter = ops.parameter([1, 32, 64, 64], np.float32)
+    node = ops.convolution_backprop_data(
+        parameter, ops.constant(np.ones((32, 32, 4, 4), np.float32)), [2, 2], None, [1, 1], [1, 1], [1, 1]
+    )
+    model = tconv_cl.openvino.convert(openvino.Model([node], [parameter]))
+    request = openvino.Core().compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": 1}).create_infer_request()
+    data = np.ones((1, 32, 64, 64), np.float32)
+    with tconv_cl.trace() as events:
+        for _ in range(10):
+            request.infer([data])
+    launches = [event for event in events if event.kind == "launch"]
+    assert len(launches) >= 10 and len({event.thread for event in launches}) == 1

@@ -198,8 +198,9 @@ TCONV_API cl_context tconv_device_context(const tconv_device *device);
 TCONV_API cl_device_id tconv_device_id(const tconv_device *device);
 
 /* The multiply-adds (tconv_geometry.macs) that the host computes in about the time of launching a
- * kernel: 2 million on a CPU (some 12 us on two cores with AVX-512), 0 on other devices. A program
- * with its own implementation may use that for smaller problems. NULL: 0. */
+ * kernel: 2 million on a CPU whose driver has threads (some 12 us on two cores with AVX-512), half
+ * a million on one with threads of the library, 0 on other devices. A program with its own
+ * implementation may use that for smaller problems. NULL: 0. */
 TCONV_API uint64_t tconv_device_least_macs(const tconv_device *device);
 
 /* The pool of workspaces, from which layers that run on queues (layer.h) and need one take it. A

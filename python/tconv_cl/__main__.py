@@ -25,8 +25,8 @@ def _lines(info: DeviceInfo, default: int) -> list[str]:
     return [
         f"{info.number}{'*' if info.number == default else ' '} {info.name}",
         f"     {info.kind}, {info.platform}, driver {info.driver}, {info.version}",
-        f"     {info.compute_units} compute units, {_threads(info)}vectors of {info.vector_width} x f32, work-groups of up to "
-        f"{info.work_group_limit}",
+        f"     {info.compute_units} compute units, {_threads(info)}vectors of {info.vector_width} x f32, "
+        f"work-groups of up to {info.work_group_limit}",
         f"     memory: {info.global_memory / 2**30:.1f} GiB, {info.allocation_limit / 2**30:.1f} GiB in one buffer, "
         f"{info.local_memory / 2**10:.0f} KiB local",
         f"     f16 {has[info.half_arithmetic]}, f64 {has[info.double_arithmetic]}, sub-groups {has[info.subgroups]}, "

@@ -91,8 +91,8 @@ def session_options(
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
-        least_macs: layers with fewer multiply-adds stay with ONNX Runtime. None: 2 million on a CPU (about the time of
-            one launch), 0 on other devices and with fallback="error".
+        least_macs: layers with fewer multiply-adds stay with ONNX Runtime. None: half a million on a CPU, 2 million if
+            its driver's threads compute (about the time of one launch), 0 on other devices and with fallback="error".
         fuse_concat: if a Concat along channels follows, the layer writes its output directly into the concatenated
             tensor; False: ONNX Runtime's own Concat copies the output.
 

@@ -98,8 +98,9 @@ def convert(
             None: the library's default.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose: "model", "records",
             "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
-        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operator. None: two million on a CPU, where
-            the launch of a kernel takes as long as that; 0 on other devices.
+        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operator. None: half a million on a CPU, two
+            million if its driver's threads compute, where the launch of a kernel takes as long as that; 0 on other
+            devices.
         fuse_concat: the layer writes its output into the concatenated tensor, if the output is only concatenated along
             the channels. Only the other tensors are copied.
 

@@ -202,8 +202,9 @@ cl_device_id tconv_device_id(const tconv_device *device)
 
 uint64_t tconv_device_least_macs(const tconv_device *device)
 {
-    enum { CPU_MACS = 2000000 };
-    return device != NULL && device->info.kind == TCONV_DEVICE_CPU ? CPU_MACS : 0;
+    enum { CPU_MACS = 2000000, SHARED_MACS = 500000 };
+    if (device == NULL || device->info.kind != TCONV_DEVICE_CPU) return 0;
+    return device->crew != NULL ? SHARED_MACS : CPU_MACS;
 }
 
 bool tconv_device_shares_memory(const tconv_device *device)
