@@ -2,7 +2,7 @@
 /* What selection takes for GPUs of phones, run by the devices that are there, with the described
  * ones' work-groups, local memory and sums: against the oracle. */
 #include "algorithm/algorithm.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 #include "plan/plan_internal.h"
 #include "setup.h"
 

@@ -2,7 +2,7 @@
 /* What a search measures: which of two candidates is faster, by the times of their runs, where
  * noise is not taken. And what it stores: texts that no search wrote are refused. */
 #include "plan/rounds.h"
-#include "plan/search_text.h"
+#include "plan/records.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

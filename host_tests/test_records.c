@@ -67,8 +67,8 @@ static void refuse(const char *folder, uint64_t limit, const char *key, const ch
 /* The path of a key's file. */
 static void path_of(const char *folder, const char *key, char path[400])
 {
-    char name[TCONV_KEY_NAME];
-    tconv_key_name(key, strlen(key), name);
+    char name[TCONV_RECORD_NAME];
+    tconv_record_name(key, strlen(key), name);
     snprintf(path, 400, "%s/%s.program", folder, name);
 }
 

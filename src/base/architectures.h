@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The families of GPUs that the cost model knows: one row for each enumerator of tconv_architecture
- * but OTHER. src/device/gpu_name.c recognises them, src/algorithm/cost/fields.h has their numbers.
+ * but OTHER. src/device/recognise.c recognises them, src/algorithm/cost/fields.h has their numbers.
  *
  *   A(architecture, name, phone)
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device object: creates, shares and releases it, and answers what it knows of the device. */
+/* The device object: creates, shares and releases it. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
-#include "device/device_internal.h"
 #include "device/environment.h"
-#include "device/gpu_name.h"
+#include "device/program.h"
+#include "device/recognise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,16 @@ static size_t alignment_of(const tconv_device *device)
     return device->info.kind == TCONV_DEVICE_CPU ? ANY : PAGE;
 }
 
+static void *copy_program(void *program)
+{
+    return clRetainProgram(program) == CL_SUCCESS ? program : NULL;
+}
+
+static void release_program(void *program)
+{
+    clReleaseProgram(program);
+}
+
 tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
                                  tconv_error *error)
 {
@@ -61,7 +71,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     tconv_device *device = calloc(1, sizeof *device);
     char *kernel_dir = replaced ? strdup(folder) : NULL;
     const bool stores = device != NULL && (!replaced || kernel_dir != NULL) &&
-                        tconv_device_init_store(device);
+                        tconv_store_init(&device->store, copy_program, release_program);
     const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
     if (!locked || !tconv_trace_init(&device->tracing)) {
         if (locked) pthread_mutex_destroy(&device->lock);
@@ -143,16 +153,6 @@ void tconv_device_release(tconv_device *device)
     free(device);
 }
 
-struct tconv_store *tconv_device_store(tconv_device *device)
-{
-    return &device->store;
-}
-
-tconv_search tconv_device_search(const tconv_device *device)
-{
-    return device->search;
-}
-
 cl_context tconv_device_context(const tconv_device *device)
 {
     return device == NULL ? NULL : device->context;
@@ -169,47 +169,12 @@ uint64_t tconv_device_least_macs(const tconv_device *device)
     return device != NULL && device->info.kind == TCONV_DEVICE_CPU ? CPU_MACS : 0;
 }
 
-bool tconv_device_shares_memory(const tconv_device *device)
-{
-    return device->in_place != 0;
-}
-
-const struct tconv_extensions *tconv_device_extensions(const tconv_device *device)
-{
-    return &device->extensions;
-}
-
-atomic_int *tconv_device_verdict(tconv_device *device, const char *probe)
-{
-    pthread_mutex_lock(&device->lock);
-    struct tconv_verdict *verdict = device->verdicts;
-    while (verdict != NULL && strcmp(verdict->probe, probe) != 0) verdict = verdict->next;
-    if (verdict == NULL && (verdict = malloc(sizeof *verdict + strlen(probe) + 1)) != NULL) {
-        atomic_init(&verdict->right, 0);
-        strcpy(verdict->probe, probe);
-        verdict->next = device->verdicts;
-        device->verdicts = verdict;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return verdict == NULL ? NULL : &verdict->right;
-}
-
 double tconv_device_launch_ms(const tconv_device *device)
 {
     enum { GPU_MS = 500, MOBILE_MS = 50 };
     if (device->launch_ms >= 0) return device->launch_ms;
     if (device->info.kind != TCONV_DEVICE_GPU) return 0;
     return tconv_is_mobile(device->info.architecture) ? MOBILE_MS : GPU_MS;
-}
-
-uint32_t tconv_device_part_units(const tconv_device *device)
-{
-    return device->part ? device->info.compute_units : 0;
-}
-
-bool tconv_device_has_own_sources(const tconv_device *device)
-{
-    return device->kernel_dir != NULL;
 }
 
 const tconv_device_info *tconv_device_properties(const tconv_device *device)

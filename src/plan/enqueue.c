@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device.h"
 #include "device/events.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@ static tconv_status check_device(const tconv_plan *plan, const char *argument, c
                                  tconv_error *error)
 {
     bool part = false;
-    const cl_int code = tconv_device_is_part(device, tconv_device_id(plan->device), &part);
+    const cl_int code = tconv_device_is_part(device, plan->device->id, &part);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetDeviceInfo",
                                  "reading which device the one of %s is a sub-device of", argument);
@@ -229,10 +228,9 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_tensors *te
                           "give tensors.packed instead");
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "tensors.packed is NULL");
     const tconv_device *device = filter->plan->device;
-    const tconv_status status =
-        tconv_check_context(plan, "tensors.packed", tconv_device_context(device), error);
+    const tconv_status status = tconv_check_context(plan, "tensors.packed", device->context, error);
     if (status != TCONV_OK) return status;
-    if (tconv_device_id(device) != tconv_device_id(plan->device))
+    if (device->id != plan->device->id)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "tensors.packed belongs to another device than the plan");
     if (filter->plan != plan &&

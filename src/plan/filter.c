@@ -5,7 +5,6 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "device/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,8 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *st
     if (filter == NULL) return tconv_fail_memory(error, sizeof *filter, "creating a filter");
     cl_int code = CL_SUCCESS;
     if (storage == NULL)
-        place.whole = place.memory = clCreateBuffer(tconv_device_context(plan->device),
-                                                    CL_MEM_READ_WRITE, bytes, NULL, &code);
+        place.whole = place.memory =
+            clCreateBuffer(plan->device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
     else if (place.memory != NULL)
         code = clRetainMemObject(place.memory);
     if (code != CL_SUCCESS) {
@@ -81,8 +80,8 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
 bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan)
 {
     return filter != NULL && plan != NULL &&
-           tconv_device_context(filter->plan->device) == tconv_device_context(plan->device) &&
-           tconv_device_id(filter->plan->device) == tconv_device_id(plan->device) &&
+           filter->plan->device->context == plan->device->context &&
+           filter->plan->device->id == plan->device->id &&
            strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) == 0;
 }
 

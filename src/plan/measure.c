@@ -271,7 +271,7 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
     *measured = (struct tconv_measured){.candidates = 0};
     list_candidates(plan, &bench);
     if (bench.count > 0 && plan->geometry.output_bytes > 0 &&
-        tconv_scratch_make(plan, &bench.scratch)) {
+        tconv_scratch_make(plan, NULL, &bench.scratch, NULL) == TCONV_OK) {
         for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {
             measured->stopped = !go_on(options, &bench, i);
             if (!measured->stopped) status = prepare(plan, &bench, &bench.candidates[i], error);

@@ -13,13 +13,11 @@
 #include "plan/plan_internal.h"
 
 #include "base/error.h"
-#include "device/device.h"
-#include "device/extensions.h"
 
 tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, cl_context context,
                                  tconv_error *error)
 {
-    if (context == tconv_device_context(plan->device)) return TCONV_OK;
+    if (context == plan->device->context) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another context than the plan",
                       argument);
 }
@@ -114,8 +112,8 @@ struct allocation {
 
 static cl_int read_allocation(const tconv_plan *plan, const void *pointer, struct allocation *a)
 {
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
-    const cl_context context = tconv_device_context(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
+    const cl_context context = plan->device->context;
     *a = (struct allocation){.type = TCONV_CL_MEM_TYPE_UNKNOWN};
     if (!e->usm) return CL_SUCCESS;
     const struct {
@@ -153,7 +151,7 @@ static tconv_status check_usm(const tconv_plan *plan, const char *argument,
     if (a->size - first < tensor->offset || a->size - first - tensor->offset < bytes)
         return outside(argument, tensor, bytes, why, "allocation", error);
     if (a->type != TCONV_CL_MEM_TYPE_DEVICE) return TCONV_OK;
-    const cl_device_id own = tconv_device_id(plan->device);
+    const cl_device_id own = plan->device->id;
     bool part = false, whole = false;
     cl_int code = tconv_device_is_part(own, a->device, &whole);
     if (code == CL_SUCCESS) code = tconv_device_is_part(a->device, own, &part);
@@ -170,12 +168,11 @@ static tconv_status check_svm(const tconv_plan *plan, const char *argument,
                               const tconv_tensor *tensor, uint64_t bytes, const char *why,
                               tconv_error *error)
 {
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
     if (!e->svm_told) return TCONV_OK;
     cl_int code;
     cl_bool shared = CL_FALSE;
-    cl_mem over = clCreateBuffer(tconv_device_context(plan->device),
-                                 CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+    cl_mem over = clCreateBuffer(plan->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
                                  tensor->offset + (size_t)bytes, tensor->pointer, &code);
     if (code == CL_INVALID_BUFFER_SIZE)
         return outside(argument, tensor, bytes, why, "allocation", error);
@@ -198,7 +195,7 @@ static tconv_status find_pointer(const tconv_plan *plan, const char *argument,
                                  const tconv_tensor *tensor, uint64_t bytes, const char *why,
                                  size_t unit, struct tconv_place *place, tconv_error *error)
 {
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
     const uintptr_t address = (uintptr_t)tensor->pointer;
     if (tensor->memory != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
@@ -285,7 +282,7 @@ tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,
 cl_int tconv_place_set(const tconv_plan *plan, const struct tconv_place *place, cl_kernel kernel,
                        cl_uint index, const char **call)
 {
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
     if (place->pointer == NULL) {
         *call = "clSetKernelArg";
         return clSetKernelArg(kernel, index, sizeof place->memory, &place->memory);

@@ -6,7 +6,7 @@
 
 #include "algorithm/algorithm.h"
 #include "base/view.h"
-#include "device/device.h"
+#include "device/program.h"
 #include "tconv_cl/plan.h"
 
 #include <pthread.h>
@@ -23,9 +23,8 @@ struct tconv_plan {
     bool has_steps[TCONV_SPACED_TENSORS];         /* the problem says so */
     struct tconv_loops loops;
     tconv_epilogue epilogue;
-    tconv_device_info
-        info; /* a copy of the device's properties; plan.c lowers its limits to those of the plan's
-                 kernels, and unit.c removes a matrix unit that failed its probe */
+    tconv_device_info info; /* a copy of the device's; make.c lowers its limits to those of the
+                               plan's kernels, unit.c removes a unit that failed its probe */
     struct tconv_request request;            /* points to layer, info and epilogue */
     struct tconv_pattern pattern;            /* what the caller asked for */
     tconv_search search;                     /* how to search; never TCONV_SEARCH_DEFAULT */
@@ -78,10 +77,6 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
 /* Makes another plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
-/* Chooses an algorithm as the options say, and makes it (choose.c). */
-tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
-                               tconv_error *error);
-
 /* Reads which algorithm and which search the options ask for (choose.c). */
 tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
                                      tconv_error *error);
@@ -95,6 +90,11 @@ tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candi
 tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
                                  tconv_error *error);
 
+/* Writes the key of a launch's program. False if its options exceed TCONV_MAX_OPTIONS bytes. */
+enum { TCONV_PROGRAM_KEY = TCONV_MAX_OPTIONS + 80 };
+bool tconv_program_key(const struct tconv_request *request, const struct tconv_algorithm *algorithm,
+                       const struct tconv_launch *launch, char key[TCONV_PROGRAM_KEY]);
+
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses
  * the option for more registers, the algorithm's best candidate under these limits is made instead.
@@ -102,6 +102,13 @@ tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candi
  * tconv_kernel_is_unfit tells these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error);
+
+/* The same. A candidate that is unfit is passed over, and `*made` is false. */
+tconv_status tconv_plan_try(tconv_plan *plan, const struct tconv_candidate *candidate, bool *made,
+                            tconv_error *error);
+
+/* Releases everything that belongs to the candidate that was made. */
+void tconv_plan_clear(tconv_plan *plan);
 
 /* Bytes of private memory of a work-item, the most of all kernels: its arrays and spilled
  * registers. 0 if the device does not say. */

@@ -16,12 +16,10 @@
 #include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/view.h"
-#include "device/device.h"
 #include "geometry/window.h"
-#include "plan/prepared.h"
+#include "plan/records.h"
 #include "plan/scratch.h"
 #include "plan/unit.h"
-#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +48,7 @@ struct near {
 
 /* Programs that have to be made, with a problem and a candidate that use them. */
 struct job {
-    char *programs; /* a line for each: its file and its options; from malloc */
+    char *programs; /* their keys, a line for each; from malloc */
     tconv_shape data;
     struct tconv_candidate candidate;
 };
@@ -291,14 +289,13 @@ static tconv_status choose_patterns(struct range *r, tconv_error *error)
     return TCONV_OK;
 }
 
-/* Writes the programs of a candidate, each once, a line for each: file and options. From malloc. */
+/* Writes the keys of a candidate's programs, each once, a line for each. From malloc. */
 static tconv_status list_programs(const tconv_plan *plan, const struct tconv_candidate *candidate,
                                   char **out, tconv_error *error)
 {
     struct tconv_kernel_plan kernel_plan = {.table = NULL};
-    enum { LINE = TCONV_MAX_OPTIONS + 80 };
-    const size_t size = 2 * TCONV_MAX_LAUNCHES * LINE;
-    char *text = calloc(1, size), options[TCONV_MAX_OPTIONS], line[LINE];
+    const size_t size = 2 * TCONV_MAX_LAUNCHES * (TCONV_PROGRAM_KEY + 1);
+    char *text = calloc(1, size), line[TCONV_PROGRAM_KEY + 1];
     if (text == NULL) return tconv_fail_memory(error, size, "preparing programs");
     const tconv_status status =
         tconv_kernel_plan_write(&plan->request, candidate, &kernel_plan, error);
@@ -306,10 +303,9 @@ static tconv_status list_programs(const tconv_plan *plan, const struct tconv_can
         const struct tconv_launch *launch = i < kernel_plan.pack_count
                                                 ? &kernel_plan.pack[i]
                                                 : &kernel_plan.run[i - kernel_plan.pack_count];
-        if (!tconv_launch_all_options(launch, &plan->request, candidate->algorithm, options,
-                                      sizeof options))
+        if (!tconv_program_key(&plan->request, candidate->algorithm, launch, line))
             continue; /* making the plan reports it */
-        snprintf(line, sizeof line, "%s %s\n", candidate->algorithm->source, options);
+        strcat(line, "\n");
         if (strstr(text, line) == NULL) strcat(text, line);
     }
     tconv_kernel_plan_clear(&kernel_plan);
@@ -401,19 +397,18 @@ static void run_once(struct range *r, tconv_plan *plan, char *programs)
     struct tconv_scratch scratch = {.queue = NULL};
     tconv_packed_filter *filter = NULL;
     tconv_error own;
-    if (plan->geometry.output_bytes > 0 && tconv_scratch_make(plan, &scratch) &&
+    if (plan->geometry.output_bytes > 0 &&
+        tconv_scratch_make(plan, NULL, &scratch, &own) == TCONV_OK &&
         tconv_scratch_pack(&scratch, plan, &filter, &own) == TCONV_OK)
         tconv_scratch_run(&scratch, plan, filter, 1, &own);
     tconv_packed_filter_release(filter);
     tconv_scratch_free(&scratch);
     for (char *line = programs, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        char *space = strchr(line, ' '); /* between file and options */
-        *space = *end = '\0';
         struct tconv_os_reason reason = {""};
-        if (!tconv_device_complete_program(plan->device, line, space + 1, &reason) &&
+        *end = '\0';
+        if (!tconv_device_complete_program(plan->device, line, &reason) &&
             r->not_stored.text[0] == '\0')
             r->not_stored = reason;
-        *space = ' ';
         *end = '\n';
     }
 }
@@ -518,12 +513,12 @@ static tconv_status keep(struct range *r, tconv_error *error)
  * last ones were stored. */
 static void check_stored(struct range *r)
 {
-    const struct tconv_store *store = tconv_device_store(r->device);
+    const struct tconv_store *store = &r->device->store;
     if (!tconv_store_has_folder(store, TCONV_STORED_PROGRAM)) return;
     for (size_t i = 0; i < r->jobs_done; i++)
         for (char *line = r->jobs[i].programs, *end; (end = strchr(line, '\n')) != NULL;
              line = end + 1) {
-            *end = '\0'; /* a line is the program's key */
+            *end = '\0';
             if (r->not_stored.text[0] == '\0' &&
                 !tconv_store_has(store, TCONV_STORED_PROGRAM, line))
                 snprintf(r->not_stored.text, sizeof r->not_stored.text,
