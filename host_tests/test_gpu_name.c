@@ -122,9 +122,10 @@ static void what_drivers_say(void **state)
     assert_false(tconv_is_mobile(TCONV_ARCHITECTURE_OTHER));
 #define ROW(row, name, phone)                                                                      \
     if (!reached[TCONV_ARCHITECTURE_##row])                                                        \
-        fail_msg("no row of test_gpu_name.c is a GPU of the family %s: gpu_name.c must recognise " \
-                 "one",                                                                            \
-                 name);
+        fail_msg(                                                                                  \
+            "no row of test_gpu_name.c is a GPU of the family %s: recognise.c must recognise "     \
+            "one",                                                                                 \
+            name);
     ARCHITECTURES(ROW)
 #undef ROW
 }

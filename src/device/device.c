@@ -6,7 +6,6 @@
 #include "base/process.h"
 #include "device/environment.h"
 #include "device/program.h"
-#include "device/recognise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +48,34 @@ static void release_program(void *program)
     clReleaseProgram(program);
 }
 
+/* Ends what new_device began. */
+static void delete_device(tconv_device *device)
+{
+    tconv_trace_destroy(&device->tracing);
+    pthread_mutex_destroy(&device->lock);
+    tconv_store_destroy(&device->store);
+    free(device->kernel_dir);
+    free(device);
+}
+
+/* A device object without a device; its sources are in a folder, or with "" in the library. NULL
+ * without memory. */
+static tconv_device *new_device(const char *kernel_dir)
+{
+    tconv_device *device = calloc(1, sizeof *device);
+    if (device == NULL) return NULL;
+    if (kernel_dir[0] != '\0') device->kernel_dir = strdup(kernel_dir);
+    const bool stores = (kernel_dir[0] == '\0' || device->kernel_dir != NULL) &&
+                        tconv_store_init(&device->store, copy_program, release_program);
+    const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
+    if (locked && tconv_trace_init(&device->tracing)) return device;
+    if (locked) pthread_mutex_destroy(&device->lock);
+    if (stores) tconv_store_destroy(&device->store);
+    free(device->kernel_dir);
+    free(device);
+    return NULL;
+}
+
 tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
                                  tconv_error *error)
 {
@@ -59,35 +86,19 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
                           : id == NULL    ? "device"
                                           : "out");
     tconv_device_info info = {.struct_size = sizeof info};
+    char kernel_dir[TCONV_OS_PATH];
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
-        (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
+        (status = tconv_device_describe(id, &info, error)) != TCONV_OK ||
+        (status = tconv_environment_kernel_dir(kernel_dir, sizeof kernel_dir, error)) != TCONV_OK)
         return status;
-    char folder[TCONV_OS_PATH];
-    if ((status = tconv_environment_kernel_dir(folder, sizeof folder, error)) != TCONV_OK)
-        return status;
-    const bool replaced = folder[0] != '\0';
-    tconv_device *device = calloc(1, sizeof *device);
-    char *kernel_dir = replaced ? strdup(folder) : NULL;
-    const bool stores = device != NULL && (!replaced || kernel_dir != NULL) &&
-                        tconv_store_init(&device->store, copy_program, release_program);
-    const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
-    if (!locked || !tconv_trace_init(&device->tracing)) {
-        if (locked) pthread_mutex_destroy(&device->lock);
-        if (stores) tconv_store_destroy(&device->store);
-        free(device);
-        free(kernel_dir);
-        return tconv_fail_memory(error, sizeof *device, "creating a device object");
-    }
+    tconv_device *device = new_device(kernel_dir);
+    if (device == NULL) return tconv_fail_memory(error, sizeof *device, "creating a device object");
     const char *call;
     const cl_int code = retain(context, id, &device->part, &call);
     if (code != CL_SUCCESS) {
-        tconv_trace_destroy(&device->tracing);
-        pthread_mutex_destroy(&device->lock);
-        tconv_store_destroy(&device->store);
-        free(device);
-        free(kernel_dir);
+        delete_device(device);
         return tconv_fail_opencl(error, code, call, "creating a device object");
     }
     atomic_init(&device->owners, 1);
@@ -96,9 +107,9 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->info = info;
     device->in_place = alignment_of(device);
     tconv_extensions_find(id, &device->extensions);
-    device->kernel_dir = kernel_dir;
     if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK &&
-        (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK && !replaced)
+        (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK &&
+        device->kernel_dir == NULL)
         status = tconv_device_start_cache(device, error);
     if (status != TCONV_OK)
         tconv_device_release(device);
@@ -139,18 +150,16 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1 || tconv_process_forked())
         return;
     tconv_device_trim_workspaces(device);
-    tconv_store_destroy(&device->store);
     tconv_rejections_release(device->rejections);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {
         next = verdict->next;
         free(verdict);
     }
-    clReleaseContext(device->context);
-    if (device->part) clReleaseDevice(device->id);
-    tconv_trace_destroy(&device->tracing);
-    pthread_mutex_destroy(&device->lock);
-    free(device->kernel_dir);
-    free(device);
+    const cl_context context = device->context;
+    const cl_device_id part = device->part ? device->id : NULL;
+    delete_device(device); /* its programs before their context */
+    clReleaseContext(context);
+    if (part != NULL) clReleaseDevice(part);
 }
 
 cl_context tconv_device_context(const tconv_device *device)
@@ -167,14 +176,6 @@ uint64_t tconv_device_least_macs(const tconv_device *device)
 {
     enum { CPU_MACS = 2000000 };
     return device != NULL && device->info.kind == TCONV_DEVICE_CPU ? CPU_MACS : 0;
-}
-
-double tconv_device_launch_ms(const tconv_device *device)
-{
-    enum { GPU_MS = 500, MOBILE_MS = 50 };
-    if (device->launch_ms >= 0) return device->launch_ms;
-    if (device->info.kind != TCONV_DEVICE_GPU) return 0;
-    return tconv_is_mobile(device->info.architecture) ? MOBILE_MS : GPU_MS;
 }
 
 const tconv_device_info *tconv_device_properties(const tconv_device *device)

@@ -28,7 +28,7 @@ struct tconv_device {
     char *kernel_dir; /* NULL: the sources inside the library */
     struct tconv_store store;
     tconv_search search; /* where TCONV_SEARCH_DEFAULT looks; never TCONV_SEARCH_DEFAULT itself */
-    double launch_ms;    /* as the environment sets it, or negative: tconv_device_launch_ms */
+    double launch_ms;    /* as the environment sets it, or negative: plan/make.c */
     pthread_mutex_t lock;
     struct tconv_rejection *rejections; /* programs that did not build, the newest first */
     struct tconv_verdict *verdicts;
@@ -57,10 +57,6 @@ tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_e
 
 /* True if a device's list of extensions has this name. describe.c has it. */
 bool tconv_device_has_extension(cl_device_id device, const char *name);
-
-/* The longest expected launch, in ms; 0: no limit. By default GPUs have a limit: drivers abort long
- * launches (Windows after 2 s), and the display freezes meanwhile. */
-double tconv_device_launch_ms(const tconv_device *device);
 
 /* Makes the device's identity, and finds the folder (cache.c). */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);

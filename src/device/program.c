@@ -350,23 +350,21 @@ static bool may_pass(const tconv_device *device, const tconv_error *error)
 static tconv_status compile(struct order *order, cl_program *program, tconv_error *error)
 {
     tconv_device *device = order->device;
-    tconv_error own;
-    if (!tconv_rejection_allows(device, order->key, order->retry, &own))
-        return tconv_fail_with(error, &own);
+    if (!tconv_rejection_allows(device, order->key, order->retry, error)) return error->status;
     order->source = "compiler";
     char *log = NULL;
     const double begin = tconv_os_seconds();
-    const tconv_status status = build(order, program, &log, &own);
+    const tconv_status status = build(order, program, &log, error);
     if (status == TCONV_OK) {
         tconv_rejection_remove(device, order->key);
         store_program(device, order->key, *program, NULL); /* else it is compiled again */
         return TCONV_OK;
     }
-    if (may_pass(device, &own))
-        order->again = tconv_rejection_add(device, order->key, &own, log,
+    if (may_pass(device, error))
+        order->again = tconv_rejection_add(device, order->key, error, log,
                                            tconv_os_seconds() - begin, order->retry);
     free(log);
-    return tconv_fail_with(error, &own);
+    return status;
 }
 
 static tconv_status get_program(struct order *order, cl_program *program, tconv_error *error)
@@ -387,9 +385,8 @@ static tconv_status get_traced(struct order *order, cl_program *program, tconv_e
 {
     if (!tconv_traced(order->device, TCONV_TRACE_PROGRAM))
         return get_program(order, program, error);
-    tconv_error own = {TCONV_OK, 0, ""};
     const uint64_t begin = tconv_trace_now();
-    const tconv_status status = get_program(order, program, &own);
+    const tconv_status status = get_program(order, program, error);
     tconv_trace(order->device,
                 (tconv_trace_event){.kind = TCONV_TRACE_PROGRAM,
                                     .begin_ns = begin,
@@ -397,8 +394,8 @@ static tconv_status get_traced(struct order *order, cl_program *program, tconv_e
                                     .name = order->name,
                                     .source = order->source,
                                     .options = order->options,
-                                    .message = status == TCONV_OK ? NULL : own.message});
-    return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &own);
+                                    .message = status == TCONV_OK ? NULL : error->message});
+    return status;
 }
 
 tconv_status tconv_device_program(tconv_device *device, const char *key, struct tconv_retry *retry,

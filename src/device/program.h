@@ -19,10 +19,10 @@ struct tconv_retry {
 /* Adds what another plan for the same problem learned. */
 void tconv_retry_join(struct tconv_retry *to, const struct tconv_retry *from);
 
-/* Returns the program with this key. Later calls with the same key share the program while the
- * device object keeps it. A program that does not build is built once more, because the compiler
- * may have been interrupted, or short of memory or disk; with TCONV_CL_KERNEL_DIR it is not. The
- * caller releases it. Any thread. */
+/* Returns the program with this key; `error` is not NULL. Later calls with the same key share the
+ * program while the device object keeps it. A program that does not build is built once more,
+ * because the compiler may have been interrupted, or short of memory or disk; with
+ * TCONV_CL_KERNEL_DIR it is not. The caller releases it. Any thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *key, struct tconv_retry *retry,
                                   cl_program *program, tconv_error *error);
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "plan/measure.h"
-#include "plan/plan_trace.h"
+#include "plan/plan_internal.h"
 #include "plan/records.h"
 #include "plan/unit.h"
 
@@ -42,14 +42,12 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
                                     bool *made, tconv_error *error)
 {
     bool right;
-    tconv_error own;
-    tconv_status status = tconv_plan_test_unit(plan, candidate, &right, &own);
+    tconv_status status = tconv_plan_test_unit(plan, candidate, &right, error);
     *made = false;
     if (status == TCONV_OK && !right) return TCONV_OK;
-    if (status == TCONV_OK) status = tconv_plan_make(plan, candidate, &own);
+    if (status == TCONV_OK) status = tconv_plan_make(plan, candidate, error);
     *made = status == TCONV_OK;
-    if (*made || tconv_kernel_is_unfit(&own)) return TCONV_OK;
-    return tconv_fail_with(error, &own);
+    return *made || tconv_kernel_is_unfit(error) ? TCONV_OK : status;
 }
 
 /* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
@@ -105,7 +103,6 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
     for (;;) {
         struct tconv_candidate candidate;
         struct tconv_reason reason = {""};
-        tconv_error own;
         bool found;
         tconv_status status =
             choose_candidate(plan, &plan->pattern, excluded, &candidate, &found, &reason, error);
@@ -117,17 +114,20 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
             excluded = 0;
             continue;
         }
-        if (!found && excluded != 0) return tconv_fail_with(error, &first);
+        if (!found && excluded != 0) {
+            *error = first;
+            return first.status;
+        }
         if (!found) return fail_refused(name, &reason, error);
-        status = tconv_plan_make(plan, &candidate, &own);
+        status = tconv_plan_make(plan, &candidate, error);
         if (status == TCONV_OK)
             return plan->pattern.algorithm == NULL ? avoid_spills(plan, error) : TCONV_OK;
         const bool edited = plan->device->kernel_dir != NULL && status != TCONV_ERROR_ALGORITHM;
-        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(&own))
-            return tconv_fail_with(error, &own);
-        if (excluded == 0) first = own;
+        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(error))
+            return status;
+        if (excluded == 0) first = *error;
         excluded |= 1u << tconv_algorithm_index(candidate.algorithm);
-        status = tconv_plan_pass_over(plan, &candidate, own.message, error);
+        status = tconv_plan_pass_over(plan, &candidate, error->message, error);
         if (status != TCONV_OK) return status;
     }
 }
@@ -286,17 +286,18 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
     tconv_problem problem = TCONV_PROBLEM_INIT;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     tconv_plan *plan = NULL;
+    tconv_error own;
     tconv_status status;
-    if ((status = check_arguments(device, given_problem, out, error)) != TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, error)) !=
-            TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &options, error)) !=
-            TCONV_OK ||
-        (status = tconv_plan_begin(device, &problem, &options, &plan, error)) != TCONV_OK)
-        return status;
-    if ((status = choose(plan, &options, error)) != TCONV_OK) {
+    if ((status = check_arguments(device, given_problem, out, &own)) == TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, &own)) ==
+            TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &options, &own)) ==
+            TCONV_OK &&
+        (status = tconv_plan_begin(device, &problem, &options, &plan, &own)) == TCONV_OK)
+        status = choose(plan, &options, &own);
+    if (status != TCONV_OK) {
         tconv_plan_release(plan);
-        return status;
+        return tconv_fail_with(error, &own);
     }
     tconv_trace_plan(plan);
     *out = plan;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a candidate: compiles the kernels of its kernel plan and fills their table. */
 #include "plan/plan_internal.h"
-#include "plan/plan_trace.h"
 
 #include "base/error.h"
+#include "device/recognise.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +29,12 @@ bool tconv_program_key(const struct tconv_request *request, const struct tconv_a
 static tconv_status make_program(tconv_plan *plan, const char *key, cl_program *program,
                                  tconv_error *error)
 {
-    tconv_error own;
     const tconv_status status =
-        tconv_device_program(plan->device, key, &plan->retry, program, &own);
-    if (status == TCONV_OK) return TCONV_OK;
-    if (strstr(key, TCONV_LARGE_REGISTERS) != NULL && may_refuse_options(&own))
+        tconv_device_program(plan->device, key, &plan->retry, program, error);
+    if (status != TCONV_OK && strstr(key, TCONV_LARGE_REGISTERS) != NULL &&
+        may_refuse_options(error))
         plan->info.architecture = TCONV_ARCHITECTURE_OTHER;
-    return tconv_fail_with(error, &own);
+    return status;
 }
 
 /* Makes one kernel of the kernel plan. */
@@ -131,12 +130,20 @@ void tconv_plan_clear(tconv_plan *plan)
     plan->kernel_plan = (struct tconv_kernel_plan){0};
 }
 
+double tconv_launch_limit_ms(const tconv_device *device)
+{
+    enum { GPU_MS = 500, MOBILE_MS = 50 };
+    if (device->launch_ms >= 0) return device->launch_ms;
+    if (device->info.kind != TCONV_DEVICE_GPU) return 0;
+    return tconv_is_mobile(device->info.architecture) ? MOBILE_MS : GPU_MS;
+}
+
 /* Divides launches that are expected to take longer than the device's limit. The limit leaves room
  * for launches that take several times as long as expected. */
 static void divide_launches(tconv_plan *plan)
 {
     enum { MOST_PIECES = 4096 };
-    const double limit = tconv_device_launch_ms(plan->device);
+    const double limit = tconv_launch_limit_ms(plan->device);
     const double ms = tconv_machine_ms(&plan->request.machine, plan->candidate.cost);
     if (limit <= 0 || ms <= limit) return;
     const int pieces = ms / limit < MOST_PIECES ? (int)(ms / limit) + 1 : MOST_PIECES;
@@ -193,21 +200,19 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
 {
     const tconv_device_info whole = plan->info;
     tconv_status status = TCONV_OK;
-    tconv_error own; /* of a try that another one may follow */
     tconv_plan_clear(plan);
     plan->candidate = *candidate;
     for (bool again = true; again && status == TCONV_OK;) {
         const tconv_device_info before = plan->info;
-        status = try_candidate(plan, &own);
+        status = try_candidate(plan, error);
         again = (status == TCONV_ERROR_DEVICE &&
                  (plan->info.work_group_limit < before.work_group_limit ||
                   plan->info.local_memory < before.local_memory)) ||
                 (status != TCONV_OK && plan->info.architecture != before.architecture);
-        if (again) status = enumerate_again(plan, &own);
+        if (again) status = enumerate_again(plan, error);
     }
-    if (status == TCONV_OK) return TCONV_OK;
-    plan->info = whole; /* the limits were this algorithm's */
-    return tconv_fail_with(error, &own);
+    if (status != TCONV_OK) plan->info = whole; /* the limits were this algorithm's */
+    return status;
 }
 
 uint64_t tconv_plan_private_bytes(const tconv_plan *plan)
@@ -261,9 +266,9 @@ tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_candidate
 tconv_status tconv_plan_try(tconv_plan *plan, const struct tconv_candidate *candidate, bool *made,
                             tconv_error *error)
 {
-    tconv_error own;
-    *made = tconv_plan_make(plan, candidate, &own) == TCONV_OK;
-    if (*made) return TCONV_OK;
-    return tconv_kernel_is_unfit(&own) ? tconv_plan_pass_over(plan, candidate, own.message, error)
-                                       : tconv_fail_with(error, &own);
+    const tconv_status status = tconv_plan_make(plan, candidate, error);
+    *made = status == TCONV_OK;
+    return *made || !tconv_kernel_is_unfit(error)
+               ? status
+               : tconv_plan_pass_over(plan, candidate, error->message, error);
 }

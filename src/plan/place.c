@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the tensors of an execution are: checks the caller's buffers and pointers, finds the bytes
- * that they take, and tells whether two overlap.
+/* Checks the OpenCL objects that a caller gives: queues, events, buffers and pointers. Finds where
+ * the tensors of an execution are, and tells whether two overlap.
  *
  * A pointer of cl_intel_unified_shared_memory is checked as a buffer is: OpenCL tells its
  * allocation. A pointer of SVM is checked by a temporary buffer over the bytes, if the device
@@ -13,6 +13,7 @@
 #include "plan/plan_internal.h"
 
 #include "base/error.h"
+#include "device/events.h"
 
 tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, cl_context context,
                                  tconv_error *error)
@@ -20,6 +21,80 @@ tconv_status tconv_check_context(const tconv_plan *plan, const char *argument, c
     if (context == plan->device->context) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another context than the plan",
                       argument);
+}
+
+/* ---- queues and events ---- */
+
+/* Checks that `device` is the plan's device or a sub-device of it, on which programs of the whole
+ * device run. */
+static tconv_status check_device(const tconv_plan *plan, const char *argument, cl_device_id device,
+                                 tconv_error *error)
+{
+    bool part = false;
+    const cl_int code = tconv_device_is_part(device, plan->device->id, &part);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetDeviceInfo",
+                                 "reading which device the one of %s is a sub-device of", argument);
+    if (part) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another device than the plan",
+                      argument);
+}
+
+/* Refuses an event that has already failed: PoCL never ends what is enqueued behind it. */
+static tconv_status check_state(cl_event event, cl_uint index, tconv_error *error)
+{
+    cl_int state = CL_QUEUED;
+    const cl_int code = tconv_event_state(event, &state);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetEventInfo",
+                                 "reading the state of event %u of the wait list", index);
+    return state >= CL_COMPLETE ? TCONV_OK
+                                : tconv_fail_opencl(error, state, "the command of the event",
+                                                    "event %u of the wait list has failed", index);
+}
+
+tconv_status tconv_check_queue(const tconv_plan *plan, const char *argument, cl_command_queue queue,
+                               tconv_error *error)
+{
+    cl_context context = NULL;
+    cl_device_id device = NULL;
+    if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", argument);
+    cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
+                                 "reading context and device of %s", argument);
+    const tconv_status status = tconv_check_context(plan, argument, context, error);
+    return status == TCONV_OK ? check_device(plan, argument, device, error) : status;
+}
+
+tconv_status tconv_check_wait_list(uint32_t count, const void *list, tconv_error *error)
+{
+    if ((count == 0) == (list == NULL)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
+                      list == NULL ? "NULL" : "given", count);
+}
+
+tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
+                               const cl_event *wait, tconv_error *error)
+{
+    if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "queue is NULL");
+    tconv_status status = tconv_check_wait_list(wait_count, wait, error);
+    if (status == TCONV_OK) status = tconv_check_queue(plan, "queue", queue, error);
+    for (cl_uint i = 0; i < wait_count && status == TCONV_OK; i++) {
+        if (wait[i] == NULL)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event %u of the wait list is NULL", i);
+        cl_context context = NULL;
+        const cl_int code =
+            clGetEventInfo(wait[i], CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+        if (code != CL_SUCCESS)
+            return tconv_fail_opencl(error, code, "clGetEventInfo",
+                                     "reading the context of event %u of the wait list", i);
+        status = tconv_check_context(plan, "an event of the wait list", context, error);
+        if (status == TCONV_OK) status = check_state(wait[i], i, error);
+    }
+    return status;
 }
 
 /* ---- buffers ---- */

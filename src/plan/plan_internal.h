@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a plan and of a filter, and the functions that carry out kernel plans. Only files
- * of src/plan include it. */
+ * of src/plan include it.
+ *
+ * Functions that choose and make need an error to fill, because they read it to decide what is
+ * next. What it says after TCONV_OK means nothing. */
 #ifndef TCONV_PLAN_PLAN_INTERNAL_H
 #define TCONV_PLAN_PLAN_INTERNAL_H
 
@@ -11,9 +14,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* A packed filter begins at a multiple of this many bytes. */
-enum { TCONV_FILTER_ALIGNMENT = 64 };
 
 struct tconv_plan {
     atomic_int owners;
@@ -110,6 +110,10 @@ tconv_status tconv_plan_try(tconv_plan *plan, const struct tconv_candidate *cand
 /* Releases everything that belongs to the candidate that was made. */
 void tconv_plan_clear(tconv_plan *plan);
 
+/* The longest expected launch on a device, in ms; 0: no limit. By default GPUs have a limit:
+ * drivers abort long launches (Windows after 2 s), and the display freezes meanwhile. */
+double tconv_launch_limit_ms(const tconv_device *device);
+
 /* Bytes of private memory of a work-item, the most of all kernels: its arrays and spilled
  * registers. 0 if the device does not say. */
 uint64_t tconv_plan_private_bytes(const tconv_plan *plan);
@@ -203,5 +207,21 @@ cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *la
 /* The part of a launch that is piece number `piece`. */
 void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],
                         size_t global[3]);
+
+/* Events of tracing: plan_trace.c. */
+
+/* Raises the event that a plan was made, if anybody hears it. */
+void tconv_trace_plan(const tconv_plan *plan);
+
+/* Raises the event that a candidate was not taken, if anybody hears it. `candidate` may lack a
+ * tile. */
+void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,
+                             const char *why);
+
+/* Raises the event that a piece of a launch was enqueued or recorded, from event.begin_ns until
+ * now; only if tconv_traced is true for its kind. The event has its kind and what OpenCL gave.
+ * plan->lock is not held. */
+void tconv_trace_launch(const tconv_plan *plan, const struct tconv_launch *launch, int piece,
+                        const struct tconv_piece *extents, tconv_trace_event event);
 
 #endif

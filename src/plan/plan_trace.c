@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills the events of plans for tracing. */
-#include "plan/plan_trace.h"
+#include "plan/plan_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -317,21 +317,18 @@ static tconv_status list_programs(const tconv_plan *plan, const struct tconv_can
 }
 
 /* True if each line of `programs` is in a job already. */
-static bool is_planned(const struct range *r, const char *programs)
+static bool is_planned(const struct range *r, char *programs)
 {
-    for (const char *line = programs; *line != '\0';) {
-        const size_t length = (size_t)(strchr(line, '\n') - line) + 1;
-        bool known = false;
+    bool known = true;
+    for (char *line = programs, *end; known && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        const char next = end[1];
+        end[1] = '\0';
+        known = false;
         for (size_t j = 0; j < r->job_count && !known; j++)
-            for (const char *at = r->jobs[j].programs; *at != '\0' && !known;) {
-                const size_t other = (size_t)(strchr(at, '\n') - at) + 1;
-                known = other == length && memcmp(at, line, length) == 0;
-                at += other;
-            }
-        if (!known) return false;
-        line += length;
+            known = strstr(r->jobs[j].programs, line) != NULL;
+        end[1] = next;
     }
-    return true;
+    return known;
 }
 
 static tconv_status add_job(struct range *r, char *programs,
@@ -440,20 +437,17 @@ static tconv_status make_job(struct range *r, const struct job *job, bool *again
                              tconv_error *error)
 {
     tconv_plan *plan;
-    tconv_error own;
     r->problem.data = job->data;
     tconv_status status = begin(r, &plan, error);
     if (status != TCONV_OK) return status;
-    status = tconv_plan_make(plan, &job->candidate, &own);
+    status = tconv_plan_make(plan, &job->candidate, error);
     const enum fitness known = fitness_of(r, &job->candidate);
-    if (status != TCONV_OK && tconv_kernel_is_unfit(&own) && r->chooses) {
+    if (status != TCONV_OK && tconv_kernel_is_unfit(error) && r->chooses) {
         *again = known != UNFIT;
         if (*again) give_up(r, &job->candidate, UNFIT);
         job->programs[0] = '\0';
         status = TCONV_OK; /* a plan of this problem passes it over */
-    } else if (status != TCONV_OK) {
-        status = tconv_fail_with(error, &own);
-    } else {
+    } else if (status == TCONV_OK) {
         run_once(r, plan, job->programs);
         *again = known == GOOD && plan->info.kind == TCONV_DEVICE_GPU &&
                  tconv_plan_private_bytes(plan) > 0;
@@ -564,23 +558,23 @@ tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *pro
     if (device == NULL || problem == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "problem");
+    tconv_error own;
     tconv_status status = tconv_process_enter(error);
-    struct range *r = status == TCONV_OK ? calloc(1, sizeof *r) : NULL;
     if (status != TCONV_OK) return status;
+    struct range *r = calloc(1, sizeof *r);
     if (r == NULL) return tconv_fail_memory(error, sizeof *r, "preparing programs");
     r->device = device;
     r->problem = (tconv_problem)TCONV_PROBLEM_INIT;
     r->options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
-    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &r->problem, error)) ==
+    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &r->problem, &own)) == TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &r->options, &own)) ==
             TCONV_OK &&
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &r->options, error)) ==
-            TCONV_OK &&
-        (most == NULL || (status = check_range(&r->problem, most, error)) == TCONV_OK)) {
+        (most == NULL || (status = check_range(&r->problem, most, &own)) == TCONV_OK)) {
         r->least = r->problem.data;
         if (most != NULL) r->most = *most;
         r->axes = r->most.rank;
-        status = prepare(r, programs, error);
+        status = prepare(r, programs, &own);
     }
     free(r);
-    return status;
+    return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &own);
 }

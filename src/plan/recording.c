@@ -6,7 +6,6 @@
  * the arguments not when a launch is recorded, but when the command buffer is enqueued. The command
  * buffer keeps the kernel objects. */
 #include "plan/plan_internal.h"
-#include "plan/plan_trace.h"
 
 #include "base/cancel.h"
 #include "base/error.h"

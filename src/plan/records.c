@@ -206,14 +206,11 @@ static void tell(const struct listing *l, const char *file, char *whole, const c
     const bool search = key.kind == TCONV_STORED_SEARCH, used = key.own && search;
     if (!search && key.kind != TCONV_STORED_KINDS) return;
     if (search && key.identity_size > 0) whole[key.identity_size - 1] = '\0'; /* its last line */
-    tconv_stored_search stored = {used ? TCONV_RECORD_USED : TCONV_RECORD_FOREIGN,
-                                  0,
-                                  0,
-                                  0,
-                                  file,
-                                  search && !key.own ? whole : "",
-                                  key.key,
-                                  ""};
+    tconv_stored_search stored = {.state = used ? TCONV_RECORD_USED : TCONV_RECORD_FOREIGN,
+                                  .file = file,
+                                  .device = search && !key.own ? whole : "",
+                                  .problem = key.key,
+                                  .algorithm = ""};
     /* A record of another version may name an algorithm that this version does not have. */
     const bool right = search && text[0] != '\0' && split(text, &choice, name) &&
                        (!used || tconv_search_text_read(text, &pattern, &choice));
@@ -234,15 +231,13 @@ static void tell_file(void *context, const char *name, enum tconv_file_state sta
     struct listing *l = context;
     if (!l->memory) return;
     if (record == NULL) {
-        const tconv_stored_search stored = {state == TCONV_FILE_DAMAGED ? TCONV_RECORD_DAMAGED
-                                                                        : TCONV_RECORD_FOREIGN,
-                                            0,
-                                            0,
-                                            0,
-                                            name,
-                                            "",
-                                            "",
-                                            ""};
+        const bool damaged = state == TCONV_FILE_DAMAGED;
+        const tconv_stored_search stored = {.state = damaged ? TCONV_RECORD_DAMAGED
+                                                             : TCONV_RECORD_FOREIGN,
+                                            .file = name,
+                                            .device = "",
+                                            .problem = "",
+                                            .algorithm = ""};
         l->visit(l->context, &stored);
         return;
     }
@@ -379,22 +374,26 @@ static struct key key_of(const tconv_device *device)
     return key;
 }
 
-/* The stored fields. From malloc; NULL: none. */
-static char *stored_fields(tconv_device *device)
+/* Makes the machine of `info` with the stored fields, and returns these. From malloc; NULL: there
+ * are none that can be read. */
+static char *read_fields(tconv_device *device, const tconv_device_info *info, size_t acc_bytes,
+                         struct tconv_machine *machine)
 {
-    return tconv_store_text(&device->store, TCONV_STORED_MACHINE, key_of(device).text);
+    struct tconv_reason reason;
+    char *text = tconv_store_text(&device->store, TCONV_STORED_MACHINE, key_of(device).text);
+    *machine = tconv_machine_of(info, acc_bytes);
+    if (text == NULL || tconv_machine_read(machine, text, &reason)) return text;
+    *machine = tconv_machine_of(info, acc_bytes);
+    free(text);
+    return NULL;
 }
 
 struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
                                        size_t acc_bytes)
 {
-    const struct tconv_machine usual = tconv_machine_of(info, acc_bytes);
-    struct tconv_machine machine = usual;
-    struct tconv_reason reason;
-    char *text = stored_fields(device);
-    const bool good = text == NULL || tconv_machine_read(&machine, text, &reason);
-    free(text);
-    return good ? machine : usual;
+    struct tconv_machine machine;
+    free(read_fields(device, info, acc_bytes, &machine));
+    return machine;
 }
 
 tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, tconv_error *error)
@@ -421,11 +420,9 @@ int tconv_device_machine_fields(tconv_device *device, char *text, size_t size)
     TCONV_WITHOUT_CANCELLATION;
     struct tconv_text fields = tconv_text_begin(text, size);
     if (device == NULL) return 0;
-    struct tconv_reason reason;
-    struct tconv_machine machine = tconv_machine_of(&device->info, sizeof(float));
-    char *own = stored_fields(device);
-    if (own != NULL && tconv_machine_read(&machine, own, &reason))
-        tconv_text_add(&fields, "%s", own);
+    struct tconv_machine machine;
+    char *own = read_fields(device, &device->info, sizeof(float), &machine);
+    if (own != NULL) tconv_text_add(&fields, "%s", own);
     free(own);
     return (int)fields.length;
 }

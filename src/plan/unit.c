@@ -171,20 +171,14 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
     char text[TILE_BYTES];
     undivided(tile, text);
     int taken = 0;
-    tconv_error refusal = {TCONV_OK, 0, ""};
     *right = true;
     for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems && *right; i++) {
-        tconv_error own;
         const tconv_status status =
-            run_one(device, &small_problems[i], data_type, filter_type, text, retry, right, &own);
-        if (status == TCONV_OK)
-            taken++;
-        else if (status == TCONV_ERROR_ALGORITHM)
-            refusal = own;
-        else
-            return tconv_fail_with(error, &own);
+            run_one(device, &small_problems[i], data_type, filter_type, text, retry, right, error);
+        if (status != TCONV_OK && status != TCONV_ERROR_ALGORITHM) return status;
+        taken += status == TCONV_OK;
     }
-    return taken == 0 ? tconv_fail_with(error, &refusal) : TCONV_OK;
+    return taken == 0 ? TCONV_ERROR_ALGORITHM : TCONV_OK;
 }
 
 /* ---- dot products of CPUs: one kernel ---- */
@@ -393,10 +387,9 @@ static tconv_status ask(tconv_device *device, const char *name, const struct que
     *right = known > 0;
     if (known != 0) return TCONV_OK;
     struct tconv_retry its = {.begun = retry->begun, .insist = retry->insist};
-    tconv_error own;
-    const tconv_status status = run_probe(device, q, &its, right, &own);
+    const tconv_status status = run_probe(device, q, &its, right, error);
     tconv_retry_join(retry, &its);
-    if (status != TCONV_OK && !tconv_kernel_is_unfit(&own)) return tconv_fail_with(error, &own);
+    if (status != TCONV_OK && !tconv_kernel_is_unfit(error)) return status;
     *right = status == TCONV_OK && *right;
     if (status == TCONV_OK || !its.unsure) atomic_store(verdict, *right ? 1 : -1);
     return TCONV_OK;
@@ -451,11 +444,10 @@ tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candida
 {
     const struct tconv_algorithm *algorithm = candidate->algorithm;
     bool right;
-    tconv_error own;
-    const tconv_status status = tconv_plan_test_unit(plan, candidate, &right, &own);
+    const tconv_status status = tconv_plan_test_unit(plan, candidate, &right, error);
     *lost = status == TCONV_OK && !right;
-    if (status != TCONV_OK && error != NULL) {
-        *error = own;
+    if (status != TCONV_OK) {
+        const tconv_error own = *error;
         snprintf(error->message, sizeof error->message,
                  "trying the device's matrix unit, which TCONV_CL_MATRIX=off leaves alone: %.800s",
                  own.message);
