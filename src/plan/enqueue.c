@@ -219,8 +219,10 @@ static tconv_status check_argument(const tconv_plan *plan, const struct argument
                           "member %s",
                           a->name, a->option);
     }
-    return tconv_place_find(plan, a->name, a->tensor, bytes, reach_of(plan, a).text, unit, a->use,
-                            a->place, error);
+    return tconv_place_find(
+        plan,
+        &(struct tconv_wanted){a->name, a->tensor, a->use, unit, bytes, reach_of(plan, a).text},
+        a->place, error);
 }
 
 /* Finds the place of the workspace, which stays empty if there is none. */
@@ -231,8 +233,10 @@ static tconv_status check_workspace(const tconv_plan *plan, const tconv_tensor *
     if (bytes == 0) return TCONV_OK;
     const size_t unit =
         tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WORKSPACE);
-    return tconv_place_find(plan, "tensors.workspace", workspace, bytes, "", unit,
-                            CL_MEM_READ_WRITE, place, error);
+    return tconv_place_find(
+        plan,
+        &(struct tconv_wanted){"tensors.workspace", workspace, CL_MEM_READ_WRITE, unit, bytes, ""},
+        place, error);
 }
 
 /* True if the tensor and the output share no element, although their ranges overlap. */
@@ -348,8 +352,9 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *st
     const size_t bytes = (size_t)plan->kernel_plan.filter_bytes;
     struct tconv_place place = {.end = bytes};
     if (storage != NULL) {
-        status = tconv_place_find(plan, "storage", storage, bytes, "", FILTER_ALIGNMENT,
-                                  CL_MEM_READ_WRITE, &place, error);
+        const struct tconv_wanted wanted = {"storage",        storage, CL_MEM_READ_WRITE,
+                                            FILTER_ALIGNMENT, bytes,   ""};
+        status = tconv_place_find(plan, &wanted, &place, error);
         if (status != TCONV_OK) return status;
     }
     tconv_packed_filter *filter = calloc(1, sizeof *filter);
@@ -387,14 +392,18 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
     const tconv_plan *plan = filter->plan;
     struct tconv_bindings bindings = {0};
     struct tconv_place *from = &bindings.place[TCONV_ARG_WEIGHTS];
+    const struct tconv_wanted wanted = {
+        "weights",
+        weights,
+        CL_MEM_READ_ONLY,
+        tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
+        plan->geometry.filter_bytes,
+        ""};
     bindings.place[TCONV_ARG_FLAGS] = bindings.place[TCONV_ARG_FILTER] = filter->place;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_order(plan, queue, wait_count, wait, error)) != TCONV_OK ||
-        (status = tconv_place_find(
-             plan, "weights", weights, plan->geometry.filter_bytes, "",
-             tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
-             CL_MEM_READ_ONLY, from, error)) != TCONV_OK ||
+        (status = tconv_place_find(plan, &wanted, from, error)) != TCONV_OK ||
         (status = tconv_place_apart("filter", &filter->place, "weights", from, error)) !=
             TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,

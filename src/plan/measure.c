@@ -140,20 +140,23 @@ static const struct timed *fastest(const struct bench *bench)
     return best;
 }
 
-static bool go_on(const tconv_plan_options *options, const struct bench *bench, int index)
+bool tconv_search_goes_on(const tconv_plan_options *options, const char *algorithm, int done,
+                          int count, double best_ms)
 {
     if (options->search_progress == NULL) return true;
-    const struct timed *best = fastest(bench);
-    const struct tconv_algorithm *algorithm = index < bench->count
-                                                  ? bench->candidates[index].candidate.algorithm
-                                              : best != NULL ? best->candidate.algorithm
-                                                             : NULL;
     const bool was_inside = tconv_enter_callback();
     const bool wanted =
-        options->search_progress(options->search_context, algorithm == NULL ? "" : algorithm->name,
-                                 index, bench->count, best == NULL ? 0 : best->rounds.least);
+        options->search_progress(options->search_context, algorithm, done, count, best_ms);
     tconv_leave_callback(was_inside);
     return wanted;
+}
+
+static bool go_on(const tconv_plan_options *options, const struct bench *bench, int index)
+{
+    const struct timed *best = fastest(bench);
+    const struct timed *next = index < bench->count ? &bench->candidates[index] : best;
+    return tconv_search_goes_on(options, next == NULL ? "" : next->candidate.algorithm->name, index,
+                                bench->count, best == NULL ? 0 : best->rounds.least);
 }
 
 /* The cost model's choice: the first candidate that could be timed. */

@@ -23,4 +23,9 @@ struct tconv_measured {
 tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
                            struct tconv_measured *measured, tconv_error *error);
 
+/* Tells the application's progress function, if there is one, how far a search or preparation is.
+ * False if the application wants no more. */
+bool tconv_search_goes_on(const tconv_plan_options *options, const char *algorithm, int done,
+                          int count, double best_ms);
+
 #endif

@@ -138,14 +138,22 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that an argument exists in the plan's context, that kernels may use it in this way (`use`
- * is CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that it begins at a multiple of
- * `unit`, and that `bytes` from there on are inside; `why` is the end of the sentence if they are
- * not. place.c says what cannot be checked of a pointer. */
-tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
-                              const tconv_tensor *tensor, uint64_t bytes, const char *why,
-                              size_t unit, cl_mem_flags use, struct tconv_place *place,
-                              tconv_error *error);
+/* What an execution wants of a tensor: that kernels may use its memory in this way
+ * (CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that it begins at a multiple of
+ * `unit`, and that `bytes` from there on are inside. `why` ends the sentence if they are not. */
+struct tconv_wanted {
+    const char *argument;
+    const tconv_tensor *tensor;
+    cl_mem_flags use;
+    size_t unit;
+    uint64_t bytes;
+    const char *why;
+};
+
+/* Finds where a tensor is, and checks that it is in the plan's context and as it is wanted. place.c
+ * says what cannot be checked of a pointer. */
+tconv_status tconv_place_find(const tconv_plan *plan, const struct tconv_wanted *wanted,
+                              struct tconv_place *place, tconv_error *error);
 
 /* Refuses an argument whose range overlaps the range of an argument that is written. */
 tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,

@@ -10,13 +10,13 @@
  * What cannot be built leaves the choice, which then begins again. */
 #include "base/cancel.h"
 #include "base/error.h"
-#include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/view.h"
 #include "geometry/window.h"
+#include "plan/measure.h"
 #include "plan/records.h"
 #include "plan/scratch.h"
 #include "plan/unit.h"
@@ -48,7 +48,7 @@ struct near {
 
 /* Programs that have to be made, with a problem and a candidate that use them. */
 struct job {
-    char *programs; /* their keys, a line for each; from malloc */
+    char *programs; /* their keys, one after another, and an empty one; from malloc */
     tconv_shape data;
     struct tconv_candidate candidate;
 };
@@ -289,44 +289,50 @@ static tconv_status choose_patterns(struct range *r, tconv_error *error)
     return TCONV_OK;
 }
 
-/* Writes the keys of a candidate's programs, each once, a line for each. From malloc. */
+static bool has_key(const char *programs, const char *key)
+{
+    for (; *programs != '\0'; programs += strlen(programs) + 1)
+        if (strcmp(programs, key) == 0) return true;
+    return false;
+}
+
+/* Lists the keys of a candidate's programs, each once. From malloc. */
 static tconv_status list_programs(const tconv_plan *plan, const struct tconv_candidate *candidate,
                                   char **out, tconv_error *error)
 {
     struct tconv_kernel_plan kernel_plan = {.table = NULL};
-    const size_t size = 2 * TCONV_MAX_LAUNCHES * (TCONV_PROGRAM_KEY + 1);
-    char *text = calloc(1, size), line[TCONV_PROGRAM_KEY + 1];
-    if (text == NULL) return tconv_fail_memory(error, size, "preparing programs");
+    const size_t size = 2 * TCONV_MAX_LAUNCHES * TCONV_PROGRAM_KEY + 1;
+    char *keys = calloc(1, size), *end = keys, key[TCONV_PROGRAM_KEY];
+    if (keys == NULL) return tconv_fail_memory(error, size, "preparing programs");
     const tconv_status status =
         tconv_kernel_plan_write(&plan->request, candidate, &kernel_plan, error);
     for (int i = 0; i < kernel_plan.pack_count + kernel_plan.run_count && status == TCONV_OK; i++) {
         const struct tconv_launch *launch = i < kernel_plan.pack_count
                                                 ? &kernel_plan.pack[i]
                                                 : &kernel_plan.run[i - kernel_plan.pack_count];
-        if (!tconv_program_key(&plan->request, candidate->algorithm, launch, line))
-            continue; /* making the plan reports it */
-        strcat(line, "\n");
-        if (strstr(text, line) == NULL) strcat(text, line);
+        /* If a key does not fit, making the plan reports it. */
+        if (tconv_program_key(&plan->request, candidate->algorithm, launch, key) &&
+            !has_key(keys, key)) {
+            strcpy(end, key);
+            end += strlen(key) + 1;
+        }
     }
     tconv_kernel_plan_clear(&kernel_plan);
     if (status == TCONV_OK)
-        *out = text;
+        *out = keys;
     else
-        free(text);
+        free(keys);
     return status;
 }
 
-/* True if each line of `programs` is in a job already. */
-static bool is_planned(const struct range *r, char *programs)
+/* True if each of the programs is in a job already. */
+static bool is_planned(const struct range *r, const char *programs)
 {
     bool known = true;
-    for (char *line = programs, *end; known && (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        const char next = end[1];
-        end[1] = '\0';
+    for (const char *key = programs; *key != '\0' && known; key += strlen(key) + 1) {
         known = false;
         for (size_t j = 0; j < r->job_count && !known; j++)
-            known = strstr(r->jobs[j].programs, line) != NULL;
-        end[1] = next;
+            known = has_key(r->jobs[j].programs, key);
     }
     return known;
 }
@@ -389,7 +395,7 @@ static tconv_status list_jobs(struct range *r, tconv_error *error)
 }
 
 /* Runs a plan once, so that its kernels are compiled to the end, then stores its programs. */
-static void run_once(struct range *r, tconv_plan *plan, char *programs)
+static void run_once(struct range *r, tconv_plan *plan, const char *programs)
 {
     struct tconv_scratch scratch = {.queue = NULL};
     tconv_packed_filter *filter = NULL;
@@ -400,13 +406,11 @@ static void run_once(struct range *r, tconv_plan *plan, char *programs)
         tconv_scratch_run(&scratch, plan, filter, 1, &own);
     tconv_packed_filter_release(filter);
     tconv_scratch_free(&scratch);
-    for (char *line = programs, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    for (const char *key = programs; *key != '\0'; key += strlen(key) + 1) {
         struct tconv_os_reason reason = {""};
-        *end = '\0';
-        if (!tconv_device_complete_program(plan->device, line, &reason) &&
+        if (!tconv_device_complete_program(plan->device, key, &reason) &&
             r->not_stored.text[0] == '\0')
             r->not_stored = reason;
-        *end = '\n';
     }
 }
 
@@ -460,12 +464,7 @@ static tconv_status make_job(struct range *r, const struct job *job, bool *again
 /* Tells the caller how far it is. False if the caller wants no more. */
 static bool go_on(const struct range *r, const char *algorithm)
 {
-    if (r->options.search_progress == NULL) return true;
-    const bool was_inside = tconv_enter_callback();
-    const bool wanted = r->options.search_progress(r->options.search_context, algorithm,
-                                                   (int)r->jobs_done, (int)r->job_count, 0);
-    tconv_leave_callback(was_inside);
-    return wanted;
+    return tconv_search_goes_on(&r->options, algorithm, (int)r->jobs_done, (int)r->job_count, 0);
 }
 
 /* Makes all programs. If a pattern leaves the choice, others may be needed. */
@@ -510,17 +509,12 @@ static void check_stored(struct range *r)
     const struct tconv_store *store = &r->device->store;
     if (!tconv_store_has_folder(store, TCONV_STORED_PROGRAM)) return;
     for (size_t i = 0; i < r->jobs_done; i++)
-        for (char *line = r->jobs[i].programs, *end; (end = strchr(line, '\n')) != NULL;
-             line = end + 1) {
-            *end = '\0';
-            if (r->not_stored.text[0] == '\0' &&
-                !tconv_store_has(store, TCONV_STORED_PROGRAM, line))
+        for (const char *key = r->jobs[i].programs; *key != '\0'; key += strlen(key) + 1)
+            if (r->not_stored.text[0] == '\0' && !tconv_store_has(store, TCONV_STORED_PROGRAM, key))
                 snprintf(r->not_stored.text, sizeof r->not_stored.text,
                          "its limit of %llu bytes is too small for all of them: set a larger one "
                          "(TCONV_CL_CACHE_MIB)",
                          (unsigned long long)store->limit);
-            *end = '\n';
-        }
 }
 
 static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
@@ -539,7 +533,8 @@ static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
     if (status == TCONV_OK && programs != NULL) {
         *programs = 0;
         for (size_t i = 0; i < r->jobs_done; i++)
-            for (const char *at = r->jobs[i].programs; *at != '\0'; at++) *programs += *at == '\n';
+            for (const char *key = r->jobs[i].programs; *key != '\0'; key += strlen(key) + 1)
+                ++*programs;
     }
     for (size_t i = 0; i < r->job_count; i++) free(r->jobs[i].programs);
     free(r->jobs);
