@@ -5,9 +5,6 @@
 
 #include "plan/plan_internal.h"
 
-/* The most tiles of an algorithm that are timed: its cheapest candidates. */
-enum { TCONV_MOST_TIMED_TILES = 3 };
-
 struct tconv_measured {
     struct tconv_candidate best;     /* the fastest */
     int candidates;                  /* how many candidates were timed; 0: none could be */

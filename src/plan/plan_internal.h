@@ -86,6 +86,9 @@ tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options 
 tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
                                  tconv_choice *choice, tconv_error *error);
 
+/* The most tiles of an algorithm that a search times: its cheapest candidates. */
+enum { TCONV_MOST_TIMED_TILES = 3 };
+
 /* Finds the cheapest candidate of those that the caller asked for (choose.c). */
 tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
                                  tconv_error *error);

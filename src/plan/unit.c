@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "common/words_probe.h"
-#include "plan/measure.h"
 #include "plan/scratch.h"
 
 #include <stdio.h>
