@@ -2,7 +2,7 @@
 /* An execution of several commands, one of which the device refuses: what plan.h promises of the
  * output, and that nothing leaks. And arrays that take much of a small device's memory. */
 #include "algorithm/cost/machine.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "faults.h"
 #include "plan/plan_internal.h"
 #include "setup.h"

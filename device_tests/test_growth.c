@@ -2,7 +2,7 @@
 /* Problems that do not repeat: what the library holds after each is the programs that it keeps, a
  * bounded number. What the process grows by besides is the OpenCL implementation's; it is printed.
  * The environment variable TCONV_CL_TEST_PROBLEMS says how many. */
-#include "device/device_members.h"
+#include "device/device.h"
 #include "device/lane.h"
 #include "faults.h"
 #include "percent.h"

@@ -2,7 +2,7 @@
 /* Work that is expected to take long becomes several launches: the algorithms that divide theirs,
  * in few pieces and in as many as there are work-groups, against the f64 oracle. */
 #include "algorithm/cost/machine.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "plan/plan_internal.h"
 #include "support.h"
 

@@ -8,8 +8,8 @@
 #include "support.h"
 
 #include "base/os.h"
-#include "device/device_members.h"
-#include "plan/probe.h"
+#include "device/program.h"
+#include "plan/unit.h"
 #include "tool/tool.h"
 
 #include <setjmp.h>

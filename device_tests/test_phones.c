@@ -2,7 +2,7 @@
 /* What selection takes for GPUs of phones, run by the devices that are there, with the described
  * ones' work-groups, local memory and sums: against the oracle. */
 #include "algorithm/algorithm.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "plan/plan_internal.h"
 #include "setup.h"
 
@@ -113,13 +113,13 @@ static void launches_are_short_on_phones(void **state)
         tconv_error error;
         act_as(device, gpus[g].name);
         if (device->device->launch_ms < 0)
-            assert_true(tconv_device_launch_ms(device->device) == gpus[g].ms);
+            assert_true(tconv_launch_limit_ms(device->device) == gpus[g].ms);
         expect_ok(tconv_plan_create(device->device, &p, &options, &plan, &error), &error);
         const double ms = tconv_machine_ms(&plan->request.machine, plan->candidate.cost);
         const struct tconv_launch *run = &plan->kernel_plan.run[plan->kernel_plan.run_count - 1];
         print_message("%s: %s in %d pieces, expected in %.0f ms\n", gpus[g].name,
                       plan->candidate.algorithm->name, run->pieces, ms);
-        assert_true(ms / run->pieces <= tconv_device_launch_ms(device->device));
+        assert_true(ms / run->pieces <= tconv_launch_limit_ms(device->device));
         tconv_plan_release(plan);
         device->device->info = own;
     }

@@ -2,8 +2,8 @@
 /* Matrix units are used only where they compute what they should: the small problems that find out,
  * on every device, and a unit that the device does not have. */
 #include "compile_watch.h"
-#include "device/device_members.h"
-#include "plan/probe.h"
+#include "device/device.h"
+#include "plan/unit.h"
 #include "tconv_cl/tconv_cl.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device object keeps a bounded number of programs, those that were used last; plans keep their
  * own. */
-#include "device/device_members.h"
+#include "device/program.h"
 #include "setup.h"
 
 #include <setjmp.h>

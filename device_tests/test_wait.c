@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv_wait: of commands that end at once, later than it stays awake, and with an error. */
-#include "device/processor.h"
+#include "device/recognise.h"
 #include "setup.h"
 
 #include <pthread.h>

@@ -4,9 +4,9 @@
  * tried with each kind of instructions that its processor has, in vectors of 16 and 8 lanes, with
  * none, and with plain quads; test_probe has what happens where instructions fail. */
 #include "algorithm/algorithm.h"
-#include "device/device_members.h"
-#include "device/processor.h"
-#include "plan/probe.h"
+#include "device/device.h"
+#include "device/recognise.h"
+#include "plan/unit.h"
 #include "support.h"
 
 #include <setjmp.h>

@@ -15,13 +15,13 @@
 
 enum { HEADER = 24, CHECKSUM = 16 };
 static const char key[] = "k";
-static char file_name[TCONV_KEY_NAME + sizeof ".program"];
+static char file_name[TCONV_RECORD_NAME + sizeof ".program"];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     fuzz_prepare(*argc, *argv);
-    char name[TCONV_KEY_NAME];
-    tconv_key_name(key, strlen(key), name);
+    char name[TCONV_RECORD_NAME];
+    tconv_record_name(key, strlen(key), name);
     snprintf(file_name, sizeof file_name, "%s.program", name);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The architectures of GPUs, by the names that their makers' and Mesa's drivers give them. */
 #include "base/architectures.h"
-#include "device/gpu_name.h"
+#include "device/recognise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a search measures: which of two candidates is faster, by the times of their runs, where
  * noise is not taken. And what it stores: texts that no search wrote are refused. */
+#include "plan/records.h"
 #include "plan/rounds.h"
-#include "plan/search_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

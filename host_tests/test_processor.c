@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which dot products a processor has, by what invented ones say of themselves: an instruction
  * counts only with all that it needs, and only where the operating system keeps its registers. */
-#include "device/processor.h"
+#include "device/recognise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

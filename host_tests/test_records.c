@@ -3,8 +3,7 @@
  * folder, what is damaged, foreign or not the user's own is not there, and what cannot be stored is
  * told. */
 #include "portable.h"
-#include "store/drawer.h"
-#include "store/folder.h"
+#include "store/store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,8 +68,8 @@ static void refuse(const char *folder, uint64_t limit, const char *key, const ch
 /* The path of a key's file. */
 static void path_of(const char *folder, const char *key, char path[400])
 {
-    char name[TCONV_KEY_NAME];
-    tconv_key_name(key, strlen(key), name);
+    char name[TCONV_RECORD_NAME];
+    tconv_record_name(key, strlen(key), name);
     snprintf(path, 400, "%s/%s.program", folder, name);
 }
 
@@ -116,16 +115,20 @@ static void release_letter(void *letter)
     released[*(const char *)letter - 'a']++;
 }
 
-static void put(struct tconv_drawer *drawer, const char *key, const char *letter)
+static void *copy_letter(void *letter)
 {
-    struct tconv_entry *entry = tconv_entry_new(key, (void *)(uintptr_t)letter);
-    assert_non_null(entry);
-    tconv_drawer_drop(drawer, tconv_drawer_put(drawer, entry));
+    return letter;
 }
 
-static void expect_letters(const struct tconv_drawer *drawer, const char *letters)
+static void put(struct tconv_store *store, const char *key, const char *letter)
 {
-    const struct tconv_entry *e = drawer->first;
+    assert_true(tconv_store_put(store, TCONV_STORED_PROGRAM, key, (void *)(uintptr_t)letter, NULL));
+}
+
+/* The letters in memory, the one used last first. */
+static void expect_letters(const struct tconv_store *store, const char *letters)
+{
+    const struct tconv_entry *e = store->drawer[TCONV_STORED_PROGRAM].first;
     for (; *letters != '\0'; letters++, e = e->next) {
         assert_non_null(e);
         assert_int_equal(*(const char *)e->value, *letters);
@@ -133,32 +136,42 @@ static void expect_letters(const struct tconv_drawer *drawer, const char *letter
     assert_null(e);
 }
 
+static void expect_found(struct tconv_store *store, const char *key, const char *letter)
+{
+    const char *found = tconv_store_find(store, TCONV_STORED_PROGRAM, key);
+    if (letter == NULL)
+        assert_null(found);
+    else
+        assert_string_equal(found, letter);
+}
+
 /* What is found counts as used, and what was not used for the longest time goes. */
 static void memory_has_what_was_used_last(void **state)
 {
     (void)state;
-    struct tconv_drawer drawer = {3, release_letter, NULL};
+    struct tconv_store kept;
     memset(released, 0, sizeof released);
-    assert_null(tconv_drawer_find(&drawer, "1"));
-    put(&drawer, "1", "a");
-    put(&drawer, "2", "b");
-    put(&drawer, "3", "c");
-    expect_letters(&drawer, "cba");
-    assert_string_equal(tconv_drawer_find(&drawer, "1"), "a");
-    expect_letters(&drawer, "acb");
-    assert_string_equal(tconv_drawer_find(&drawer, "3"), "c");
-    assert_string_equal(tconv_drawer_find(&drawer, "3"), "c");
-    assert_null(tconv_drawer_find(&drawer, "4"));
-    expect_letters(&drawer, "cab");
-    put(&drawer, "4", "d");
-    expect_letters(&drawer, "dca");
+    assert_true(tconv_store_init(&kept, copy_letter, release_letter));
+    kept.drawer[TCONV_STORED_PROGRAM].most = 3;
+    expect_found(&kept, "1", NULL);
+    put(&kept, "1", "a");
+    put(&kept, "2", "b");
+    put(&kept, "3", "c");
+    expect_letters(&kept, "cba");
+    expect_found(&kept, "1", "a");
+    expect_letters(&kept, "acb");
+    expect_found(&kept, "3", "c");
+    expect_found(&kept, "3", "c");
+    expect_found(&kept, "4", NULL);
+    expect_letters(&kept, "cab");
+    put(&kept, "4", "d");
+    expect_letters(&kept, "dca");
     assert_int_equal(released['b' - 'a'], 1);
-    assert_null(tconv_drawer_find(&drawer, "2"));
-    put(&drawer, "1", "e"); /* in place of another one */
-    expect_letters(&drawer, "edc");
+    expect_found(&kept, "2", NULL);
+    put(&kept, "1", "e"); /* in place of another one */
+    expect_letters(&kept, "edc");
     assert_int_equal(released['a' - 'a'], 1);
-    tconv_drawer_drop(&drawer, tconv_drawer_empty(&drawer));
-    expect_letters(&drawer, "");
+    tconv_store_destroy(&kept);
     for (int i = 0; i < 5; i++) assert_int_equal(released[i], 1);
 }
 

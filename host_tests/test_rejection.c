@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that did not build: which logs of compilers blame the source, and when a program is
- * built again (src/device/rejection.c). */
+ * built again (src/device/program.c). */
 #include "base/os.h"
-#include "device/device_members.h"
+#include "device/program.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "base/view.h"
 #include "compile_watch.h"
 #include "described.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "oracle/oracle.h"
 #include "pages.h"
 #include "sample.h"

@@ -4,8 +4,8 @@
 #include "verdicts.h"
 
 #include "compile_watch.h"
-#include "device/device_members.h"
-#include "device/processor.h"
+#include "device/device.h"
+#include "device/recognise.h"
 #include "portable.h"
 #include "tconv_cl/tuning.h"
 

@@ -10,7 +10,7 @@
  *   devices      what their names begin with, separated by spaces; "": anything
  *   capability   the least compute capability, of NVIDIA's devices; 0: any
  *
- * A unit is used only after it passed small tests on the device itself (plan/probe.h). */
+ * A unit is used only after it passed small tests on the device itself (plan/unit.h). */
 #ifndef TCONV_BASE_MATRIX_UNITS_H
 #define TCONV_BASE_MATRIX_UNITS_H
 

@@ -25,9 +25,6 @@ int tconv_crew_threads(const struct tconv_crew *crew);
 void tconv_crew_run(struct tconv_crew *crew, bool wakes, void (*task)(void *argument),
                     void *argument);
 
-/* The threads of the device; NULL: its driver has its own. */
-struct tconv_crew *tconv_device_crew(const tconv_device *device);
-
 /* A way to call a task on several threads: the application's (tconv_run.on_threads), or, if that is
  * NULL, the crew's. */
 struct tconv_pool {

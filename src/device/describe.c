@@ -9,10 +9,9 @@
 #include "base/matrix_units.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "device/environment.h"
-#include "device/gpu_name.h"
-#include "device/processor.h"
+#include "device/recognise.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +108,7 @@ static bool has_unit(cl_device_id device, const tconv_device_info *d, const stru
     return row->devices[0] == '\0' || tconv_begins(d->name, row->devices);
 }
 
-/* The unit that kernels of this library can use, if it passes its probe (plan/probe.h). */
+/* The unit that kernels of this library can use, if it passes its probe (plan/unit.h). */
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device object: creates, shares and releases it, and answers what it knows of the device. */
-#include "base/architectures.h"
+/* The device object: creates, shares and releases it. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "device/crew.h"
-#include "device/device_members.h"
 #include "device/environment.h"
+#include "device/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,63 +39,88 @@ static size_t alignment_of(const tconv_device *device)
     return device->info.kind == TCONV_DEVICE_CPU ? ANY : PAGE;
 }
 
+static void *copy_program(void *program)
+{
+    return clRetainProgram(program) == CL_SUCCESS ? program : NULL;
+}
+
+static void release_program(void *program)
+{
+    clReleaseProgram(program);
+}
+
+/* Ends what new_device began. */
+static void delete_device(tconv_device *device)
+{
+    tconv_trace_destroy(&device->tracing);
+    pthread_mutex_destroy(&device->lock);
+    tconv_store_destroy(&device->store);
+    tconv_crew_release(device->crew);
+    free(device->kernel_dir);
+    free(device);
+}
+
+/* A device object without a device; its sources are in a folder, or with "" in the library. NULL
+ * without memory. */
+static tconv_device *new_device(const char *kernel_dir, int threads)
+{
+    tconv_device *device = calloc(1, sizeof *device);
+    if (device == NULL) return NULL;
+    if (threads > 0) device->crew = tconv_crew_create(threads);
+    if (kernel_dir[0] != '\0') device->kernel_dir = strdup(kernel_dir);
+    const bool stores = (kernel_dir[0] == '\0' || device->kernel_dir != NULL) &&
+                        (threads == 0 || device->crew != NULL) &&
+                        tconv_store_init(&device->store, copy_program, release_program);
+    const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
+    if (locked && tconv_trace_init(&device->tracing)) return device;
+    if (locked) pthread_mutex_destroy(&device->lock);
+    if (stores) tconv_store_destroy(&device->store);
+    tconv_crew_release(device->crew);
+    free(device->kernel_dir);
+    free(device);
+    return NULL;
+}
+
 /* Creates the object. `threads` compute on a device whose kernels run in the thread that enqueues
- * them; 0: the driver has threads. */
-static tconv_status create(cl_context context, cl_device_id id, int threads, tconv_device **out,
-                           tconv_error *error)
+ * them, and which has the name of the `listed` one; 0: the driver has threads. */
+static tconv_status create(cl_context context, cl_device_id id, cl_device_id listed, int threads,
+                           tconv_device **out, tconv_error *error)
 {
     if (context == NULL || id == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           context == NULL ? "context"
                           : id == NULL    ? "device"
                                           : "out");
-    tconv_device_info info = {.struct_size = sizeof info};
+    tconv_device_info info = {.struct_size = sizeof info}, shown = info;
+    char kernel_dir[TCONV_OS_PATH];
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
-        (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
+        (status = tconv_device_describe(id, &info, error)) != TCONV_OK ||
+        (threads > 0 && (status = tconv_device_describe(listed, &shown, error)) != TCONV_OK) ||
+        (status = tconv_environment_kernel_dir(kernel_dir, sizeof kernel_dir, error)) != TCONV_OK)
         return status;
-    if (threads > 0) info.compute_units = (uint32_t)threads;
-    char folder[TCONV_OS_PATH];
-    if ((status = tconv_environment_kernel_dir(folder, sizeof folder, error)) != TCONV_OK)
-        return status;
-    const bool replaced = folder[0] != '\0';
-    tconv_device *device = calloc(1, sizeof *device);
-    char *kernel_dir = replaced ? strdup(folder) : NULL;
-    const bool stores = device != NULL && (!replaced || kernel_dir != NULL) &&
-                        tconv_device_init_store(device);
-    struct tconv_crew *crew = threads == 0 ? NULL : tconv_crew_create(threads);
-    const bool locked = stores && (threads == 0 || crew != NULL) &&
-                        pthread_mutex_init(&device->lock, NULL) == 0;
-    if (!locked || !tconv_trace_init(&device->tracing)) {
-        if (locked) pthread_mutex_destroy(&device->lock);
-        if (stores) tconv_store_destroy(&device->store);
-        tconv_crew_release(crew);
-        free(device);
-        free(kernel_dir);
-        return tconv_fail_memory(error, sizeof *device, "creating a device object");
+    if (threads > 0) {
+        info.compute_units = (uint32_t)threads;
+        memcpy(info.name, shown.name, sizeof info.name);
     }
+    tconv_device *device = new_device(kernel_dir, threads);
+    if (device == NULL) return tconv_fail_memory(error, sizeof *device, "creating a device object");
     const char *call;
     const cl_int code = retain(context, id, &device->part, &call);
     if (code != CL_SUCCESS) {
-        tconv_trace_destroy(&device->tracing);
-        pthread_mutex_destroy(&device->lock);
-        tconv_store_destroy(&device->store);
-        tconv_crew_release(crew);
-        free(device);
-        free(kernel_dir);
+        delete_device(device);
         return tconv_fail_opencl(error, code, call, "creating a device object");
     }
     atomic_init(&device->owners, 1);
     device->context = context;
     device->id = id;
     device->info = info;
-    device->crew = crew;
     device->in_place = alignment_of(device);
     tconv_extensions_find(id, &device->extensions);
-    device->kernel_dir = kernel_dir;
     if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK &&
-        (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK && !replaced)
+        (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK &&
+        device->kernel_dir == NULL)
         status = tconv_device_start_cache(device, error);
     if (status != TCONV_OK)
         tconv_device_release(device);
@@ -109,7 +133,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
                                  tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    return create(context, id, 0, out, error);
+    return create(context, id, id, 0, out, error);
 }
 
 int tconv_device_threads(const tconv_device *device)
@@ -123,11 +147,6 @@ bool tconv_threads_enable(void)
     tconv_error ignored;
     return tconv_environment_threads(&threads, &ignored) == TCONV_OK && threads > 0 &&
            !tconv_process_entered() && tconv_os_add_environment("POCL_DEVICES", "pthread basic");
-}
-
-struct tconv_crew *tconv_device_crew(const tconv_device *device)
-{
-    return device->crew;
 }
 
 tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error)
@@ -149,7 +168,7 @@ tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *erro
     const cl_context context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clCreateContext", "opening device %d", number);
-    status = create(context, id, threads, out, error);
+    status = create(context, id, listed.device, threads, out, error);
     clReleaseContext(context); /* the device object is an owner */
     return status;
 }
@@ -165,29 +184,16 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1 || tconv_process_forked())
         return;
     tconv_device_trim_workspaces(device);
-    tconv_crew_release(device->crew);
-    tconv_store_destroy(&device->store);
     tconv_rejections_release(device->rejections);
     for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {
         next = verdict->next;
         free(verdict);
     }
-    clReleaseContext(device->context);
-    if (device->part) clReleaseDevice(device->id);
-    tconv_trace_destroy(&device->tracing);
-    pthread_mutex_destroy(&device->lock);
-    free(device->kernel_dir);
-    free(device);
-}
-
-struct tconv_store *tconv_device_store(tconv_device *device)
-{
-    return &device->store;
-}
-
-tconv_search tconv_device_search(const tconv_device *device)
-{
-    return device->search;
+    const cl_context context = device->context;
+    const cl_device_id part = device->part ? device->id : NULL;
+    delete_device(device); /* its programs before their context */
+    clReleaseContext(context);
+    if (part != NULL) clReleaseDevice(part);
 }
 
 cl_context tconv_device_context(const tconv_device *device)
@@ -205,49 +211,6 @@ uint64_t tconv_device_least_macs(const tconv_device *device)
     enum { CPU_MACS = 2000000, SHARED_MACS = 500000 };
     if (device == NULL || device->info.kind != TCONV_DEVICE_CPU) return 0;
     return device->crew != NULL ? SHARED_MACS : CPU_MACS;
-}
-
-bool tconv_device_shares_memory(const tconv_device *device)
-{
-    return device->in_place != 0;
-}
-
-const struct tconv_extensions *tconv_device_extensions(const tconv_device *device)
-{
-    return &device->extensions;
-}
-
-atomic_int *tconv_device_verdict(tconv_device *device, const char *probe)
-{
-    pthread_mutex_lock(&device->lock);
-    struct tconv_verdict *verdict = device->verdicts;
-    while (verdict != NULL && strcmp(verdict->probe, probe) != 0) verdict = verdict->next;
-    if (verdict == NULL && (verdict = malloc(sizeof *verdict + strlen(probe) + 1)) != NULL) {
-        atomic_init(&verdict->right, 0);
-        strcpy(verdict->probe, probe);
-        verdict->next = device->verdicts;
-        device->verdicts = verdict;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return verdict == NULL ? NULL : &verdict->right;
-}
-
-double tconv_device_launch_ms(const tconv_device *device)
-{
-    enum { GPU_MS = 500, MOBILE_MS = 50 };
-    if (device->launch_ms >= 0) return device->launch_ms;
-    if (device->info.kind != TCONV_DEVICE_GPU) return 0;
-    return tconv_has_trait(device->info.architecture, TCONV_TRAIT_PHONE) ? MOBILE_MS : GPU_MS;
-}
-
-uint32_t tconv_device_part_units(const tconv_device *device)
-{
-    return device->part ? device->info.compute_units : 0;
-}
-
-bool tconv_device_has_own_sources(const tconv_device *device)
-{
-    return device->kernel_dir != NULL;
 }
 
 const tconv_device_info *tconv_device_properties(const tconv_device *device)

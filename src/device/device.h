@@ -1,71 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of a device object for other folders: programs, stored records, verdicts and
- * settings. device_members.h has its members. */
+/* The members of a device object, and what src/device, src/plan and the tests ask of it. */
 #ifndef TCONV_DEVICE_DEVICE_H
 #define TCONV_DEVICE_DEVICE_H
 
-#include "base/os.h"
-#include "tconv_cl/device.h"
+#include "device/extensions.h"
+#include "device/trace.h"
+#include "store/store.h"
+#include "tconv_cl/tuning.h"
 #include "tconv_cl/problem.h"
 #include "tconv_cl/tuning.h"
 
-#include <stdatomic.h>
+/* The verdict of a probe: plan/unit.h. */
+struct tconv_verdict {
+    struct tconv_verdict *next;
+    atomic_int right; /* above 0 right, below 0 wrong, 0 not asked yet */
+    char probe[];
+};
 
-/* True if kernels may use arrays of the host where they are, if these are aligned. */
-bool tconv_device_shares_memory(const tconv_device *device);
+struct tconv_device {
+    atomic_int owners;
+    cl_context context;
+    cl_device_id id;
+    bool part;       /* it is a sub-device */
+    struct tconv_crew *crew; /* the threads that compute (crew.h); NULL: the driver's */
+    size_t in_place; /* alignment in bytes of the host's arrays that kernels may use where they are;
+                        0: none */
+    tconv_device_info info;
+    struct tconv_extensions extensions;
+    char *kernel_dir; /* NULL: the sources inside the library */
+    struct tconv_store store;
+    tconv_search search; /* where TCONV_SEARCH_DEFAULT looks; never TCONV_SEARCH_DEFAULT itself */
+    double launch_ms;    /* as the environment sets it, or negative: plan/make.c */
+    pthread_mutex_t lock;
+    struct tconv_rejection *rejections; /* programs that did not build, the newest first */
+    struct tconv_verdict *verdicts;
+    struct tconv_workspace *workspaces; /* that no call has taken (workspace.h) */
+    struct tconv_lane *lanes;           /* that no call has taken (lane.h) */
+    int workspace_count;                /* taken ones included */
+    uint64_t workspace_bytes;           /* the same */
+    struct tconv_tracing tracing;
+};
+
+/* A device of the list. */
+struct tconv_listed {
+    cl_platform_id platform;
+    cl_device_id device;
+    cl_device_type type;
+    cl_device_id threadless; /* of a CPU: itself, or a device beside it, whose kernels run in the
+                                thread that enqueues them; NULL: there is none */
+};
+
+/* The device with this number, all of one reading of the list: a later one may be another
+ * (list.c). */
+tconv_status tconv_device_listed(int number, struct tconv_listed *out, tconv_error *error);
+
+/* True for a sub-device. */
+bool tconv_is_part(cl_device_id device);
 
 /* `*is` is true if a device is the other one, or a sub-device of it. Returns OpenCL's code. */
 cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
 
-/* The compute units of a sub-device; 0: it is a whole device. */
-uint32_t tconv_device_part_units(const tconv_device *device);
+/* The whole device of a sub-device, or of a sub-device of one; itself if it is a whole one. */
+cl_device_id tconv_whole_device(cl_device_id device);
 
-/* What the device has beyond OpenCL 1.2. */
-struct tconv_extensions;
-const struct tconv_extensions *tconv_device_extensions(const tconv_device *device);
+/* Index of the device, or of its nearest listed ancestor, else `count`. */
+size_t tconv_device_place(const cl_device_id *list, size_t count, cl_device_id device);
 
-/* What was found out by the probe that is called so (plan/probe.h): above 0 right, below 0 wrong, 0
- * not asked yet. It lives as long as the device. NULL without memory. Any thread. */
-atomic_int *tconv_device_verdict(tconv_device *device, const char *probe);
+/* Checks that kernels can run on a device in a context: the context lists it, or makes queues for
+ * it. */
+tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
 
-/* The longest expected launch, in ms; 0: no limit. By default GPUs have a limit: drivers abort long
- * launches (Windows after 2 s), and the display freezes meanwhile. */
-double tconv_device_launch_ms(const tconv_device *device);
+/* True if a device's list of extensions has this name. describe.c has it. */
+bool tconv_device_has_extension(cl_device_id device, const char *name);
 
-/* True if kernel sources come from a folder, not from the library. */
-bool tconv_device_has_own_sources(const tconv_device *device);
-
-/* What the device object keeps, and finds again in a folder. */
-struct tconv_store *tconv_device_store(tconv_device *device);
-
-/* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
-tconv_search tconv_device_search(const tconv_device *device);
-
-/* Input and result of requests for programs that failed before: rejection.c. Times are those of
- * tconv_os_seconds. */
-struct tconv_retry {
-    double begun; /* when the plan began: it builds no program again that failed since */
-    bool insist;  /* build those that wait for a later time, too */
-    bool waits;   /* a program was not built, because it waits for a later time */
-    bool unsure;  /* a program did not build that may build later */
-    double again; /* the earliest time for that; 0: there is none */
-};
-
-/* Adds what another plan for the same problem learned. */
-void tconv_retry_join(struct tconv_retry *to, const struct tconv_retry *from);
-
-/* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
- * same options share the program while the device object keeps it. A program that does not build is
- * built once more, because the compiler may have been interrupted, or short of memory or disk; with
- * TCONV_CL_KERNEL_DIR it is not. The caller releases it. Any thread. */
-tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
-                                  struct tconv_retry *retry, cl_program *program,
-                                  tconv_error *error);
-
-/* Stores a program in the folder, if there is one for programs, with its kernels as they were
- * compiled for the work-groups of their first runs: PoCL compiles kernels when they run. False with
- * a reason if it cannot be stored. Any thread. */
-bool tconv_device_complete_program(tconv_device *device, const char *name, const char *options,
-                                   struct tconv_os_reason *reason);
+/* Makes the device's identity, and finds the folder (cache.c). */
+tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 
 #endif

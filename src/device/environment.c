@@ -35,13 +35,20 @@ static tconv_status fail_value(tconv_error *error, const char *name, const char 
                       value, possible);
 }
 
-/* Reads a number from 0 to `most`, written in digits alone. */
-static bool read_number(const char *text, unsigned long long most, unsigned long long *number)
+/* Reads a whole number from 0 to `most`, written in digits alone. `*number` stays if the variable
+ * is not set. */
+static tconv_status read_number(const char *name, unsigned long long most, const char *possible,
+                                unsigned long long *number, tconv_error *error)
 {
-    if (strspn(text, "0123456789") != strlen(text)) return false;
+    char value[WORD];
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0') return status;
     errno = 0;
-    *number = strtoull(text, NULL, 10);
-    return errno == 0 && *number <= most;
+    const unsigned long long read = strtoull(value, NULL, 10);
+    if (strspn(value, "0123456789") != strlen(value) || errno != 0 || read > most)
+        return fail_value(error, name, value, possible);
+    *number = read;
+    return TCONV_OK;
 }
 
 tconv_status tconv_environment_device(char *name, size_t size, tconv_error *error)
@@ -75,31 +82,32 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error)
 
 tconv_status tconv_environment_threads(int *threads, tconv_error *error)
 {
-    static const char name[] = "TCONV_CL_THREADS";
+    static const char name[] = "TCONV_CL_THREADS",
+                      possible[] = "set it to off, or to a number from 1 to 1024";
     enum { MOST = 1024 };
     char value[WORD];
-    unsigned long long number = 0;
-    *threads = tconv_os_processors();
-    const tconv_status status = read_value(name, value, sizeof value, error);
-    if (status != TCONV_OK || value[0] == '\0') return status;
-    if (strcmp(value, "off") != 0 && (!read_number(value, MOST, &number) || number == 0))
-        return fail_value(error, name, value, "set it to off, or to a number from 1 to 1024");
+    unsigned long long number = (unsigned long long)tconv_os_processors();
+    tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK) return status;
+    if (strcmp(value, "off") == 0)
+        number = 0;
+    else if ((status = read_number(name, MOST, possible, &number, error)) != TCONV_OK)
+        return status;
+    else if (number == 0)
+        return fail_value(error, name, value, possible);
     *threads = (int)number;
     return TCONV_OK;
 }
 
 tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error)
 {
-    static const char name[] = "TCONV_CL_LAUNCH_MS";
-    char value[WORD];
-    unsigned long long number = 0;
-    *ms = -1;
-    const tconv_status status = read_value(name, value, sizeof value, error);
-    if (status != TCONV_OK || value[0] == '\0') return status;
-    if (!read_number(value, INT_MAX, &number))
-        return fail_value(error, name, value, "set it to a whole number of ms, 0 for no limit");
-    *ms = (double)number;
-    return TCONV_OK;
+    const unsigned long long none = ULLONG_MAX;
+    unsigned long long number = none;
+    const tconv_status status = read_number("TCONV_CL_LAUNCH_MS", INT_MAX,
+                                            "set it to a whole number of ms, 0 for no limit",
+                                            &number, error);
+    *ms = number == none ? -1 : (double)number;
+    return status;
 }
 
 tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error *error)
@@ -109,16 +117,12 @@ tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error
 
 static tconv_status read_limit(uint64_t *limit, tconv_error *error)
 {
-    static const char name[] = "TCONV_CL_CACHE_MIB";
-    char value[WORD];
-    unsigned long long mib = 0;
-    *limit = TCONV_CACHE_LIMIT;
-    const tconv_status status = read_value(name, value, sizeof value, error);
-    if (status != TCONV_OK || value[0] == '\0') return status;
-    if (!read_number(value, UINT64_MAX >> 20, &mib))
-        return fail_value(error, name, value, "set it to a whole number of MiB, 0 or more");
+    unsigned long long mib = TCONV_CACHE_LIMIT >> 20;
+    const tconv_status status = read_number("TCONV_CL_CACHE_MIB", UINT64_MAX >> 20,
+                                            "set it to a whole number of MiB, 0 or more", &mib,
+                                            error);
     *limit = (uint64_t)mib << 20;
-    return TCONV_OK;
+    return status;
 }
 
 static tconv_status read_switch(bool *on, tconv_error *error)

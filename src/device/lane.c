@@ -4,7 +4,7 @@
 #include "device/lane.h"
 
 #include "base/error.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "tconv_cl/plan.h"
 
 #include <stdlib.h>

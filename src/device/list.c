@@ -7,10 +7,10 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "device/environment.h"
 #include "device/opencl_loader.h"
-#include "device/processor.h"
+#include "device/recognise.h"
 
 #include <pthread.h>
 #include <stdio.h>

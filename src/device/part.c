@@ -2,7 +2,7 @@
 /* Sub-devices. PoCL 3.1 lists only the whole device in a context of sub-devices, builds programs
  * for it, and makes queues for each sub-device. */
 #include "base/error.h"
-#include "device/device_members.h"
+#include "device/device.h"
 
 #include <stdlib.h>
 

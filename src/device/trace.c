@@ -8,7 +8,7 @@
 #include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "device/events.h"
 
 /* A call of a callback; it lives on the stack of its thread. */

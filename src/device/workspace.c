@@ -7,7 +7,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "device/device_members.h"
+#include "device/device.h"
 #include "device/events.h"
 #include "device/lane.h"
 

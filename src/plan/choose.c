@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the algorithm of a plan and builds its kernels. The choice follows a stored result, a
- * search, prepared programs, or the cost model. */
+/* tconv_plan_create: begins a plan, chooses its algorithm and makes it. The choice follows a stored
+ * result, a search, prepared programs, or the cost model. */
+#include "base/cancel.h"
 #include "base/error.h"
-#include "base/os.h"
-#include "base/text.h"
-#include "device/device.h"
+#include "base/struct_size.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
-#include "plan/plan_trace.h"
-#include "plan/prepared.h"
-#include "plan/search_text.h"
+#include "plan/records.h"
 #include "plan/unit.h"
-#include "store/store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,14 +42,12 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
                                     bool *made, tconv_error *error)
 {
     bool right;
-    tconv_error own;
-    tconv_status status = tconv_plan_test_unit(plan, candidate, &right, &own);
+    tconv_status status = tconv_plan_test_unit(plan, candidate, &right, error);
     *made = false;
     if (status == TCONV_OK && !right) return TCONV_OK;
-    if (status == TCONV_OK) status = tconv_plan_make(plan, candidate, &own);
+    if (status == TCONV_OK) status = tconv_plan_make(plan, candidate, error);
     *made = status == TCONV_OK;
-    if (*made || tconv_kernel_is_unfit(&own)) return TCONV_OK;
-    return tconv_fail_with(error, &own);
+    return *made || tconv_kernel_is_unfit(error) ? TCONV_OK : status;
 }
 
 /* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
@@ -79,8 +72,7 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
         const tconv_status status = make_other_tile(plan, tile, &made, error);
         if (status != TCONV_OK) return status;
         if (made && tconv_plan_private_bytes(plan) == 0) {
-            if (tconv_traced(plan->device, TCONV_TRACE_PASSED_OVER))
-                tconv_trace_passed_over(plan, &first, "its kernel spills registers");
+            tconv_trace_passed_over(plan, &first, "its kernel spills registers");
             return TCONV_OK;
         }
         plan->info = info;
@@ -111,7 +103,6 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
     for (;;) {
         struct tconv_candidate candidate;
         struct tconv_reason reason = {""};
-        tconv_error own;
         bool found;
         tconv_status status =
             choose_candidate(plan, &plan->pattern, excluded, &candidate, &found, &reason, error);
@@ -123,18 +114,20 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
             excluded = 0;
             continue;
         }
-        if (!found && excluded != 0) return tconv_fail_with(error, &first);
+        if (!found && excluded != 0) {
+            *error = first;
+            return first.status;
+        }
         if (!found) return fail_refused(name, &reason, error);
-        status = tconv_plan_make(plan, &candidate, &own);
+        status = tconv_plan_make(plan, &candidate, error);
         if (status == TCONV_OK)
             return plan->pattern.algorithm == NULL ? avoid_spills(plan, error) : TCONV_OK;
-        const bool edited = tconv_device_has_own_sources(plan->device) &&
-                            status != TCONV_ERROR_ALGORITHM;
-        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(&own))
-            return tconv_fail_with(error, &own);
-        if (excluded == 0) first = own;
+        const bool edited = plan->device->kernel_dir != NULL && status != TCONV_ERROR_ALGORITHM;
+        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(error))
+            return status;
+        if (excluded == 0) first = *error;
         excluded |= 1u << tconv_algorithm_index(candidate.algorithm);
-        status = tconv_plan_pass_over(plan, &candidate, own.message, error);
+        status = tconv_plan_pass_over(plan, &candidate, error->message, error);
         if (status != TCONV_OK) return status;
     }
 }
@@ -142,18 +135,13 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
 tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
                                  tconv_choice *choice, tconv_error *error)
 {
-    char key[TCONV_SEARCH_KEY];
     struct tconv_reason reason;
     struct tconv_pattern pattern;
-    char *text = tconv_search_key(plan, key)
-                     ? tconv_store_text(tconv_device_store(plan->device), TCONV_STORED_SEARCH, key)
-                     : NULL;
-    *found = text != NULL && tconv_search_text_read(text, &pattern, choice);
-    free(text);
+    *found = tconv_search_find(plan, &pattern, choice);
     if (!*found) return TCONV_OK;
     const tconv_status status =
         choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
-    if (status == TCONV_OK && !*found && tconv_traced(plan->device, TCONV_TRACE_PASSED_OVER))
+    if (status == TCONV_OK && !*found)
         tconv_trace_passed_over(plan, &(struct tconv_candidate){.algorithm = pattern.algorithm},
                                 reason.text);
     return status;
@@ -192,80 +180,53 @@ tconv_status tconv_plan_prepared(tconv_plan *plan, const struct tconv_prepared *
     return status;
 }
 
-/* Makes a candidate that was recorded, prepared or timed. If it is unfit, it is passed over, and
- * `*made` is false. */
-static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *candidate,
-                                const tconv_choice *choice, bool *made, tconv_error *error)
-{
-    tconv_error own;
-    const tconv_status status = tconv_plan_make(plan, candidate, &own);
-    *made = status == TCONV_OK;
-    if (*made) plan->choice = *choice;
-    if (!*made && tconv_kernel_is_unfit(&own))
-        return tconv_plan_pass_over(plan, candidate, own.message, error);
-    return *made ? TCONV_OK : tconv_fail_with(error, &own);
-}
-
-static tconv_status choose_prepared(tconv_plan *plan, bool *made, tconv_error *error)
+/* Makes the cheapest prepared program. `*made` is false if there is none that is good enough. */
+static tconv_status make_prepared(tconv_plan *plan, bool *made, tconv_error *error)
 {
     struct tconv_prepared prepared;
     struct tconv_candidate candidate;
     bool found;
-    tconv_choice choice = TCONV_CHOICE_INIT;
-    choice.source = TCONV_SEARCH_PREPARED;
     tconv_prepared_read(plan, &prepared);
-    tconv_status status = tconv_plan_prepared(plan, &prepared, &candidate, &found, error);
-    if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
-    return status;
+    const tconv_status status = tconv_plan_prepared(plan, &prepared, &candidate, &found, error);
+    if (status != TCONV_OK || !found) return status;
+    plan->choice.source = TCONV_SEARCH_PREPARED;
+    return tconv_plan_try(plan, &candidate, made, error);
 }
 
-/* Stores the result of a search. The plan is as good without it: it only says why not. */
-static void store(tconv_plan *plan, const char *key)
+/* Searches, and makes the fastest candidate. `*made` is false if none could be timed. */
+static tconv_status make_fastest(tconv_plan *plan, const tconv_plan_options *options, bool *made,
+                                 tconv_error *error)
 {
-    char text[TCONV_SEARCH_TEXT];
-    struct tconv_os_reason reason = {""};
-    tconv_search_text_write(plan, text);
-    const char *folder = tconv_device_search_folder(plan->device);
-    if (tconv_store_keep_text(tconv_device_store(plan->device), TCONV_STORED_SEARCH, key, text,
-                              &reason) ||
-        folder == NULL)
-        return;
-    const size_t size = strlen(folder) + sizeof reason + 60;
-    plan->not_stored = malloc(size);
-    if (plan->not_stored != NULL)
-        snprintf(plan->not_stored, size, "the result cannot be stored in %s: %s", folder,
-                 reason.text);
+    struct tconv_measured m;
+    tconv_status status = tconv_plan_settle_units(plan, error);
+    if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
+    if (status != TCONV_OK || m.candidates == 0) return status;
+    plan->choice.source = TCONV_SEARCH_MEASURE;
+    plan->choice.candidates = m.candidates;
+    plan->choice.model_ms = m.model_ms;
+    plan->choice.best_ms = m.best_ms;
+    plan->choice.noise = m.noise;
+    status = tconv_plan_try(plan, &m.best, made, error);
+    if (*made && !m.stopped && !m.incomplete && !plan->retry.unsure) tconv_search_keep(plan);
+    return status;
 }
 
 /* Makes the stored result. If there is none, makes a prepared program (TCONV_SEARCH_RECORDS), or
  * else the result of a new search. `*made` is false if the cost model must choose. */
-static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options, bool *made,
-                                   tconv_error *error)
+static tconv_status make_by_time(tconv_plan *plan, const tconv_plan_options *options, bool *made,
+                                 tconv_error *error)
 {
-    char key[TCONV_SEARCH_KEY];
     struct tconv_candidate candidate;
-    tconv_choice choice = TCONV_CHOICE_INIT;
     tconv_status status = TCONV_OK;
     bool found = false;
-    *made = false;
     if (plan->search != TCONV_SEARCH_RENEW)
-        status = tconv_plan_recorded(plan, &candidate, &found, &choice, error);
-    if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
-    if (status != TCONV_OK || *made) return status;
-    if (plan->search == TCONV_SEARCH_RECORDS) return choose_prepared(plan, made, error);
-
-    struct tconv_measured m;
-    status = tconv_plan_settle_units(plan, error);
-    if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
-    if (status != TCONV_OK || m.candidates == 0) return status;
-    choice.source = TCONV_SEARCH_MEASURE;
-    choice.candidates = m.candidates;
-    choice.model_ms = m.model_ms;
-    choice.best_ms = m.best_ms;
-    choice.noise = m.noise;
-    status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped && !m.incomplete && !plan->retry.unsure && tconv_search_key(plan, key))
-        store(plan, key);
+        status = tconv_plan_recorded(plan, &candidate, &found, &plan->choice, error);
+    if (status == TCONV_OK && found) status = tconv_plan_try(plan, &candidate, made, error);
+    if (*made || status != TCONV_OK) return status;
+    plan->choice = (tconv_choice)TCONV_CHOICE_INIT;
+    status = plan->search == TCONV_SEARCH_RECORDS ? make_prepared(plan, made, error)
+                                                  : make_fastest(plan, options, made, error);
+    if (!*made) plan->choice = (tconv_choice)TCONV_CHOICE_INIT;
     return status;
 }
 
@@ -285,8 +246,7 @@ tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options 
                                      tconv_error *error)
 {
     struct tconv_reason reason;
-    plan->search = options->search == TCONV_SEARCH_DEFAULT ? tconv_device_search(plan->device)
-                                                           : options->search;
+    plan->search = options->search == TCONV_SEARCH_DEFAULT ? plan->device->search : options->search;
     if ((unsigned)plan->search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)plan->search);
@@ -296,15 +256,50 @@ tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options 
     return TCONV_OK;
 }
 
-tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
-                               tconv_error *error)
+/* Chooses an algorithm as the options say, and makes it. */
+static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, tconv_error *error)
 {
     tconv_status status = tconv_plan_read_options(plan, options, error);
     if (status != TCONV_OK) return status;
-    const bool named = plan->pattern.algorithm != NULL;
     bool made = false;
-    plan->retry.insist = named;
-    if (!named && plan->search != TCONV_SEARCH_MODEL)
-        status = choose_by_time(plan, options, &made, error);
+    plan->retry.insist = plan->pattern.algorithm != NULL;
+    if (plan->pattern.algorithm == NULL && plan->search != TCONV_SEARCH_MODEL)
+        status = make_by_time(plan, options, &made, error);
     return made || status != TCONV_OK ? status : make_by_model(plan, options->algorithm, error);
+}
+
+static tconv_status check_arguments(const tconv_device *device, const tconv_problem *problem,
+                                    tconv_plan **out, tconv_error *error)
+{
+    if (device != NULL && problem != NULL && out != NULL) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                      device == NULL    ? "device"
+                      : problem == NULL ? "problem"
+                                        : "out");
+}
+
+tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_problem,
+                               const tconv_plan_options *given_options, tconv_plan **out,
+                               tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan = NULL;
+    tconv_error own;
+    tconv_status status;
+    if ((status = check_arguments(device, given_problem, out, &own)) == TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, &own)) ==
+            TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &options, &own)) ==
+            TCONV_OK &&
+        (status = tconv_plan_begin(device, &problem, &options, &plan, &own)) == TCONV_OK)
+        status = choose(plan, &options, &own);
+    if (status != TCONV_OK) {
+        tconv_plan_release(plan);
+        return tconv_fail_with(error, &own);
+    }
+    tconv_trace_plan(plan);
+    *out = plan;
+    return TCONV_OK;
 }

@@ -1,91 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueues a plan: checks the caller's arguments, then enqueues the kernel plan's launches one
- * after another. place.c checks the tensors. */
+/* Packed filters, and executions: checks the caller's arguments, then enqueues the kernel plan's
+ * launches one after another. place.c checks OpenCL's objects. */
 #include "plan/place.h"
 #include "plan/plan_internal.h"
-#include "plan/plan_trace.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device.h"
-#include "device/events.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Checks that `device` is the plan's device or a sub-device of it, on which programs of the whole
- * device run. */
-static tconv_status check_device(const tconv_plan *plan, const char *argument, cl_device_id device,
-                                 tconv_error *error)
-{
-    bool part = false;
-    const cl_int code = tconv_device_is_part(device, tconv_device_id(plan->device), &part);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetDeviceInfo",
-                                 "reading which device the one of %s is a sub-device of", argument);
-    if (part) return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another device than the plan",
-                      argument);
-}
-
-/* Refuses an event that has already failed: PoCL never ends what is enqueued behind it. */
-static tconv_status check_state(cl_event event, cl_uint index, tconv_error *error)
-{
-    cl_int state = CL_QUEUED;
-    const cl_int code = tconv_event_state(event, &state);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetEventInfo",
-                                 "reading the state of event %u of the wait list", index);
-    return state >= CL_COMPLETE ? TCONV_OK
-                                : tconv_fail_opencl(error, state, "the command of the event",
-                                                    "event %u of the wait list has failed", index);
-}
-
-tconv_status tconv_check_queue(const tconv_plan *plan, const char *argument, cl_command_queue queue,
-                               tconv_error *error)
-{
-    cl_context context = NULL;
-    cl_device_id device = NULL;
-    if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", argument);
-    cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
-    if (code == CL_SUCCESS)
-        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
-                                 "reading context and device of %s", argument);
-    const tconv_status status = tconv_check_context(plan, argument, context, error);
-    return status == TCONV_OK ? check_device(plan, argument, device, error) : status;
-}
-
-tconv_status tconv_check_wait_list(uint32_t count, const void *list, tconv_error *error)
-{
-    if ((count == 0) == (list == NULL)) return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
-                      list == NULL ? "NULL" : "given", count);
-}
-
-tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
-                               const cl_event *wait, tconv_error *error)
-{
-    if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "queue is NULL");
-    tconv_status status = tconv_check_wait_list(wait_count, wait, error);
-    if (status == TCONV_OK) status = tconv_check_queue(plan, "queue", queue, error);
-    for (cl_uint i = 0; i < wait_count && status == TCONV_OK; i++) {
-        if (wait[i] == NULL)
-            return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event %u of the wait list is NULL", i);
-        cl_context context = NULL;
-        const cl_int code =
-            clGetEventInfo(wait[i], CL_EVENT_CONTEXT, sizeof context, &context, NULL);
-        if (code != CL_SUCCESS)
-            return tconv_fail_opencl(error, code, "clGetEventInfo",
-                                     "reading the context of event %u of the wait list", i);
-        status = tconv_check_context(plan, "an event of the wait list", context, error);
-        if (status == TCONV_OK) status = check_state(wait[i], i, error);
-    }
-    return status;
-}
+/* A packed filter begins at a multiple of this many bytes. */
+enum { FILTER_ALIGNMENT = 64 };
 
 int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
                          const struct tconv_bindings *bindings,
@@ -249,10 +178,9 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_tensors *te
                           "give tensors.packed instead");
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "tensors.packed is NULL");
     const tconv_device *device = filter->plan->device;
-    const tconv_status status =
-        tconv_check_context(plan, "tensors.packed", tconv_device_context(device), error);
+    const tconv_status status = tconv_check_context(plan, "tensors.packed", device->context, error);
     if (status != TCONV_OK) return status;
-    if (tconv_device_id(device) != tconv_device_id(plan->device))
+    if (device->id != plan->device->id)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "tensors.packed belongs to another device than the plan");
     if (filter->plan != plan &&
@@ -311,8 +239,10 @@ static tconv_status check_argument(const tconv_plan *plan, const struct argument
                           "member %s",
                           a->name, a->option);
     }
-    return tconv_place_find(plan, a->name, a->tensor, bytes, reach_of(plan, a).text, unit, a->use,
-                            a->place, error);
+    return tconv_place_find(
+        plan,
+        &(struct tconv_wanted){a->name, a->tensor, a->use, unit, bytes, reach_of(plan, a).text},
+        a->place, error);
 }
 
 /* Finds the place of the workspace, which stays empty if there is none. */
@@ -323,8 +253,10 @@ static tconv_status check_workspace(const tconv_plan *plan, const tconv_tensor *
     if (bytes == 0) return TCONV_OK;
     const size_t unit =
         tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WORKSPACE);
-    return tconv_place_find(plan, "tensors.workspace", workspace, bytes, "", unit,
-                            CL_MEM_READ_WRITE, place, error);
+    return tconv_place_find(
+        plan,
+        &(struct tconv_wanted){"tensors.workspace", workspace, CL_MEM_READ_WRITE, unit, bytes, ""},
+        place, error);
 }
 
 /* True if the tensor and the output share no element, although their ranges overlap. */
@@ -425,4 +357,137 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     return tconv_enqueue_launches(plan, plan->kernel_plan.run, plan->run,
                                   plan->kernel_plan.run_count, queue, &bindings, wait_count, wait,
                                   done, error);
+}
+
+/* ---- packed filters ---- */
+
+tconv_status tconv_packed_filter_create(tconv_plan *plan, const tconv_tensor *storage,
+                                        tconv_packed_filter **out, tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (plan == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", plan == NULL ? "plan" : "out");
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
+    const size_t bytes = (size_t)plan->kernel_plan.filter_bytes;
+    struct tconv_place place = {.end = bytes};
+    if (storage != NULL) {
+        const struct tconv_wanted wanted = {"storage",        storage, CL_MEM_READ_WRITE,
+                                            FILTER_ALIGNMENT, bytes,   ""};
+        status = tconv_place_find(plan, &wanted, &place, error);
+        if (status != TCONV_OK) return status;
+    }
+    tconv_packed_filter *filter = calloc(1, sizeof *filter);
+    if (filter == NULL) return tconv_fail_memory(error, sizeof *filter, "creating a filter");
+    cl_int code = CL_SUCCESS;
+    if (storage == NULL)
+        place.whole = place.memory =
+            clCreateBuffer(plan->device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    else if (place.memory != NULL)
+        code = clRetainMemObject(place.memory);
+    if (code != CL_SUCCESS) {
+        free(filter);
+        return tconv_fail_opencl(error, code,
+                                 storage != NULL ? "clRetainMemObject" : "clCreateBuffer",
+                                 "creating a packed filter of %zu bytes", bytes);
+    }
+    tconv_plan_retain(plan);
+    filter->plan = plan;
+    filter->place = place;
+    atomic_init(&filter->packed, false);
+    atomic_init(&filter->owners, 1);
+    *out = filter;
+    return TCONV_OK;
+}
+
+/* Makes a buffer for the equivalent filter, which lasts as long as it is packed. */
+static tconv_status bind_equivalent(const tconv_plan *plan, struct tconv_bindings *bindings,
+                                    tconv_error *error)
+{
+    const struct tconv_equivalent *e = &plan->loops.equivalent;
+    if (e->axes == 0) return TCONV_OK;
+    const uint64_t bytes = (uint64_t)e->elements * tconv_type_size(plan->loops.filter_type);
+    cl_int code;
+    const cl_mem memory =
+        clCreateBuffer(plan->device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clCreateBuffer",
+                                 "packing: the summed weights need %llu bytes",
+                                 (unsigned long long)bytes);
+    bindings->place[TCONV_ARG_EQUIVALENT] =
+        (struct tconv_place){.memory = memory, .whole = memory, .end = bytes};
+    return TCONV_OK;
+}
+
+tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor *weights,
+                                struct tconv_bindings *bindings, tconv_error *error)
+{
+    const tconv_plan *plan = filter->plan;
+    struct tconv_place *from = &bindings->place[TCONV_ARG_WEIGHTS];
+    const struct tconv_wanted wanted = {
+        "weights",
+        weights,
+        CL_MEM_READ_ONLY,
+        tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
+        plan->geometry.filter_bytes,
+        ""};
+    bindings->place[TCONV_ARG_FLAGS] = bindings->place[TCONV_ARG_FILTER] = filter->place;
+    tconv_status status;
+    if ((status = tconv_place_find(plan, &wanted, from, error)) != TCONV_OK ||
+        (status = tconv_place_apart("filter", &filter->place, "weights", from, error)) != TCONV_OK)
+        return status;
+    return bind_equivalent(plan, bindings, error);
+}
+
+void tconv_unbind_weights(const struct tconv_bindings *bindings)
+{
+    const cl_mem equivalent = bindings->place[TCONV_ARG_EQUIVALENT].memory;
+    if (equivalent != NULL) clReleaseMemObject(equivalent);
+}
+
+tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_command_queue queue,
+                                              const tconv_tensor *weights, cl_uint wait_count,
+                                              const cl_event *wait, cl_event *done,
+                                              tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (filter == NULL || weights == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          filter == NULL ? "filter" : "weights");
+    const tconv_plan *plan = filter->plan;
+    struct tconv_bindings bindings = {0};
+    tconv_status status;
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = tconv_check_order(plan, queue, wait_count, wait, error)) != TCONV_OK ||
+        (status = tconv_bind_weights(filter, weights, &bindings, error)) != TCONV_OK)
+        return status;
+    status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,
+                                    plan->kernel_plan.pack_count, queue, &bindings, wait_count,
+                                    wait, done, error);
+    tconv_unbind_weights(&bindings);
+    if (status == TCONV_OK) atomic_store(&filter->packed, true);
+    return status;
+}
+
+bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan)
+{
+    return filter != NULL && plan != NULL &&
+           filter->plan->device->context == plan->device->context &&
+           filter->plan->device->id == plan->device->id &&
+           strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) == 0;
+}
+
+void tconv_packed_filter_retain(tconv_packed_filter *filter)
+{
+    if (filter != NULL) atomic_fetch_add(&filter->owners, 1);
+}
+
+void tconv_packed_filter_release(tconv_packed_filter *filter)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    if (filter == NULL || atomic_fetch_sub(&filter->owners, 1) > 1 || tconv_process_forked())
+        return;
+    if (filter->place.memory != NULL) clReleaseMemObject(filter->place.memory);
+    tconv_plan_release(filter->plan);
+    free(filter);
 }

@@ -117,23 +117,17 @@ static tconv_status run_first(struct bench *bench, struct timed *c, tconv_error 
 static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed *c,
                             tconv_error *error)
 {
-    tconv_error own;
-    tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
-    if (status == TCONV_OK) status = tconv_plan_make(c->plan, &c->candidate, &own);
-    if (c->plan != NULL) tconv_retry_join(&plan->retry, &c->plan->retry);
-    if (status != TCONV_OK) {
-        tconv_plan_release(c->plan);
-        c->plan = NULL;
-        if (tconv_kernel_is_unfit(&own))
-            return tconv_plan_pass_over(plan, &c->candidate, own.message, error);
-        return tconv_fail_with(error, &own);
-    }
-    if (run_first(bench, c, &own) != TCONV_OK) {
-        bench->incomplete = bench->incomplete || !tconv_kernel_is_unfit(&own);
-        tconv_plan_release(c->plan);
-        c->plan = NULL;
-    }
-    return TCONV_OK;
+    tconv_status status = tconv_plan_begin_again(plan, &c->plan, error);
+    if (status != TCONV_OK) return status;
+    const bool made = (status = tconv_plan_make(c->plan, &c->candidate, error)) == TCONV_OK;
+    tconv_retry_join(&plan->retry, &c->plan->retry);
+    if (made && run_first(bench, c, error) == TCONV_OK) return TCONV_OK;
+    const bool unfit = tconv_kernel_is_unfit(error);
+    tconv_plan_release(c->plan);
+    c->plan = NULL;
+    bench->incomplete = bench->incomplete || (made && !unfit);
+    if (made || !unfit) return status;
+    return tconv_plan_pass_over(plan, &c->candidate, error->message, error);
 }
 
 static const struct timed *fastest(const struct bench *bench)
@@ -146,20 +140,23 @@ static const struct timed *fastest(const struct bench *bench)
     return best;
 }
 
-static bool go_on(const tconv_plan_options *options, const struct bench *bench, int index)
+bool tconv_search_goes_on(const tconv_plan_options *options, const char *algorithm, int done,
+                          int count, double best_ms)
 {
     if (options->search_progress == NULL) return true;
-    const struct timed *best = fastest(bench);
-    const struct tconv_algorithm *algorithm = index < bench->count
-                                                  ? bench->candidates[index].candidate.algorithm
-                                              : best != NULL ? best->candidate.algorithm
-                                                             : NULL;
     const bool was_inside = tconv_enter_callback();
     const bool wanted =
-        options->search_progress(options->search_context, algorithm == NULL ? "" : algorithm->name,
-                                 index, bench->count, best == NULL ? 0 : best->rounds.least);
+        options->search_progress(options->search_context, algorithm, done, count, best_ms);
     tconv_leave_callback(was_inside);
     return wanted;
+}
+
+static bool go_on(const tconv_plan_options *options, const struct bench *bench, int index)
+{
+    const struct timed *best = fastest(bench);
+    const struct timed *next = index < bench->count ? &bench->candidates[index] : best;
+    return tconv_search_goes_on(options, next == NULL ? "" : next->candidate.algorithm->name, index,
+                                bench->count, best == NULL ? 0 : best->rounds.least);
 }
 
 /* The cost model's choice: the first candidate that could be timed. */
@@ -271,7 +268,7 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
     *measured = (struct tconv_measured){.candidates = 0};
     list_candidates(plan, &bench);
     if (bench.count > 0 && plan->geometry.output_bytes > 0 &&
-        tconv_scratch_make(plan, &bench.scratch)) {
+        tconv_scratch_make(plan, NULL, &bench.scratch, error) == TCONV_OK) {
         for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {
             measured->stopped = !go_on(options, &bench, i);
             if (!measured->stopped) status = prepare(plan, &bench, &bench.candidates[i], error);

@@ -5,9 +5,6 @@
 
 #include "plan/plan_internal.h"
 
-/* The most tiles of an algorithm that are timed: its cheapest candidates. */
-enum { TCONV_MOST_TIMED_TILES = 3 };
-
 struct tconv_measured {
     struct tconv_candidate best;     /* the fastest */
     int candidates;                  /* how many candidates were timed; 0: none could be */
@@ -22,5 +19,10 @@ struct tconv_measured {
  * one algorithm. */
 tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
                            struct tconv_measured *measured, tconv_error *error);
+
+/* Tells the application's progress function, if there is one, how far a search or preparation is.
+ * False if the application wants no more. */
+bool tconv_search_goes_on(const tconv_plan_options *options, const char *algorithm, int done,
+                          int count, double best_ms);
 
 #endif

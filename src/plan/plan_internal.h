@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a plan and of a filter, and the functions that carry out kernel plans. Only files
- * of src/plan include it. */
+ * of src/plan include it.
+ *
+ * Functions that choose and make need an error to fill, because they read it to decide what is
+ * next. What it says after TCONV_OK means nothing. */
 #ifndef TCONV_PLAN_PLAN_INTERNAL_H
 #define TCONV_PLAN_PLAN_INTERNAL_H
 
 #include "algorithm/algorithm.h"
 #include "base/view.h"
-#include "device/device.h"
+#include "device/program.h"
 #include "tconv_cl/plan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* A packed filter begins at a multiple of this many bytes. */
-enum { TCONV_FILTER_ALIGNMENT = 64 };
 
 struct tconv_plan {
     atomic_int owners;
@@ -23,9 +23,8 @@ struct tconv_plan {
     bool has_steps[TCONV_SPACED_TENSORS];         /* the problem says so */
     struct tconv_loops loops;
     tconv_epilogue epilogue;
-    tconv_device_info
-        info; /* a copy of the device's properties; plan.c lowers its limits to those of the plan's
-                 kernels, and unit.c removes a matrix unit that failed its probe */
+    tconv_device_info info; /* a copy of the device's; make.c lowers its limits to those of the
+                               plan's kernels, unit.c removes a unit that failed its probe */
     struct tconv_request request;            /* points to layer, info and epilogue */
     struct tconv_pattern pattern;            /* what the caller asked for */
     tconv_search search;                     /* how to search; never TCONV_SEARCH_DEFAULT */
@@ -79,10 +78,6 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
 /* Makes another plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
-/* Chooses an algorithm as the options say, and makes it (choose.c). */
-tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
-                               tconv_error *error);
-
 /* Reads which algorithm and which search the options ask for (choose.c). */
 tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options *options,
                                      tconv_error *error);
@@ -92,9 +87,17 @@ tconv_status tconv_plan_read_options(tconv_plan *plan, const tconv_plan_options 
 tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
                                  tconv_choice *choice, tconv_error *error);
 
+/* The most tiles of an algorithm that a search times: its cheapest candidates. */
+enum { TCONV_MOST_TIMED_TILES = 3 };
+
 /* Finds the cheapest candidate of those that the caller asked for (choose.c). */
 tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candidate,
                                  tconv_error *error);
+
+/* Writes the key of a launch's program. False if its options exceed TCONV_MAX_OPTIONS bytes. */
+enum { TCONV_PROGRAM_KEY = TCONV_MAX_OPTIONS + 80 };
+bool tconv_program_key(const struct tconv_request *request, const struct tconv_algorithm *algorithm,
+                       const struct tconv_launch *launch, char key[TCONV_PROGRAM_KEY]);
 
 /* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
  * a kernel can run only in smaller work-groups or with less local memory, or its compiler refuses
@@ -103,6 +106,17 @@ tconv_status tconv_plan_cheapest(tconv_plan *plan, struct tconv_candidate *candi
  * tconv_kernel_is_unfit tells these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error);
+
+/* The same. A candidate that is unfit is passed over, and `*made` is false. */
+tconv_status tconv_plan_try(tconv_plan *plan, const struct tconv_candidate *candidate, bool *made,
+                            tconv_error *error);
+
+/* Releases everything that belongs to the candidate that was made. */
+void tconv_plan_clear(tconv_plan *plan);
+
+/* The longest expected launch on a device, in ms; 0: no limit. By default GPUs have a limit:
+ * drivers abort long launches (Windows after 2 s), and the display freezes meanwhile. */
+double tconv_launch_limit_ms(const tconv_device *device);
 
 /* Bytes of private memory of a work-item, the most of all kernels: its arrays and spilled
  * registers. 0 if the device does not say. */
@@ -128,14 +142,22 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that an argument exists in the plan's context, that kernels may use it in this way (`use`
- * is CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that it begins at a multiple of
- * `unit`, and that `bytes` from there on are inside; `why` is the end of the sentence if they are
- * not. place.c says what cannot be checked of a pointer. */
-tconv_status tconv_place_find(const tconv_plan *plan, const char *argument,
-                              const tconv_tensor *tensor, uint64_t bytes, const char *why,
-                              size_t unit, cl_mem_flags use, struct tconv_place *place,
-                              tconv_error *error);
+/* What an execution wants of a tensor: that kernels may use its memory in this way
+ * (CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that it begins at a multiple of
+ * `unit`, and that `bytes` from there on are inside. `why` ends the sentence if they are not. */
+struct tconv_wanted {
+    const char *argument;
+    const tconv_tensor *tensor;
+    cl_mem_flags use;
+    size_t unit;
+    uint64_t bytes;
+    const char *why;
+};
+
+/* Finds where a tensor is, and checks that it is in the plan's context and as it is wanted. place.c
+ * says what cannot be checked of a pointer. */
+tconv_status tconv_place_find(const tconv_plan *plan, const struct tconv_wanted *wanted,
+                              struct tconv_place *place, tconv_error *error);
 
 /* Refuses an argument whose range overlaps the range of an argument that is written. */
 tconv_status tconv_place_apart(const char *written, const struct tconv_place *a,
@@ -217,5 +239,21 @@ void tconv_hands_release(struct tconv_hand *first);
 /* The part of a launch that is piece number `piece`. */
 void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],
                         size_t global[3]);
+
+/* Events of tracing: plan_trace.c. */
+
+/* Raises the event that a plan was made, if anybody hears it. */
+void tconv_trace_plan(const tconv_plan *plan);
+
+/* Raises the event that a candidate was not taken, if anybody hears it. `candidate` may lack a
+ * tile. */
+void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,
+                             const char *why);
+
+/* Raises the event that a piece of a launch was enqueued or recorded, from event.begin_ns until
+ * now; only if tconv_traced is true for its kind. The event has its kind and what OpenCL gave.
+ * plan->lock is not held. */
+void tconv_trace_launch(const tconv_plan *plan, const struct tconv_launch *launch, int piece,
+                        const struct tconv_piece *extents, tconv_trace_event event);
 
 #endif

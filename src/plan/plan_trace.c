@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills the events of plans for tracing. */
-#include "plan/plan_trace.h"
+#include "plan/plan_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +47,12 @@ static const char *chooser(const tconv_plan *plan)
     }
 }
 
-void tconv_trace_plan(const tconv_plan *plan, uint64_t begin)
+void tconv_trace_plan(const tconv_plan *plan)
 {
+    if (!tconv_traced(plan->device, TCONV_TRACE_PLAN)) return;
     raise_event(plan, &plan->candidate,
                 (tconv_trace_event){.kind = TCONV_TRACE_PLAN,
-                                    .begin_ns = begin,
+                                    .begin_ns = (uint64_t)(1e9 * plan->retry.begun),
                                     .end_ns = tconv_trace_now(),
                                     .plan = plan,
                                     .source = chooser(plan),
@@ -61,6 +62,7 @@ void tconv_trace_plan(const tconv_plan *plan, uint64_t begin)
 void tconv_trace_passed_over(const tconv_plan *plan, const struct tconv_candidate *candidate,
                              const char *why)
 {
+    if (!tconv_traced(plan->device, TCONV_TRACE_PASSED_OVER)) return;
     const uint64_t now = tconv_trace_now();
     raise_event(
         plan, candidate,

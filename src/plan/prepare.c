@@ -10,18 +10,16 @@
  * What cannot be built leaves the choice, which then begins again. */
 #include "base/cancel.h"
 #include "base/error.h"
-#include "base/inside.h"
 #include "base/os.h"
 #include "base/process.h"
 #include "base/steps.h"
 #include "base/struct_size.h"
 #include "base/view.h"
-#include "device/device.h"
 #include "geometry/window.h"
-#include "plan/prepared.h"
+#include "plan/measure.h"
+#include "plan/records.h"
 #include "plan/scratch.h"
 #include "plan/unit.h"
-#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +48,7 @@ struct near {
 
 /* Programs that have to be made, with a problem and a candidate that use them. */
 struct job {
-    char *programs; /* a line for each: its file and its options; from malloc */
+    char *programs; /* their keys, one after another, and an empty one; from malloc */
     tconv_shape data;
     struct tconv_candidate candidate;
 };
@@ -291,52 +289,52 @@ static tconv_status choose_patterns(struct range *r, tconv_error *error)
     return TCONV_OK;
 }
 
-/* Writes the programs of a candidate, each once, a line for each: file and options. From malloc. */
+static bool has_key(const char *programs, const char *key)
+{
+    for (; *programs != '\0'; programs += strlen(programs) + 1)
+        if (strcmp(programs, key) == 0) return true;
+    return false;
+}
+
+/* Lists the keys of a candidate's programs, each once. From malloc. */
 static tconv_status list_programs(const tconv_plan *plan, const struct tconv_candidate *candidate,
                                   char **out, tconv_error *error)
 {
     struct tconv_kernel_plan kernel_plan = {.table = NULL};
-    enum { LINE = TCONV_MAX_OPTIONS + 80 };
-    const size_t size = 2 * TCONV_MAX_LAUNCHES * LINE;
-    char *text = calloc(1, size), options[TCONV_MAX_OPTIONS], line[LINE];
-    if (text == NULL) return tconv_fail_memory(error, size, "preparing programs");
+    const size_t size = 2 * TCONV_MAX_LAUNCHES * TCONV_PROGRAM_KEY + 1;
+    char *keys = calloc(1, size), *end = keys, key[TCONV_PROGRAM_KEY];
+    if (keys == NULL) return tconv_fail_memory(error, size, "preparing programs");
     const tconv_status status =
         tconv_kernel_plan_write(&plan->request, candidate, &kernel_plan, error);
     for (int i = 0; i < kernel_plan.pack_count + kernel_plan.run_count && status == TCONV_OK; i++) {
         const struct tconv_launch *launch = i < kernel_plan.pack_count
                                                 ? &kernel_plan.pack[i]
                                                 : &kernel_plan.run[i - kernel_plan.pack_count];
-        if (!tconv_launch_all_options(launch, &plan->request, candidate->algorithm, options,
-                                      sizeof options))
-            continue; /* making the plan reports it */
-        snprintf(line, sizeof line, "%s %s\n", tconv_launch_source(launch, candidate->algorithm),
-                 options);
-        if (strstr(text, line) == NULL) strcat(text, line);
+        /* If a key does not fit, making the plan reports it. */
+        if (tconv_program_key(&plan->request, candidate->algorithm, launch, key) &&
+            !has_key(keys, key)) {
+            strcpy(end, key);
+            end += strlen(key) + 1;
+        }
     }
     tconv_kernel_plan_clear(&kernel_plan);
     if (status == TCONV_OK)
-        *out = text;
+        *out = keys;
     else
-        free(text);
+        free(keys);
     return status;
 }
 
-/* True if each line of `programs` is in a job already. */
+/* True if each of the programs is in a job already. */
 static bool is_planned(const struct range *r, const char *programs)
 {
-    for (const char *line = programs; *line != '\0';) {
-        const size_t length = (size_t)(strchr(line, '\n') - line) + 1;
-        bool known = false;
+    bool known = true;
+    for (const char *key = programs; *key != '\0' && known; key += strlen(key) + 1) {
+        known = false;
         for (size_t j = 0; j < r->job_count && !known; j++)
-            for (const char *at = r->jobs[j].programs; *at != '\0' && !known;) {
-                const size_t other = (size_t)(strchr(at, '\n') - at) + 1;
-                known = other == length && memcmp(at, line, length) == 0;
-                at += other;
-            }
-        if (!known) return false;
-        line += length;
+            known = has_key(r->jobs[j].programs, key);
     }
-    return true;
+    return known;
 }
 
 static tconv_status add_job(struct range *r, char *programs,
@@ -397,25 +395,22 @@ static tconv_status list_jobs(struct range *r, tconv_error *error)
 }
 
 /* Runs a plan once, so that its kernels are compiled to the end, then stores its programs. */
-static void run_once(struct range *r, tconv_plan *plan, char *programs)
+static void run_once(struct range *r, tconv_plan *plan, const char *programs)
 {
     struct tconv_scratch scratch = {.queue = NULL};
     tconv_packed_filter *filter = NULL;
     tconv_error own;
-    if (plan->geometry.output_bytes > 0 && tconv_scratch_make(plan, &scratch) &&
+    if (plan->geometry.output_bytes > 0 &&
+        tconv_scratch_make(plan, NULL, &scratch, &own) == TCONV_OK &&
         tconv_scratch_pack(&scratch, plan, &filter, &own) == TCONV_OK)
         tconv_scratch_run(&scratch, plan, filter, 1, &own);
     tconv_packed_filter_release(filter);
     tconv_scratch_free(&scratch);
-    for (char *line = programs, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        char *space = strchr(line, ' '); /* between file and options */
-        *space = *end = '\0';
+    for (const char *key = programs; *key != '\0'; key += strlen(key) + 1) {
         struct tconv_os_reason reason = {""};
-        if (!tconv_device_complete_program(plan->device, line, space + 1, &reason) &&
+        if (!tconv_device_complete_program(plan->device, key, &reason) &&
             r->not_stored.text[0] == '\0')
             r->not_stored = reason;
-        *space = ' ';
-        *end = '\n';
     }
 }
 
@@ -446,20 +441,17 @@ static tconv_status make_job(struct range *r, const struct job *job, bool *again
                              tconv_error *error)
 {
     tconv_plan *plan;
-    tconv_error own;
     r->problem.data = job->data;
     tconv_status status = begin(r, &plan, error);
     if (status != TCONV_OK) return status;
-    status = tconv_plan_make(plan, &job->candidate, &own);
+    status = tconv_plan_make(plan, &job->candidate, error);
     const enum fitness known = fitness_of(r, &job->candidate);
-    if (status != TCONV_OK && tconv_kernel_is_unfit(&own) && r->chooses) {
+    if (status != TCONV_OK && tconv_kernel_is_unfit(error) && r->chooses) {
         *again = known != UNFIT;
         if (*again) give_up(r, &job->candidate, UNFIT);
         job->programs[0] = '\0';
         status = TCONV_OK; /* a plan of this problem passes it over */
-    } else if (status != TCONV_OK) {
-        status = tconv_fail_with(error, &own);
-    } else {
+    } else if (status == TCONV_OK) {
         run_once(r, plan, job->programs);
         *again = known == GOOD && plan->info.kind == TCONV_DEVICE_GPU &&
                  tconv_plan_private_bytes(plan) > 0;
@@ -472,12 +464,7 @@ static tconv_status make_job(struct range *r, const struct job *job, bool *again
 /* Tells the caller how far it is. False if the caller wants no more. */
 static bool go_on(const struct range *r, const char *algorithm)
 {
-    if (r->options.search_progress == NULL) return true;
-    const bool was_inside = tconv_enter_callback();
-    const bool wanted = r->options.search_progress(r->options.search_context, algorithm,
-                                                   (int)r->jobs_done, (int)r->job_count, 0);
-    tconv_leave_callback(was_inside);
-    return wanted;
+    return tconv_search_goes_on(&r->options, algorithm, (int)r->jobs_done, (int)r->job_count, 0);
 }
 
 /* Makes all programs. If a pattern leaves the choice, others may be needed. */
@@ -519,20 +506,15 @@ static tconv_status keep(struct range *r, tconv_error *error)
  * last ones were stored. */
 static void check_stored(struct range *r)
 {
-    const struct tconv_store *store = tconv_device_store(r->device);
+    const struct tconv_store *store = &r->device->store;
     if (!tconv_store_has_folder(store, TCONV_STORED_PROGRAM)) return;
     for (size_t i = 0; i < r->jobs_done; i++)
-        for (char *line = r->jobs[i].programs, *end; (end = strchr(line, '\n')) != NULL;
-             line = end + 1) {
-            *end = '\0'; /* a line is the program's key */
-            if (r->not_stored.text[0] == '\0' &&
-                !tconv_store_has(store, TCONV_STORED_PROGRAM, line))
+        for (const char *key = r->jobs[i].programs; *key != '\0'; key += strlen(key) + 1)
+            if (r->not_stored.text[0] == '\0' && !tconv_store_has(store, TCONV_STORED_PROGRAM, key))
                 snprintf(r->not_stored.text, sizeof r->not_stored.text,
                          "its limit of %llu bytes is too small for all of them: set a larger one "
                          "(TCONV_CL_CACHE_MIB)",
                          (unsigned long long)store->limit);
-            *end = '\n';
-        }
 }
 
 static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
@@ -551,7 +533,8 @@ static tconv_status prepare(struct range *r, int *programs, tconv_error *error)
     if (status == TCONV_OK && programs != NULL) {
         *programs = 0;
         for (size_t i = 0; i < r->jobs_done; i++)
-            for (const char *at = r->jobs[i].programs; *at != '\0'; at++) *programs += *at == '\n';
+            for (const char *key = r->jobs[i].programs; *key != '\0'; key += strlen(key) + 1)
+                ++*programs;
     }
     for (size_t i = 0; i < r->job_count; i++) free(r->jobs[i].programs);
     free(r->jobs);
@@ -570,23 +553,23 @@ tconv_status tconv_device_prepare(tconv_device *device, const tconv_problem *pro
     if (device == NULL || problem == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "problem");
+    tconv_error own;
     tconv_status status = tconv_process_enter(error);
-    struct range *r = status == TCONV_OK ? calloc(1, sizeof *r) : NULL;
     if (status != TCONV_OK) return status;
+    struct range *r = calloc(1, sizeof *r);
     if (r == NULL) return tconv_fail_memory(error, sizeof *r, "preparing programs");
     r->device = device;
     r->problem = (tconv_problem)TCONV_PROBLEM_INIT;
     r->options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
-    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &r->problem, error)) ==
+    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &r->problem, &own)) == TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &r->options, &own)) ==
             TCONV_OK &&
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &r->options, error)) ==
-            TCONV_OK &&
-        (most == NULL || (status = check_range(&r->problem, most, error)) == TCONV_OK)) {
+        (most == NULL || (status = check_range(&r->problem, most, &own)) == TCONV_OK)) {
         r->least = r->problem.data;
         if (most != NULL) r->most = *most;
         r->axes = r->most.rank;
-        status = prepare(r, programs, error);
+        status = prepare(r, programs, &own);
     }
     free(r);
-    return status;
+    return status == TCONV_OK ? TCONV_OK : tconv_fail_with(error, &own);
 }

@@ -6,14 +6,11 @@
  * the arguments not when a launch is recorded, but when the command buffer is enqueued. The command
  * buffer keeps the kernel objects. */
 #include "plan/plan_internal.h"
-#include "plan/plan_trace.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "device/device.h"
-#include "device/extensions.h"
-#include "device/processor.h"
+#include "device/recognise.h"
 #include "tconv_cl/recording.h"
 
 #include <stdlib.h>
@@ -50,9 +47,8 @@ static bool is_queue(const tconv_plan *plan, cl_command_queue answer, cl_command
 static tconv_status ask(const tconv_plan *plan, struct _cl_command_buffer_khr *command_buffer,
                         cl_uint what, cl_uint *answer, tconv_error *error)
 {
-    const cl_int code =
-        tconv_device_extensions(plan->device)
-            ->clGetCommandBufferInfoKHR(command_buffer, what, sizeof *answer, answer, NULL);
+    const cl_int code = plan->device->extensions.clGetCommandBufferInfoKHR(
+        command_buffer, what, sizeof *answer, answer, NULL);
     return code == CL_SUCCESS ? TCONV_OK
                               : tconv_fail_opencl(error, code, "clGetCommandBufferInfoKHR",
                                                   "reading queue and state of command_buffer");
@@ -62,7 +58,7 @@ static tconv_status check_command_buffer(const tconv_plan *plan,
                                          struct _cl_command_buffer_khr *command_buffer,
                                          cl_command_queue queue, tconv_error *error)
 {
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
     if (command_buffer == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "command_buffer is NULL");
     if (!e->command_buffers)
@@ -101,7 +97,7 @@ static tconv_status check_command_buffer(const tconv_plan *plan,
 static tconv_status check_mutable(const tconv_plan *plan,
                                   struct _cl_command_buffer_khr *command_buffer, tconv_error *error)
 {
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
     if (!e->new_arguments)
         return tconv_fail(error, TCONV_ERROR_DEVICE,
                           "the tensors of a recording cannot be replaced: %s has no "
@@ -145,7 +141,7 @@ static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *l
 {
     static const cl_ulong changes[] = {TCONV_CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS,
                                        TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS, 0};
-    const struct tconv_extensions *e = tconv_device_extensions(plan->device);
+    const struct tconv_extensions *e = &plan->device->extensions;
     const bool traced = tconv_traced(plan->device, TCONV_TRACE_RECORDING);
     cl_kernel own = NULL;
     uint64_t begin = traced ? tconv_trace_now() : 0;
@@ -350,9 +346,8 @@ tconv_status tconv_recording_update(tconv_recording *recording, const tconv_tens
         list[i] = &changes[i].change;
         types[i] = TCONV_CL_MUTABLE_DISPATCH_CONFIG;
     }
-    const cl_int code =
-        tconv_device_extensions(plan->device)
-            ->clUpdateMutableCommandsKHR(recording->command_buffer, (cl_uint)count, types, list);
+    const cl_int code = plan->device->extensions.clUpdateMutableCommandsKHR(
+        recording->command_buffer, (cl_uint)count, types, list);
     free(changes);
     return code == CL_SUCCESS ? TCONV_OK
                               : tconv_fail_opencl(error, code, "clUpdateMutableCommandsKHR",

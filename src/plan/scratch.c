@@ -1,44 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of zeros on which plans run. */
+/* Queues and tensors on which plans run that nobody asked to compute. */
 #include "plan/scratch.h"
 
 #include "base/error.h"
 #include "base/os.h"
-#include "device/device.h"
 #include "plan/shares.h"
 
 enum { NUMBER_BYTES = 8 }; /* the widest element of a bias, a scale or a slope */
 
-/* Makes a buffer of zeros. False if it cannot be allocated. */
-static bool make_buffer(const tconv_plan *plan, const struct tconv_scratch *scratch, uint64_t bytes,
-                        cl_mem *buffer)
+/* Makes a buffer of `contents`, or of zeros. */
+static tconv_status make_buffer(const tconv_plan *plan, const struct tconv_scratch *scratch,
+                                uint64_t bytes, void *contents, cl_mem *buffer, tconv_error *error)
 {
     const cl_uint zero = 0;
     const size_t size = ((size_t)bytes + sizeof zero - 1) / sizeof zero * sizeof zero;
+    const char *call = "clCreateBuffer";
     cl_int code;
-    if (bytes > plan->info.allocation_limit) return false;
-    *buffer =
-        clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE, size, NULL, &code);
+    if (bytes > plan->info.allocation_limit)
+        return tconv_fail(error, TCONV_ERROR_ALGORITHM, "%s has no buffers of %llu bytes",
+                          plan->info.name, (unsigned long long)bytes);
+    *buffer = clCreateBuffer(plan->device->context,
+                             contents == NULL ? CL_MEM_READ_WRITE : CL_MEM_COPY_HOST_PTR, size,
+                             contents, &code);
     if (code != CL_SUCCESS) *buffer = NULL;
-    return code == CL_SUCCESS && clEnqueueFillBuffer(scratch->queue, *buffer, &zero, sizeof zero, 0,
-                                                     size, 0, NULL, NULL) == CL_SUCCESS;
+    if (code == CL_SUCCESS && contents == NULL) {
+        call = "clEnqueueFillBuffer";
+        code = clEnqueueFillBuffer(scratch->queue, *buffer, &zero, sizeof zero, 0, size, 0, NULL,
+                                   NULL);
+    }
+    if (code == CL_SUCCESS) return TCONV_OK;
+    return tconv_fail_opencl(error, code, call, "creating a buffer of %zu bytes", size);
 }
 
-bool tconv_scratch_make(const tconv_plan *plan, struct tconv_scratch *scratch)
+tconv_status tconv_scratch_make(const tconv_plan *plan, const struct tconv_contents *contents,
+                                struct tconv_scratch *scratch, tconv_error *error)
 {
     const tconv_geometry *g = &plan->geometry;
     const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels) * NUMBER_BYTES;
+    const struct tconv_contents none = {NULL, NULL, NULL};
+    const struct tconv_contents *c = contents == NULL ? &none : contents;
+    const tconv_epilogue *e = &plan->epilogue;
+    const struct {
+        uint64_t bytes;
+        void *contents;
+        cl_mem *buffer;
+    } tensors[] = {{g->data_bytes, c->data, &scratch->data},
+                   {g->filter_bytes, c->weights, &scratch->weights},
+                   {g->output_bytes, c->output, &scratch->output},
+                   {channels, NULL, &scratch->channels},
+                   {g->residual_bytes, NULL, &scratch->residual}};
     cl_int code;
     *scratch = (struct tconv_scratch){.queue = NULL};
-    scratch->queue = clCreateCommandQueue(tconv_device_context(plan->device),
-                                          tconv_device_id(plan->device), 0, &code);
-    if (code != CL_SUCCESS) scratch->queue = NULL;
-    return code == CL_SUCCESS && make_buffer(plan, scratch, g->data_bytes, &scratch->data) &&
-           make_buffer(plan, scratch, g->filter_bytes, &scratch->weights) &&
-           make_buffer(plan, scratch, g->output_bytes, &scratch->output) &&
-           make_buffer(plan, scratch, channels, &scratch->channels) &&
-           (!plan->epilogue.residual ||
-            make_buffer(plan, scratch, g->residual_bytes, &scratch->residual));
+    scratch->queue = clCreateCommandQueue(plan->device->context, plan->device->id, 0, &code);
+    if (code != CL_SUCCESS) {
+        scratch->queue = NULL;
+        return tconv_fail_opencl(error, code, "clCreateCommandQueue", "creating a queue");
+    }
+    tconv_status status = TCONV_OK;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors && status == TCONV_OK; i++)
+        if (tensors[i].buffer != &scratch->residual || e->residual)
+            status = make_buffer(plan, scratch, tensors[i].bytes, tensors[i].contents,
+                                 tensors[i].buffer, error);
+    return status;
 }
 
 void tconv_scratch_free(struct tconv_scratch *scratch)
@@ -51,28 +74,26 @@ void tconv_scratch_free(struct tconv_scratch *scratch)
     if (scratch->queue != NULL) clReleaseCommandQueue(scratch->queue);
 }
 
-static bool make_workspace(const tconv_plan *plan, struct tconv_scratch *scratch, uint64_t bytes)
+static tconv_status make_workspace(const tconv_plan *plan, struct tconv_scratch *scratch,
+                                   uint64_t bytes, tconv_error *error)
 {
-    if (bytes <= scratch->workspace_bytes) return true;
+    if (bytes <= scratch->workspace_bytes) return TCONV_OK;
     if (scratch->workspace != NULL) clReleaseMemObject(scratch->workspace);
     scratch->workspace = NULL;
     scratch->workspace_bytes = 0;
-    if (!make_buffer(plan, scratch, bytes, &scratch->workspace)) return false;
-    scratch->workspace_bytes = bytes;
-    return true;
+    const tconv_status status = make_buffer(plan, scratch, bytes, NULL, &scratch->workspace, error);
+    if (status == TCONV_OK) scratch->workspace_bytes = bytes;
+    return status;
 }
 
 tconv_status tconv_scratch_pack(struct tconv_scratch *scratch, tconv_plan *plan,
                                 tconv_packed_filter **filter, tconv_error *error)
 {
-    const uint64_t workspace = tconv_plan_workspace_bytes(plan);
-    if (!make_workspace(plan, scratch, workspace))
-        return tconv_fail(error,
-                          workspace > plan->info.allocation_limit ? TCONV_ERROR_ALGORITHM
-                                                                  : TCONV_ERROR_DEVICE_MEMORY,
-                          "no workspace of %llu bytes", (unsigned long long)workspace);
-    const tconv_status status = tconv_packed_filter_create(plan, NULL, filter, error);
-    if (status != TCONV_OK) return status;
+    tconv_status status;
+    if ((status = make_workspace(plan, scratch, plan->kernel_plan.workspace_bytes, error)) !=
+            TCONV_OK ||
+        (status = tconv_packed_filter_create(plan, NULL, filter, error)) != TCONV_OK)
+        return status;
     return tconv_packed_filter_execute(*filter, scratch->queue, NULL,
                                        &(tconv_tensor){.memory = scratch->weights}, error);
 }

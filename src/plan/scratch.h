@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs plans on zeros, in scratch buffers and a queue of its own: for searches and for
- * tconv_device_prepare. */
+/* Runs plans in scratch buffers and on a queue of their own: on zeros for searches and for
+ * tconv_device_prepare, on small numbers for tests of a unit. */
 #ifndef TCONV_PLAN_SCRATCH_H
 #define TCONV_PLAN_SCRATCH_H
 
@@ -13,8 +13,15 @@ struct tconv_scratch {
     uint64_t workspace_bytes;
 };
 
-/* Makes queue and tensors for the problem of `plan`. False if they cannot be allocated. */
-bool tconv_scratch_make(const tconv_plan *plan, struct tconv_scratch *scratch);
+/* What data, filter and output hold, instead of zeros: as many bytes as the problem of the plan
+ * needs, up to a multiple of 4. */
+struct tconv_contents {
+    void *data, *weights, *output;
+};
+
+/* Makes queue and tensors for the problem of `plan`; `contents` may be NULL. */
+tconv_status tconv_scratch_make(const tconv_plan *plan, const struct tconv_contents *contents,
+                                struct tconv_scratch *scratch, tconv_error *error);
 
 /* Waits for all commands and releases what was made. */
 void tconv_scratch_free(struct tconv_scratch *scratch);

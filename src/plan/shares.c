@@ -13,7 +13,6 @@
 #include "device/lane.h"
 #include "device/trace.h"
 #include "plan/plan_internal.h"
-#include "plan/plan_trace.h"
 
 #include <stdlib.h>
 
@@ -270,7 +269,7 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
                                  const struct tconv_bindings *bindings, tconv_error *error)
 {
     struct shared_run run = {.plan = plan, .bindings = bindings, .packs = packs, .error = error};
-    struct tconv_crew *crew = tconv_device_crew(plan->device);
+    struct tconv_crew *crew = plan->device->crew;
     run.launches = packs ? plan->kernel_plan.pack : plan->kernel_plan.run;
     run.count = packs ? plan->kernel_plan.pack_count : plan->kernel_plan.run_count;
     if (!can_share(run.launches, run.count)) return run_undivided(&run, queue, error);
@@ -310,7 +309,7 @@ tconv_status tconv_plan_execute(const tconv_plan *plan, cl_command_queue queue,
 {
     struct tconv_bindings bindings = {0};
     if (done != NULL) *done = NULL;
-    if (tconv_device_crew(plan->device) == NULL)
+    if (plan->device->crew == NULL)
         return tconv_plan_enqueue(plan, queue, tensors, 0, NULL, done, error);
     const tconv_status status = tconv_bind_arguments(plan, tensors, &bindings, error);
     if (status != TCONV_OK || plan->geometry.batch == 0) return status;
@@ -323,7 +322,7 @@ tconv_status tconv_packed_filter_execute(tconv_packed_filter *filter, cl_command
                                          tconv_error *error)
 {
     struct tconv_bindings bindings = {0};
-    if (tconv_device_crew(filter->plan->device) == NULL)
+    if (filter->plan->device->crew == NULL)
         return tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, NULL, NULL, error);
     tconv_status status = tconv_bind_weights(filter, weights, &bindings, error);
     if (status != TCONV_OK) return status;

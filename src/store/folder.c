@@ -12,13 +12,13 @@ static const char suffix[] = ".program";
 /* Begins the name of a file that is being written. tconv_os_file_write adds three numbers. */
 static const char unfinished[] = "tconv-cl-new-";
 enum {
-    NAME_SIZE = TCONV_KEY_NAME + sizeof suffix - 1,
+    NAME_SIZE = TCONV_RECORD_NAME + sizeof suffix - 1,
     LEFT_OVER = 3600 /* seconds after which an unfinished file is taken for abandoned */
 };
 
 static void name_file(const char *key, size_t key_size, char name[NAME_SIZE])
 {
-    tconv_key_name(key, key_size, name);
+    tconv_record_name(key, key_size, name);
     strcat(name, suffix);
 }
 
@@ -77,8 +77,8 @@ bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void *
 /* True for names as the library makes them. */
 static bool is_program(const char *name)
 {
-    return strspn(name, "0123456789abcdef") == TCONV_KEY_NAME - 1 &&
-           strcmp(name + TCONV_KEY_NAME - 1, suffix) == 0;
+    return strspn(name, "0123456789abcdef") == TCONV_RECORD_NAME - 1 &&
+           strcmp(name + TCONV_RECORD_NAME - 1, suffix) == 0;
 }
 
 static bool is_unfinished(const char *name)

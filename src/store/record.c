@@ -82,7 +82,7 @@ bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *reco
     return true;
 }
 
-void tconv_key_name(const char *key, size_t key_size, char name[TCONV_KEY_NAME])
+void tconv_record_name(const char *key, size_t key_size, char name[TCONV_RECORD_NAME])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char sum[CHECKSUM];
@@ -91,5 +91,5 @@ void tconv_key_name(const char *key, size_t key_size, char name[TCONV_KEY_NAME])
         name[2 * i] = digits[sum[i] >> 4];
         name[2 * i + 1] = digits[sum[i] & 15];
     }
-    name[TCONV_KEY_NAME - 1] = '\0';
+    name[TCONV_RECORD_NAME - 1] = '\0';
 }

@@ -46,7 +46,7 @@ void tconv_record_write(const struct tconv_record *record, void *to);
 bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *record);
 
 /* A name for a key: 32 hexadecimal digits and a terminator. Different keys may have equal names. */
-enum { TCONV_KEY_NAME = 33 };
-void tconv_key_name(const char *key, size_t key_size, char name[TCONV_KEY_NAME]);
+enum { TCONV_RECORD_NAME = 33 };
+void tconv_record_name(const char *key, size_t key_size, char name[TCONV_RECORD_NAME]);
 
 #endif

@@ -12,37 +12,136 @@ static const struct {
     int most;
 } kinds[TCONV_STORED_KINDS] = {
     [TCONV_STORED_PROGRAM] = {"program ", TCONV_MOST_PROGRAMS},
-    [TCONV_STORED_SEARCH] = {"search 2 ", 1024}, /* the number changes with plan/search_text.c */
+    [TCONV_STORED_SEARCH] = {"search 2 ", 1024}, /* the number changes with plan/records.c */
     [TCONV_STORED_PREPARED] = {"prepared 1 ", 1024},
     [TCONV_STORED_MACHINE] = {"machine 1 ", 1},
 };
 
-bool tconv_store_init(struct tconv_store *store, void (*release_program)(void *))
+/* ---- memory ---- */
+
+static void *copy_text(void *text)
+{
+    return strdup(text);
+}
+
+bool tconv_store_init(struct tconv_store *store, void *(*copy_program)(void *),
+                      void (*release_program)(void *))
 {
     *store = (struct tconv_store){.limit = TCONV_CACHE_LIMIT};
-    for (int kind = 0; kind < TCONV_STORED_KINDS; kind++)
-        store->drawer[kind] = (struct tconv_drawer){
-            kinds[kind].most, kind == TCONV_STORED_PROGRAM ? release_program : free, NULL};
+    for (int kind = 0; kind < TCONV_STORED_KINDS; kind++) {
+        const bool program = kind == TCONV_STORED_PROGRAM;
+        store->drawer[kind] = (struct tconv_drawer){kinds[kind].most,
+                                                    program ? copy_program : copy_text,
+                                                    program ? release_program : free, NULL};
+    }
     return pthread_mutex_init(&store->lock, NULL) == 0;
+}
+
+/* Releases entries that are in the drawer no more. This may take a while, and needs no lock. */
+static void drop(const struct tconv_drawer *drawer, struct tconv_entry *first)
+{
+    for (struct tconv_entry *e = first, *next; e != NULL; e = next) {
+        next = e->next;
+        drawer->release(e->value);
+        free(e);
+    }
+}
+
+static void empty(struct tconv_drawer *drawer)
+{
+    drop(drawer, drawer->first);
+    drawer->first = NULL;
 }
 
 void tconv_store_destroy(struct tconv_store *store)
 {
-    for (int kind = 0; kind < TCONV_STORED_KINDS; kind++)
-        tconv_drawer_drop(&store->drawer[kind], tconv_drawer_empty(&store->drawer[kind]));
+    for (int kind = 0; kind < TCONV_STORED_KINDS; kind++) empty(&store->drawer[kind]);
     free(store->identity);
     free(store->folder);
     pthread_mutex_destroy(&store->lock);
 }
 
+/* Under the lock: takes the entry with this key out; NULL: there is none. */
+static struct tconv_entry *take(struct tconv_drawer *drawer, const char *key)
+{
+    struct tconv_entry **link = &drawer->first, *found;
+    while (*link != NULL && strcmp((*link)->key, key) != 0) link = &(*link)->next;
+    found = *link;
+    if (found != NULL) *link = found->next;
+    return found;
+}
+
+/* Under the lock: a copy of the value with this key, which becomes the first. */
+static void *find(struct tconv_drawer *drawer, const char *key)
+{
+    struct tconv_entry *found = take(drawer, key);
+    if (found == NULL) return NULL;
+    found->next = drawer->first;
+    drawer->first = found;
+    return drawer->copy(found->value);
+}
+
+/* Under the lock: puts an entry in, in place of one with its key. Returns those that have no place
+ * any more. */
+static struct tconv_entry *put(struct tconv_drawer *drawer, struct tconv_entry *entry)
+{
+    struct tconv_entry *gone = take(drawer, entry->key), **link = &drawer->first;
+    entry->next = drawer->first;
+    drawer->first = entry;
+    for (int i = 0; i < drawer->most && *link != NULL; i++) link = &(*link)->next;
+    if (gone != NULL) /* then the drawer has no more entries than before */
+        gone->next = NULL;
+    else {
+        gone = *link;
+        *link = NULL;
+    }
+    return gone;
+}
+
+/* NULL without memory, or without a value. */
+static struct tconv_entry *new_entry(const char *key, void *value)
+{
+    const size_t size = strlen(key) + 1;
+    struct tconv_entry *made = value == NULL ? NULL : malloc(sizeof *made + size);
+    if (made == NULL) return NULL;
+    made->next = NULL;
+    made->value = value;
+    memcpy(made->key, key, size);
+    return made;
+}
+
+void *tconv_store_find(struct tconv_store *store, enum tconv_stored kind, const char *key)
+{
+    pthread_mutex_lock(&store->lock);
+    void *value = find(&store->drawer[kind], key);
+    pthread_mutex_unlock(&store->lock);
+    return value;
+}
+
+bool tconv_store_put(struct tconv_store *store, enum tconv_stored kind, const char *key,
+                     void *value, void **first)
+{
+    struct tconv_drawer *drawer = &store->drawer[kind];
+    struct tconv_entry *entry = new_entry(key, value), *gone = entry;
+    if (entry == NULL) return false;
+    pthread_mutex_lock(&store->lock);
+    void *there = first == NULL ? NULL : find(drawer, key);
+    if (there == NULL) gone = put(drawer, entry);
+    pthread_mutex_unlock(&store->lock);
+    drop(drawer, gone);
+    if (first != NULL) *first = there;
+    return true;
+}
+
+/* ---- the folder ---- */
+
 void tconv_store_set_folder(struct tconv_store *store, char *folder, uint64_t limit, bool programs)
 {
-    struct tconv_drawer *machine = &store->drawer[TCONV_STORED_MACHINE];
     free(store->folder);
     store->folder = folder;
     store->limit = limit;
     store->programs_in_folder = programs;
-    tconv_drawer_drop(machine, tconv_drawer_empty(machine));
+    empty(&store->drawer[TCONV_STORED_MACHINE]);
 }
 
 bool tconv_store_has_folder(const struct tconv_store *store, enum tconv_stored kind)
@@ -50,8 +149,6 @@ bool tconv_store_has_folder(const struct tconv_store *store, enum tconv_stored k
     return store->identity != NULL && store->folder != NULL &&
            (kind != TCONV_STORED_PROGRAM || store->programs_in_folder);
 }
-
-/* ---- the folder ---- */
 
 char *tconv_store_whole_key(const struct tconv_store *store, enum tconv_stored kind,
                             const char *key)
@@ -126,15 +223,6 @@ bool tconv_store_write(const struct tconv_store *store, enum tconv_stored kind, 
 
 /* ---- texts ---- */
 
-/* An entry with a copy of a text. NULL without memory. */
-static struct tconv_entry *text_entry(const char *key, const char *text)
-{
-    char *own = strdup(text);
-    struct tconv_entry *entry = own == NULL ? NULL : tconv_entry_new(key, own);
-    if (entry == NULL) free(own);
-    return entry;
-}
-
 /* The text in the folder. From malloc; NULL: there is none, or no memory. */
 static char *load_text(const struct tconv_store *store, enum tconv_stored kind, const char *key)
 {
@@ -149,24 +237,16 @@ static char *load_text(const struct tconv_store *store, enum tconv_stored kind, 
 
 char *tconv_store_text(struct tconv_store *store, enum tconv_stored kind, const char *key)
 {
-    struct tconv_entry *gone = NULL;
     if (store->identity == NULL && kind != TCONV_STORED_MACHINE) return NULL;
-    pthread_mutex_lock(&store->lock);
-    const char *kept = tconv_drawer_find(&store->drawer[kind], key);
-    char *text = kept == NULL ? NULL : strdup(kept);
-    pthread_mutex_unlock(&store->lock);
-    if (kept == NULL) {
+    char *text = tconv_store_find(store, kind, key);
+    if (text == NULL) {
+        void *first = NULL; /* another thread's */
         text = load_text(store, kind, key);
         /* Each plan asks for the fields: memory knows, too, that there are none. */
         if (text == NULL && kind == TCONV_STORED_MACHINE) text = strdup("");
-        struct tconv_entry *entry = text == NULL ? NULL : text_entry(key, text);
-        pthread_mutex_lock(&store->lock);
-        if (entry != NULL && tconv_drawer_find(&store->drawer[kind], key) == NULL)
-            gone = tconv_drawer_put(&store->drawer[kind], entry);
-        else
-            gone = entry; /* another thread was first */
-        pthread_mutex_unlock(&store->lock);
-        tconv_drawer_drop(&store->drawer[kind], gone);
+        char *own = text == NULL ? NULL : strdup(text);
+        if (!tconv_store_put(store, kind, key, own, &first)) free(own);
+        free(first);
     }
     if (text == NULL || text[0] != '\0') return text;
     free(text);
@@ -179,34 +259,23 @@ char *tconv_store_text_anew(struct tconv_store *store, enum tconv_stored kind, c
     return text != NULL ? text : tconv_store_text(store, kind, key);
 }
 
-bool tconv_store_put_text(struct tconv_store *store, enum tconv_stored kind, const char *key,
-                          const char *text)
-{
-    struct tconv_entry *entry = text_entry(key, text);
-    if (entry == NULL) return false;
-    pthread_mutex_lock(&store->lock);
-    struct tconv_entry *gone = tconv_drawer_put(&store->drawer[kind], entry);
-    pthread_mutex_unlock(&store->lock);
-    tconv_drawer_drop(&store->drawer[kind], gone);
-    return true;
-}
-
 bool tconv_store_keep_text(struct tconv_store *store, enum tconv_stored kind, const char *key,
                            const char *text, struct tconv_os_reason *reason)
 {
     if (store->identity == NULL && kind != TCONV_STORED_MACHINE) return true;
-    struct tconv_entry *entry = text_entry(key, text);
+    struct tconv_drawer *drawer = &store->drawer[kind];
+    char *own = strdup(text);
+    struct tconv_entry *entry = new_entry(key, own), *gone = entry;
     if (entry == NULL) {
+        free(own);
         snprintf(reason->text, sizeof reason->text, "no memory");
         return false;
     }
     /* Under the lock, so that memory and folder have the text of one thread. */
     pthread_mutex_lock(&store->lock);
     const bool written = tconv_store_write(store, kind, key, text, strlen(text), reason);
-    struct tconv_entry *gone = written || kind != TCONV_STORED_MACHINE
-                                   ? tconv_drawer_put(&store->drawer[kind], entry)
-                                   : entry;
+    if (written || kind != TCONV_STORED_MACHINE) gone = put(drawer, entry);
     pthread_mutex_unlock(&store->lock);
-    tconv_drawer_drop(&store->drawer[kind], gone);
+    drop(drawer, gone);
     return written;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device object keeps beyond one call: bytes by kind and key, in two drawers: memory, and a
- * folder, where later processes find them. A key in the folder begins with the device's identity,
- * so that others' are never taken. The public header tuning.h has the rules of the folder.
+/* What a device object keeps beyond one call: values by kind and key, in two drawers: memory, where
+ * those used last stay, and a folder, where later processes find them. A key in the folder begins
+ * with the device's identity, so that others' are never taken. The public header tuning.h has the
+ * rules of the folder.
  *
  * Any thread may call any function, except those that start, set and end. */
 #ifndef TCONV_STORE_STORE_H
 #define TCONV_STORE_STORE_H
 
-#include "store/drawer.h"
 #include "store/folder.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 enum tconv_stored {
     TCONV_STORED_PROGRAM,  /* in memory built programs, in the folder binaries */
@@ -23,8 +24,22 @@ enum tconv_stored {
 /* How many programs memory has. The public headers device.h and tuning.h say the number, too. */
 enum { TCONV_MOST_PROGRAMS = 256 };
 
+struct tconv_entry {
+    struct tconv_entry *next; /* used before it */
+    void *value;
+    char key[];
+};
+
+/* A drawer in memory. */
+struct tconv_drawer {
+    int most;                     /* entries */
+    void *(*copy)(void *value);   /* for whoever finds a value; NULL: it cannot be copied */
+    void (*release)(void *value); /* called for values that go, and by who found one */
+    struct tconv_entry *first;    /* the one used last */
+};
+
 struct tconv_store {
-    pthread_mutex_t lock; /* guards the drawers in memory */
+    pthread_mutex_t lock; /* guards the drawers */
     struct tconv_drawer drawer[TCONV_STORED_KINDS];
     char *identity; /* everything that what is kept depends on besides its key; NULL: nothing is
                        kept for later processes, and no texts */
@@ -33,9 +48,10 @@ struct tconv_store {
     bool programs_in_folder;
 };
 
-/* Begins without identity and folder. Values of the drawer of programs go by `release_program`.
- * False without a lock. */
-bool tconv_store_init(struct tconv_store *store, void (*release_program)(void *));
+/* Begins without identity and folder. Programs are copied and released by these functions. False
+ * without a lock. */
+bool tconv_store_init(struct tconv_store *store, void *(*copy_program)(void *),
+                      void (*release_program)(void *));
 void tconv_store_destroy(struct tconv_store *store);
 
 /* Takes another folder, with `programs` or without, and its text; NULL: none. Fields of the cost
@@ -44,6 +60,16 @@ void tconv_store_set_folder(struct tconv_store *store, char *folder, uint64_t li
 
 /* True if things of this kind go into the folder. */
 bool tconv_store_has_folder(const struct tconv_store *store, enum tconv_stored kind);
+
+/* A copy of what memory has with this key, which counts as used. NULL: there is none, or it cannot
+ * be copied. */
+void *tconv_store_find(struct tconv_store *store, enum tconv_stored kind, const char *key);
+
+/* Puts a value into memory, which then owns it. An older one with its key is replaced; or with
+ * `first`, it stays, `*first` becomes a copy of it, and the new one goes. False without memory: the
+ * value is still the caller's. */
+bool tconv_store_put(struct tconv_store *store, enum tconv_stored kind, const char *key,
+                     void *value, void **first);
 
 /* The text with this key, from memory or the folder. From malloc; NULL: there is none, or no
  * memory. */
@@ -57,10 +83,6 @@ char *tconv_store_text_anew(struct tconv_store *store, enum tconv_stored kind, c
  * are as before. */
 bool tconv_store_keep_text(struct tconv_store *store, enum tconv_stored kind, const char *key,
                            const char *text, struct tconv_os_reason *reason);
-
-/* Keeps a text in memory alone. False without memory. */
-bool tconv_store_put_text(struct tconv_store *store, enum tconv_stored kind, const char *key,
-                          const char *text);
 
 /* True if the folder has this. It does not count as use. */
 bool tconv_store_has(const struct tconv_store *store, enum tconv_stored kind, const char *key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel with which plan/probe_words.c tests the instructions of a CPU that multiply words. It
+/* The kernel with which plan/unit.c tests the instructions of a CPU that multiply words. It
  * has PROBE_WORDS words of data, each with a vector of words of weights, and computes
  *
  *     sums[lane] += data[i] * weights[i][lane]

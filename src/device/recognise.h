@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of the processor that runs this process, and whether a device takes assembly. */
-#ifndef TCONV_DEVICE_PROCESSOR_H
-#define TCONV_DEVICE_PROCESSOR_H
+/* Recognises hardware by what it reports: the instructions of the processor that runs this process,
+ * and the family of a GPU. */
+#ifndef TCONV_DEVICE_RECOGNISE_H
+#define TCONV_DEVICE_RECOGNISE_H
 
 #include "tconv_cl/device.h"
 
@@ -29,5 +30,18 @@ tconv_matrix_unit tconv_processor_unit(const struct tconv_processor *processor);
 /* True if a device's compiler takes assembly in kernels. PoCL 4 to 6 mistake it for a call of their
  * own function (handleLocalMemAllocas in lib/llvmopencl/WorkitemLoops.cc) and end the process. */
 bool tconv_takes_assembly(const tconv_device_info *device);
+
+/* What a driver says of a GPU. */
+struct tconv_gpu_facts {
+    const char *name, *vendor;
+    bool nvidia;      /* it has cl_nv_device_attribute_query */
+    bool intel_xe_hp; /* Intel's version 12.50 or later */
+};
+
+/* The family of a GPU, or OTHER. A row of test_gpu_name.c shows how each one is recognised. */
+tconv_architecture tconv_gpu_architecture(const struct tconv_gpu_facts *facts);
+
+/* Whether a text begins with one of these words, which spaces separate. */
+bool tconv_begins(const char *text, const char *words);
 
 #endif

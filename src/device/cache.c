@@ -1,35 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps programs: built ones in memory, binaries in the folder, and both kinds of results in a blob
- * that the application carries to a later process. */
+/* The cache of a device object: its identity, which everything kept depends on, its folder, and the
+ * blob in which an application carries programs and results of searches to a later process. */
 #include "base/cancel.h"
 #include "base/error.h"
-#include "base/os.h"
 #include "base/process.h"
-#include "device/device_members.h"
+#include "base/sources.h"
 #include "device/environment.h"
-#include "device/processor.h"
-#include "tconv_cl/tuning.h"
+#include "device/program.h"
+#include "tconv_cl/version.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- identity ---- */
+
+enum { IDENTITY = 1500, UUID = 16 };
+
+/* One number for all kernel sources of the library. */
+static uint64_t sources_hash(void)
+{
+    uint64_t hash = 0;
+    for (const struct tconv_source *s = tconv_sources; s->name != NULL; s++)
+        hash = XXH3_64bits_withSeed(s->text, strlen(s->text), hash);
+    return hash;
+}
+
+/* The device's UUID (cl_khr_device_uuid), or zeros if it has none. OpenCL 1.2 does not name it. A
+ * part has that of the whole device, whose programs it shares. */
+static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
+{
+    unsigned char uuid[UUID] = {0};
+    if (clGetDeviceInfo(tconv_whole_device(id), 0x106A, sizeof uuid, uuid, NULL) != CL_SUCCESS)
+        memset(uuid, 0, sizeof uuid);
+    for (int i = 0; i < UUID; i++) snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+}
+
+/* Everything that compiled programs depend on besides their own file and options. From malloc; NULL
+ * if it cannot be found out. */
+static char *identity_of(const tconv_device *device)
+{
+    const tconv_device_info *d = &device->info;
+    cl_platform_id platform = NULL;
+    cl_uint bits = 0, vendor = 0;
+    char version[256] = "", uuid[2 * UUID + 1];
+    if (clGetDeviceInfo(device->id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) !=
+            CL_SUCCESS ||
+        clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version, version, NULL) !=
+            CL_SUCCESS ||
+        clGetDeviceInfo(device->id, CL_DEVICE_ADDRESS_BITS, sizeof bits, &bits, NULL) !=
+            CL_SUCCESS ||
+        clGetDeviceInfo(device->id, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL) !=
+            CL_SUCCESS)
+        return NULL;
+    version[sizeof version - 1] = '\0';
+    read_uuid(device->id, uuid);
+    char *text = malloc(IDENTITY);
+    if (text == NULL) return NULL;
+    const int length = snprintf(
+        text, IDENTITY,
+        "tconv-cl %s %016" PRIx64 "\nplatform %s, %s\ndevice %s, %s, %08x, %s, %u bits, %s\ndriver "
+        "%s\n",
+        TCONV_VERSION_STRING, sources_hash(), d->platform, version, d->name, d->vendor,
+        (unsigned)vendor, d->version, (unsigned)bits, uuid, d->driver);
+    if (length > 0 && length < IDENTITY) return text;
+    free(text);
+    return NULL;
+}
+
 /* ---- the folder ---- */
-
-bool tconv_compiles_late(const tconv_device *device)
-{
-    return strcmp(device->info.platform, TCONV_POCL) == 0;
-}
-
-static void release_program(void *program)
-{
-    clReleaseProgram(program);
-}
-
-bool tconv_device_init_store(tconv_device *device)
-{
-    return tconv_store_init(&device->store, release_program);
-}
 
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
 {
@@ -38,7 +81,7 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
     uint64_t limit;
     const tconv_status status = tconv_environment_cache(&folder, &limit, &named, error);
     if (status != TCONV_OK) return status;
-    device->store.identity = tconv_identity_of(device);
+    device->store.identity = identity_of(device);
     tconv_store_set_folder(&device->store, folder, limit, named || !tconv_compiles_late(device));
     return TCONV_OK;
 }
@@ -72,130 +115,6 @@ const char *tconv_device_cache(const tconv_device *device)
 const char *tconv_device_search_folder(const tconv_device *device)
 {
     return folder_of(device, TCONV_STORED_SEARCH);
-}
-
-/* Builds a program from a record. NULL if the driver refuses it. */
-static cl_program program_of(const tconv_device *device, const struct tconv_record *record)
-{
-    const unsigned char *binary = record->binary;
-    cl_int code, accepted = CL_INVALID_BINARY;
-    cl_program program = clCreateProgramWithBinary(device->context, 1, &device->id,
-                                                   &record->binary_size, &binary, &accepted, &code);
-    if (code != CL_SUCCESS) return NULL;
-    if (accepted == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->id, "", NULL, NULL) == CL_SUCCESS)
-        return program;
-    clReleaseProgram(program);
-    return NULL;
-}
-
-/* The binary of a program for the device, from malloc. NULL if the driver gives none. The context
- * may have other devices. One thread at a time: PoCL 3.1 crashes if two threads ask for the
- * binaries of one program. */
-static unsigned char *binary_of(const tconv_device *device, cl_program program, size_t *size)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    cl_uint count = 0;
-    if (clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof count, &count, NULL) !=
-            CL_SUCCESS ||
-        count == 0)
-        return NULL;
-    cl_device_id *ids = calloc(count, sizeof *ids);
-    size_t *sizes = calloc(count, sizeof *sizes);
-    unsigned char **binaries = calloc(count, sizeof *binaries), *own = NULL;
-    pthread_mutex_lock(&lock);
-    if (ids != NULL && sizes != NULL && binaries != NULL &&
-        clGetProgramInfo(program, CL_PROGRAM_DEVICES, count * sizeof *ids, ids, NULL) ==
-            CL_SUCCESS &&
-        clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes, sizes, NULL) ==
-            CL_SUCCESS) {
-        const size_t i = tconv_device_place(ids, count, device->id);
-        if (i < count && sizes[i] > 0) own = malloc(sizes[i]);
-        if (own != NULL) {
-            *size = sizes[i];
-            binaries[i] = own; /* drivers skip entries that are NULL */
-            if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
-                                 NULL) != CL_SUCCESS) {
-                free(own);
-                own = NULL;
-            }
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    free(ids);
-    free(sizes);
-    free(binaries);
-    return own;
-}
-
-cl_program tconv_program_load(const tconv_device *device, const char *key)
-{
-    void *bytes;
-    struct tconv_record record;
-    if (!tconv_store_load(&device->store, TCONV_STORED_PROGRAM, key, &bytes, &record)) return NULL;
-    cl_program program = program_of(device, &record);
-    free(bytes);
-    return program;
-}
-
-bool tconv_program_store(const tconv_device *device, const char *key, cl_program program,
-                         struct tconv_os_reason *reason)
-{
-    if (!tconv_store_has_folder(&device->store, TCONV_STORED_PROGRAM)) return true;
-    size_t size = 0;
-    unsigned char *binary = binary_of(device, program, &size);
-    bool stored = false;
-    if (binary != NULL)
-        stored = tconv_store_write(&device->store, TCONV_STORED_PROGRAM, key, binary, size, reason);
-    else if (reason != NULL)
-        snprintf(reason->text, sizeof reason->text, "the driver does not give a program's binary");
-    free(binary);
-    return stored;
-}
-
-/* ---- memory ---- */
-
-/* Under the lock: finds the program with this key and retains it. NULL if there is none. */
-static cl_program find(struct tconv_store *store, const char *key)
-{
-    cl_program found = tconv_drawer_find(&store->drawer[TCONV_STORED_PROGRAM], key);
-    return found != NULL && clRetainProgram(found) == CL_SUCCESS ? found : NULL;
-}
-
-cl_program tconv_program_find(tconv_device *device, const char *key)
-{
-    pthread_mutex_lock(&device->store.lock);
-    cl_program program = find(&device->store, key);
-    pthread_mutex_unlock(&device->store.lock);
-    return program;
-}
-
-tconv_status tconv_program_keep(tconv_device *device, const char *key, cl_program *program,
-                                tconv_error *error)
-{
-    struct tconv_store *store = &device->store;
-    struct tconv_drawer *drawer = &store->drawer[TCONV_STORED_PROGRAM];
-    struct tconv_entry *entry = tconv_entry_new(key, *program), *gone;
-    const cl_int code = entry == NULL
-                            ? CL_SUCCESS
-                            : clRetainProgram(*program); /* one for the list, one for the caller */
-    if (entry == NULL || code != CL_SUCCESS) {
-        clReleaseProgram(*program);
-        free(entry);
-        return entry == NULL
-                   ? tconv_fail_memory(error, sizeof *entry, "keeping a program")
-                   : tconv_fail_opencl(error, code, "clRetainProgram", "keeping a program");
-    }
-    pthread_mutex_lock(&store->lock);
-    cl_program first = find(store, key);
-    gone = first == NULL ? tconv_drawer_put(drawer, entry) : entry;
-    pthread_mutex_unlock(&store->lock);
-    tconv_drawer_drop(drawer, gone);
-    if (first != NULL) {
-        clReleaseProgram(*program);
-        *program = first;
-    }
-    return TCONV_OK;
 }
 
 /* ---- blobs ---- */
@@ -239,10 +158,9 @@ static bool copy_drawer(tconv_device *device, enum tconv_stored kind, struct kep
     bool done = *list != NULL;
     for (const struct tconv_entry *e = store->drawer[kind].first; e != NULL && done; e = e->next) {
         struct kept *kept = &(*list)[*count];
-        const bool program = kind == TCONV_STORED_PROGRAM;
-        if (program && clRetainProgram(e->value) != CL_SUCCESS) continue;
+        kept->value = store->drawer[kind].copy(e->value);
+        if (kept->value == NULL && kind == TCONV_STORED_PROGRAM) continue;
         kept->key = tconv_store_whole_key(store, kind, e->key);
-        kept->value = program ? e->value : strdup(e->value);
         done = kept->key != NULL && kept->value != NULL;
         ++*count;
     }
@@ -261,7 +179,7 @@ static bool append_kind(tconv_device *device, enum tconv_stored kind, struct blo
         unsigned char *binary = list[i].value;
         size_t size = 0;
         if (kind == TCONV_STORED_PROGRAM)
-            binary = memory ? binary_of(device, list[i].value, &size) : NULL;
+            binary = memory ? tconv_program_binary(device, list[i].value, &size) : NULL;
         else if (binary != NULL)
             size = strlen(list[i].value);
         if (memory && binary != NULL && size > 0) memory = append(blob, list[i].key, binary, size);
@@ -313,16 +231,17 @@ static tconv_status import_record(tconv_device *device, const struct tconv_recor
     if (whole == NULL) return tconv_fail_memory(error, record->key_size, "importing programs");
     const struct tconv_stored_key key = tconv_store_read_key(store, whole);
     if (key.own && key.kind == TCONV_STORED_PROGRAM) {
-        cl_program program = program_of(device, record);
+        cl_program program = tconv_program_of(device, record);
         if (program != NULL) status = tconv_program_keep(device, key.key, &program, error);
         *taken = program != NULL && status == TCONV_OK;
         if (*taken) clReleaseProgram(program);
     } else if (key.own && (key.kind == TCONV_STORED_SEARCH || key.kind == TCONV_STORED_PREPARED)) {
         char *text = strndup(record->binary, record->binary_size);
-        *taken = text != NULL && tconv_store_put_text(store, key.kind, key.key, text);
-        if (!*taken)
+        *taken = tconv_store_put(store, key.kind, key.key, text, NULL);
+        if (!*taken) {
+            free(text);
             status = tconv_fail_memory(error, record->key_size, "importing search records");
-        free(text);
+        }
     }
     free(whole);
     return status;

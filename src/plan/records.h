@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The prepared programs of a layer with any extents (tconv_device_prepare). A device object
- * remembers them by the layer without its extents, in memory and in the folder of search results.
- * Plans for which no result is stored, and that measure nothing, take one if it is nearly as fast
- * as the best candidate. */
-#ifndef TCONV_PLAN_PREPARED_H
-#define TCONV_PLAN_PREPARED_H
+/* What a device object keeps for plans, in memory and in the folder: results of searches, prepared
+ * programs of layers with any extents (tconv_device_prepare), and fields of the cost model. */
+#ifndef TCONV_PLAN_RECORDS_H
+#define TCONV_PLAN_RECORDS_H
 
 #include "plan/plan_internal.h"
+
+/* Finds the stored result of a search for the plan's problem. False if there is none, if it is
+ * damaged, or if it names an algorithm or parameter that this version does not have. */
+bool tconv_search_find(const tconv_plan *plan, struct tconv_pattern *pattern, tconv_choice *choice);
+
+/* Stores what a search has just chosen for the plan. The plan is as good without it: it only says
+ * why not (tconv_plan_not_stored). */
+void tconv_search_keep(tconv_plan *plan);
+
+/* Reads the text of a stored result, as tconv_search_find does. */
+enum { TCONV_SEARCH_TEXT = 500 }; /* bytes that suffice for it */
+bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice);
 
 /* The programs of a range are chosen so that each problem that is looked at has one for which the
  * cost model expects at most TCONV_NEARLY times the time of the cheapest candidate. A plan takes
@@ -28,7 +38,6 @@ void tconv_prepared_read(const tconv_plan *plan, struct tconv_prepared *prepared
 
 /* Remembers it, with what others have stored meanwhile, such as another process with another range,
  * but for the patterns of `dropped`. False with a reason if it cannot be stored. */
-struct tconv_os_reason;
 bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *prepared,
                          const struct tconv_prepared *dropped, struct tconv_os_reason *reason);
 
@@ -46,5 +55,9 @@ bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_patt
 tconv_status tconv_plan_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
                                  struct tconv_candidate *candidate, bool *found,
                                  tconv_error *error);
+
+/* The machine of `info` with the stored fields. A stored text that cannot be read is ignored. */
+struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
+                                       size_t acc_bytes);
 
 #endif
