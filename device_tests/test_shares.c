@@ -8,6 +8,7 @@
  * them behind it. Where there is none, nothing is tested. */
 #include "random_problem.h"
 #include "setup.h"
+#include "smoke.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -30,11 +31,16 @@ enum {
     LAUNCHES = 2000,
     GUARD = 256, /* bytes around an output */
     OPENED = 20,
+    FEW_OPENED = 4,
+    FEW_THREADS = 4, /* kinds of devices, where compiling takes long */
+    EACH = 4,        /* one of so many algorithms there */
 };
 static const double most_work = 2e6; /* multiply-adds */
 
-/* A device with 1 to 8 threads; [0] is the one that tests compare with. */
+/* Devices with 1 to 8 threads; [0] is the one that tests compare with. */
+static const int threads_of[MOST_THREADS] = {1, 2, 3, 8, 4, 5, 6, 7};
 static struct device opened[MOST_THREADS];
+static int devices_opened;
 static int number = -1; /* of the device */
 
 static long launches_wanted(void)
@@ -139,7 +145,7 @@ static void new_caller(struct caller *c, unsigned seed, long wanted)
 {
     cl_int code;
     *c = (struct caller){.seed = seed, .wanted = wanted};
-    for (int i = 0; i < MOST_THREADS; i++) {
+    for (int i = 0; i < devices_opened; i++) {
         c->queue[i] = clCreateCommandQueue(opened[i].context, id_of(&opened[i]), 0, &code);
         assert_int_equal(code, CL_SUCCESS);
     }
@@ -147,7 +153,7 @@ static void new_caller(struct caller *c, unsigned seed, long wanted)
 
 static void end_caller(struct caller *c)
 {
-    for (int i = 0; i < MOST_THREADS; i++) clReleaseCommandQueue(c->queue[i]);
+    for (int i = 0; i < devices_opened; i++) clReleaseCommandQueue(c->queue[i]);
     if (c->wrong[0] != '\0') failed("%s", c->wrong);
 }
 
@@ -204,10 +210,10 @@ static bool read_room(struct caller *c, const struct layer *l, int d, struct roo
 {
     if (clEnqueueReadBuffer(c->queue[d], r->output, CL_TRUE, 0, r->bytes, r->result, 0, NULL,
                             NULL) != CL_SUCCESS)
-        return complain(c, l, d + 1, "clEnqueueReadBuffer fails");
+        return complain(c, l, threads_of[d], "clEnqueueReadBuffer fails");
     if (memcmp(r->image, r->result, GUARD) != 0 ||
         memcmp(r->image + r->bytes - GUARD, r->result + r->bytes - GUARD, GUARD) != 0)
-        return complain(c, l, d + 1, "bytes around the output were written");
+        return complain(c, l, threads_of[d], "bytes around the output were written");
     return true;
 }
 
@@ -217,14 +223,14 @@ static bool run_layer(struct caller *c, const struct layer *l, int d, bool enque
     const struct copy *copy = &l->copy[d];
     tconv_tensors args = copy->args;
     tconv_error error;
-    if (!make_room(l, &opened[d], r)) return complain(c, l, d + 1, "no memory");
+    if (!make_room(l, &opened[d], r)) return complain(c, l, threads_of[d], "no memory");
     args.output.memory = r->output;
     args.output.offset = GUARD;
     args.workspace.memory = r->workspace;
     const tconv_status status =
         enqueued ? tconv_plan_enqueue(copy->plan, c->queue[d], &args, 0, NULL, NULL, &error)
                  : tconv_plan_run(copy->plan, &args, &error);
-    if (status != TCONV_OK) return complain(c, l, d + 1, error.message);
+    if (status != TCONV_OK) return complain(c, l, threads_of[d], error.message);
     return read_room(c, l, d, r);
 }
 
@@ -233,7 +239,7 @@ static bool run_and_compare(struct caller *c, const struct layer *l, int d)
     struct room r = {0};
     bool right = run_layer(c, l, d, false, &r);
     if (right && memcmp(r.result + GUARD, l->output, l->output_bytes) != 0)
-        right = complain(c, l, d + 1, "other bits than launches that are enqueued whole");
+        right = complain(c, l, threads_of[d], "other bits than launches that are enqueued whole");
     free_room(&r);
     c->launches += (long)l->launches;
     return right;
@@ -257,9 +263,9 @@ static bool pack_and_compare(struct caller *c, const struct layer *l, int d)
             TCONV_OK ||
         clEnqueueReadBuffer(c->queue[d], place.memory, CL_TRUE, 0, l->filter_bytes, bytes, 0, NULL,
                             NULL) != CL_SUCCESS)
-        right = complain(c, l, d + 1, error.message);
+        right = complain(c, l, threads_of[d], error.message);
     if (right && memcmp(bytes, l->filter, l->filter_bytes) != 0)
-        right = complain(c, l, d + 1, "another packed filter than launches enqueued whole");
+        right = complain(c, l, threads_of[d], "another packed filter than launches enqueued whole");
     tconv_packed_filter_release(filter);
     clReleaseMemObject(place.memory);
     free(bytes);
@@ -273,7 +279,7 @@ static void *run_random_layers(void *user)
     while (c->wrong[0] == '\0' && c->launches < c->wanted) {
         const struct layer *l =
             c->only != NULL ? c->only : &layers[random_between(&c->seed, 0, layer_count - 1)];
-        const int d = random_between(&c->seed, 0, MOST_THREADS - 1);
+        const int d = random_between(&c->seed, 0, devices_opened - 1);
         (void)(random_between(&c->seed, 0, 7) == 0 ? pack_and_compare(c, l, d)
                                                    : run_and_compare(c, l, d));
     }
@@ -310,7 +316,7 @@ static void expect_of(struct layer *l)
                      CL_SUCCESS);
     tconv_packed_filter_release(filter);
     clReleaseMemObject(place.memory);
-    for (int d = 0; d < MOST_THREADS; d++)
+    for (int d = 0; d < devices_opened; d++)
         expect_ok(tconv_packed_filter_pack(l->copy[d].filter,
                                            &(tconv_tensor){.memory = l->copy[d].weights}, &error),
                   &error);
@@ -331,7 +337,7 @@ static void expect_of(struct layer *l)
 
 static void free_layer(struct layer *l)
 {
-    for (int d = 0; d < MOST_THREADS; d++) release_copy(&l->copy[d]);
+    for (int d = 0; d < devices_opened; d++) release_copy(&l->copy[d]);
     free(l->output);
     free(l->filter);
     free_tensors(&l->tensors);
@@ -353,7 +359,7 @@ static bool make_layer(struct layer *l, const char *algorithm, unsigned *seed)
     assert_true(candidates > 0);
     memcpy(l->algorithm, names[random_between(seed, 0, candidates - 1)], CANDIDATE_NAME);
     bool made = true;
-    for (int d = 0; d < MOST_THREADS && made; d++) made = make_copy(l, &opened[d], &l->copy[d]);
+    for (int d = 0; d < devices_opened && made; d++) made = make_copy(l, &opened[d], &l->copy[d]);
     if (!made) {
         free_layer(l);
         return false;
@@ -406,10 +412,12 @@ static int set_up_layers(void **state)
         print_message("skipped: no device whose launches threads can share\n");
         return 0;
     }
-    for (int i = 0; i < MOST_THREADS; i++) open_with(i + 1, &opened[i]);
+    const bool few = smoke_suffices() && getenv("TCONV_CL_TEST_LAUNCHES") == NULL;
+    devices_opened = few ? FEW_THREADS : MOST_THREADS;
+    for (int i = 0; i < devices_opened; i++) open_with(threads_of[i], &opened[i]);
     unsigned seed = sample_seed();
     const int each = sample_is_whole() ? 3 : 1;
-    for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
+    for (int a = few ? (int)(seed % EACH) : 0; tconv_algorithm_name(a) != NULL; a += few ? EACH : 1)
         for (int i = 0; i < each && layer_count < LAYERS; i++)
             if (make_layer(&layers[layer_count], tconv_algorithm_name(a), &seed)) layer_count++;
     print_message("device %d (%s, %s): %d layers\n", number, opened[0].info->name,
@@ -421,7 +429,7 @@ static int tear_down_layers(void **state)
 {
     (void)state;
     for (int i = 0; i < layer_count; i++) free_layer(&layers[i]);
-    for (int i = 0; number >= 0 && i < MOST_THREADS; i++) {
+    for (int i = 0; number >= 0 && i < devices_opened; i++) {
         clReleaseCommandQueue(opened[i].queue);
         tconv_device_release(opened[i].device);
     }
@@ -559,7 +567,7 @@ static void pools_of_the_application(void **state)
     };
     struct arrays a;
     make_arrays(&a, 32, 20);
-    for (int d = 0; d < MOST_THREADS; d++) {
+    for (int d = 0; d < devices_opened; d++) {
         tconv_layer *layer = NULL;
         tconv_error error;
         expect_ok(tconv_layer_create(&opened[d].device, 1, TCONV_FILTER_CONSTANT, &layer, &error),
@@ -658,7 +666,7 @@ static void devices_are_released_at_once(void **state)
     if (number < 0) return;
     struct arrays a;
     make_arrays(&a, 32, 20);
-    for (int i = 0; i < OPENED; i++) {
+    for (int i = 0; i < (smoke_suffices() ? FEW_OPENED : OPENED); i++) {
         struct device device;
         tconv_error error;
         open_with(2 + i % MOST_THREADS, &device);
