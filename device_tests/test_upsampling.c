@@ -23,6 +23,7 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             const char *algorithm = tconv_algorithm_name(a);
             const bool bias = (number + (unsigned)a) % 2 == 0;
+            if (sample_is_least() && (number + (unsigned)a + 3 * (unsigned)d) % 12 != 0) continue;
             if (run_algorithm(&devices[d], problem, algorithm, bias, &t, number))
                 compare_with_oracle(&devices[d], problem, algorithm, bias, &t);
         }
@@ -34,11 +35,11 @@ static void random_layers_of_every_rank(void **state)
     (void)state;
     static const struct {
         int axes, most, count;
-    } ranks[] = {{1, 150, 8}, {2, 19, 10}, {3, 7, 6}, {4, 4, 2}, {5, 3, 1}, {6, 2, 1}};
+    } ranks[] = {{1, 80, 12}, {2, 11, 16}, {3, 5, 12}, {4, 3, 4}, {5, 2, 2}, {6, 2, 2}};
     static const tconv_type types[] = {TCONV_F32,  TCONV_F16, TCONV_F32,
                                        TCONV_BF16, TCONV_F32, TCONV_F64};
-    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
-        for (int i = 0; i < ranks[r].count; i++) {
+    for (size_t r = 0; r < (sample_is_least() ? 3 : sizeof ranks / sizeof *ranks); r++)
+        for (int i = 0; i < ranks[r].count; i += sample_is_whole() ? 1 : 4) {
             unsigned seed = 3000u * (unsigned)ranks[r].axes + (unsigned)i;
             tconv_problem p = random_upsampling(&seed, ranks[r].axes, ranks[r].most);
             p.data_type = p.filter_type = types[i % 6];
