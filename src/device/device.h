@@ -6,7 +6,6 @@
 #include "device/extensions.h"
 #include "device/trace.h"
 #include "store/store.h"
-#include "tconv_cl/tuning.h"
 #include "tconv_cl/problem.h"
 #include "tconv_cl/tuning.h"
 
@@ -21,7 +20,7 @@ struct tconv_device {
     atomic_int owners;
     cl_context context;
     cl_device_id id;
-    bool part;       /* it is a sub-device */
+    bool part;               /* it is a sub-device */
     struct tconv_crew *crew; /* the threads that compute (crew.h); NULL: the driver's */
     size_t in_place; /* alignment in bytes of the host's arrays that kernels may use where they are;
                         0: none */

@@ -19,7 +19,8 @@ static bool may_refuse_options(const tconv_error *error)
 bool tconv_program_key(const struct tconv_request *request, const struct tconv_algorithm *algorithm,
                        const struct tconv_launch *launch, char key[TCONV_PROGRAM_KEY])
 {
-    const int used = snprintf(key, TCONV_PROGRAM_KEY, "%s ", tconv_launch_source(launch, algorithm));
+    const int used =
+        snprintf(key, TCONV_PROGRAM_KEY, "%s ", tconv_launch_source(launch, algorithm));
     return tconv_launch_all_options(launch, request, algorithm, key + used, TCONV_MAX_OPTIONS);
 }
 

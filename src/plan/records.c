@@ -301,7 +301,8 @@ static void add_pattern(struct tconv_text *t, const struct tconv_pattern *patter
     const struct tconv_tile_parameter *parameters = pattern->algorithm->parameters;
     tconv_text_add(t, "%s", pattern->algorithm->name);
     for (int i = 0; i < pattern->algorithm->program_parameters; i++)
-        tconv_text_add(t, " %s=%d", parameters[i].name, tconv_tile_value(&pattern->tile, &parameters[i]));
+        tconv_text_add(t, " %s=%d", parameters[i].name,
+                       tconv_tile_value(&pattern->tile, &parameters[i]));
     tconv_text_add(t, "\n");
 }
 

@@ -344,9 +344,9 @@ static json_t *report_json(int number, const tconv_device *device, const struct 
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
     const bool known = roofline->sizes > 0;
     return json_pack(
-        "{s:o, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_object_json(number, device),
-        "repeat", (json_int_t)timing->repeat, "max_error_is", MAX_ERROR_IS, "launch_us",
-        known_json(known, roofline->launch_us), "peak_gflops",
+        "{s:o, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
+        device_object_json(number, device), "repeat", (json_int_t)timing->repeat, "max_error_is",
+        MAX_ERROR_IS, "launch_us", known_json(known, roofline->launch_us), "peak_gflops",
         known_json(known, roofline_peak(roofline)), "probed_peak_gflops",
         known_json(known, roofline->probed_gflops), "bandwidth_gbs",
         known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),

@@ -137,10 +137,10 @@ static void add_launch(const tconv_trace_event *e)
     struct launch *launch = malloc(sizeof *launch);
     json_t *execution =
         span_in(lane, DEVICE, "launch", e->name, 0, 0,
-                json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "problem",
-                          text_json(e->problem), "algorithm", text_json(e->algorithm), "tile",
-                          text_json(e->tile), "global", sizes(e->global), "local", sizes(e->local),
-                          "piece", (int)e->piece, "pieces", (int)e->pieces));
+                json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "problem", text_json(e->problem),
+                          "algorithm", text_json(e->algorithm), "tile", text_json(e->tile),
+                          "global", sizes(e->global), "local", sizes(e->local), "piece",
+                          (int)e->piece, "pieces", (int)e->pieces));
     if (launch == NULL || execution == NULL || clRetainEvent(e->event) != CL_SUCCESS) {
         trace.lacks_memory = true;
         json_decref(execution);

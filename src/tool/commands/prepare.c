@@ -144,9 +144,9 @@ static enum exit_code prepare(const struct work *work)
     }
     progress(0, 0, "");
     const char *folder = tconv_device_search_folder(device);
-    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_object_json(work->number, device),
-                               "folder", text_json(folder), "layers", layers, "interrupted",
-                               interrupted());
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device",
+                               device_object_json(work->number, device), "folder",
+                               text_json(folder), "layers", layers, "interrupted", interrupted());
     code = write_json(with_origin(report));
     if (done > 0) tell_folder(device);
     if (code != EXIT_DONE) return code;

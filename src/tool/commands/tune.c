@@ -199,9 +199,9 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         json_array_append_new(layers, layer_json(place.entry, &results[i]));
     }
     progress(0, 0, "");
-    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_object_json(work->number, device),
-                               "folder", text_json(folder), "layers", layers, "interrupted",
-                               interrupted());
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device",
+                               device_object_json(work->number, device), "folder",
+                               text_json(folder), "layers", layers, "interrupted", interrupted());
     enum exit_code code = write_json(with_origin(report));
     const enum exit_code verdict = conclude(suite, results, folder);
     if (code == EXIT_DONE) code = verdict;
