@@ -757,7 +757,7 @@ def test_eight_threads():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_layers_while_threads_sleep(threads):
+def test_layers_on_the_threads_of_the_runtime(threads):
     """Layers of 270 million multiply-adds, between other operators, in four threads at once: layer.c."""
     shape, axes = [1, 64, 64, 64], dict(strides=[2, 2], pads=[1, 1, 1, 1])
     nodes = [

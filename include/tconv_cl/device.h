@@ -153,8 +153,7 @@ typedef struct tconv_device tconv_device;
  * awake for 200 microseconds after a launch, and then asleep. The environment variable
  * TCONV_CL_THREADS says how many compute at the same time: a number, or "off" for the driver's own
  * threads; if it is not set or empty, as many as the process may use processors. Results have the
- * same bits whatever threads come; for another number of them another algorithm or tile may be
- * chosen. If several threads of the application run layers at the
+ * same bits whatever threads there are. If several threads of the application run layers at the
  * same time, one of them gets the device's threads. tconv_device_threads is the number of threads;
  * 0 if the driver has its own, or if `device` is NULL. */
 TCONV_API tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error);

@@ -25,7 +25,9 @@ struct tconv_hand {
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
 };
 
-enum { WAKES = 60 /* microseconds of work for which threads that sleep are woken */ };
+/* Microseconds of work for which threads that sleep are woken, and an application's pool is called,
+ * whose threads are awake, but wait for each other at the end. */
+enum { WAKES = 60, CALLS_POOL = 20 };
 
 struct shared_run {
     tconv_plan *plan;
@@ -291,9 +293,10 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
         atomic_init(&run.taken[i], 0);
         atomic_init(&run.ended[i], 0);
     }
-    if (most == 1)
+    const bool has_pool = pool != NULL && pool->on_threads != NULL;
+    if (most == 1 || (has_pool && work < CALLS_POOL))
         share(&run);
-    else if (pool != NULL && pool->on_threads != NULL) {
+    else if (has_pool) {
         pool->on_threads(pool->pool, share, &run);
         share(&run); /* whatever the pool did: what is left */
     } else {
