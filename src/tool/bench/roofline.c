@@ -16,48 +16,27 @@
 struct meter {
     const tconv_device_info *info;
     cl_context context;
-    cl_device_id part; /* of the device; NULL: the whole */
     cl_command_queue queue;
+    bool owned; /* context and queue are the meter's own */
 };
 
 static void meter_close(struct meter *m)
 {
+    if (!m->owned) return;
     if (m->queue != NULL) clReleaseCommandQueue(m->queue);
     if (m->context != NULL) clReleaseContext(m->context);
-    if (m->part != NULL) clReleaseDevice(m->part);
-}
-
-/* As many threads of the driver as the device object has; NULL: all of them. */
-static cl_device_id part_of(cl_device_id device, int threads)
-{
-    cl_uint units = 0;
-    cl_device_id part = NULL;
-    const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, threads,
-                                                   CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-    if (clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL) !=
-            CL_SUCCESS ||
-        (cl_uint)threads >= units ||
-        clCreateSubDevices(device, counts, 1, &part, NULL) != CL_SUCCESS)
-        return NULL;
-    return part;
-}
-
-/* The device that was opened. */
-static struct meter meter_of(const struct opened *opened)
-{
-    clRetainContext(tconv_device_context(opened->device));
-    clRetainCommandQueue(opened->queue);
-    return (struct meter){.info = tconv_device_properties(opened->device),
-                          .context = tconv_device_context(opened->device),
-                          .queue = opened->queue};
 }
 
 static enum exit_code meter_open(const struct opened *opened, struct meter *m)
 {
     const int threads = tconv_device_threads(opened->device);
-    *m = threads == 0 ? meter_of(opened)
-                      : (struct meter){.info = tconv_device_properties(opened->device)};
-    if (threads == 0) return EXIT_DONE;
+    *m = (struct meter){.info = tconv_device_properties(opened->device)};
+    if (threads == 0) {
+        m->context = tconv_device_context(opened->device);
+        m->queue = opened->queue;
+        return EXIT_DONE;
+    }
+    m->owned = true;
     tconv_error error;
     cl_device_id device;
     if (tconv_device_at(opened->number, NULL, &device, &error) != TCONV_OK)
@@ -65,8 +44,9 @@ static enum exit_code meter_open(const struct opened *opened, struct meter *m)
     if (device == tconv_device_id(opened->device) && threads > 1)
         notice("the ceilings are those of one thread: PoCL offers no device with threads of its "
                "own (POCL_DEVICES)");
-    m->part = part_of(device, threads);
-    if (m->part != NULL) device = m->part;
+    else if ((uint32_t)threads < m->info->compute_units)
+        notice("the ceilings are those of %u compute units, but TCONV_CL_THREADS lets %d compute",
+               (unsigned)m->info->compute_units, threads);
     cl_int code;
     m->context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
     if (code != CL_SUCCESS) m->context = NULL;
