@@ -27,16 +27,20 @@ static void meter_close(struct meter *m)
     if (m->context != NULL) clReleaseContext(m->context);
 }
 
+/* The device that was opened. */
+static struct meter meter_of(const struct opened *opened)
+{
+    return (struct meter){.info = tconv_device_properties(opened->device),
+                          .context = tconv_device_context(opened->device),
+                          .queue = opened->queue};
+}
+
 static enum exit_code meter_open(const struct opened *opened, struct meter *m)
 {
     const int threads = tconv_device_threads(opened->device);
-    *m = (struct meter){.info = tconv_device_properties(opened->device)};
-    if (threads == 0) {
-        m->context = tconv_device_context(opened->device);
-        m->queue = opened->queue;
-        return EXIT_DONE;
-    }
-    m->owned = true;
+    *m = meter_of(opened);
+    if (threads == 0) return EXIT_DONE;
+    *m = (struct meter){.info = m->info, .owned = true};
     tconv_error error;
     cl_device_id device;
     if (tconv_device_at(opened->number, NULL, &device, &error) != TCONV_OK)
@@ -220,7 +224,6 @@ static bool measure_own_launch(const struct opened *opened, const struct meter *
     cl_program launched = same ? program : build(&own, spread, &code);
     const bool measured = launched != NULL && measure_launch(&own, launched, roofline);
     if (!same && launched != NULL) clReleaseProgram(launched);
-    meter_close(&own);
     return measured;
 }
 
