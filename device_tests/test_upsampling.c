@@ -96,6 +96,32 @@ static void values_by_hand(void **state)
     }
 }
 
+/* With a factor of 1 and a dilation, an infinity reaches only the outputs that use it. */
+static void infinities_stay_where_they_are(void **state)
+{
+    (void)state;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    const int64_t data[] = {1, 1, 9}, filter[] = {1, 1, 3}, one[] = {1}, two[] = {2};
+    p.operation = TCONV_UPSAMPLE_CONV;
+    set_shape(&p.data, 3, data);
+    set_shape(&p.filter, 3, filter);
+    set_list(&p.strides, 1, one);
+    set_list(&p.dilations, 1, two);
+    set_list(&p.pads_begin, 1, two);
+    set_list(&p.pads_end, 1, two);
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const char *algorithm = tconv_algorithm_name(a);
+            struct tensors t;
+            tconv_error error;
+            make_tensors(&p, SMALL_INTEGERS, 3, &t);
+            ((float *)t.data)[4] = INFINITY;
+            if (run_guarded(&devices[d], &p, algorithm, false, &t, &error) == TCONV_OK)
+                compare_with_oracle(&devices[d], &p, algorithm, false, &t);
+            free_tensors(&t);
+        }
+}
+
 /* Layers that differ only in how the filter becomes another one: a kept filter is not taken for
  * that of the other. With 2 taps, factor 3, and factor 2 with dilation 2, both become 4 taps. */
 static void filters_are_not_mixed_up(void **state)
@@ -214,8 +240,18 @@ static void what_is_refused(void **state)
                    "4 output channels (axis 0), which 3 groups do not divide");
     p = good;
     p.dilations = p.strides;
-    p.dilations.value[1] = 30;
-    expect_refusal(&p, TCONV_ERROR_SHAPE, "the output would have extent");
+    p.data.dim[3] = 1;
+    p.filter.dim[3] = 20;
+    p.dilations.value[1] = 1;
+    expect_refusal(&p, TCONV_ERROR_SHAPE, "choose larger pads");
+    p = good;
+    p.dilations = p.strides;
+    p.dilations.value[1] = 3;
+    expect_refusal(&p, TCONV_ERROR_UNSUPPORTED, "dilations[1] is 3, but the factor is 2");
+    p = good;
+    p.data.dim[2] = p.data.dim[3] = 1;
+    p.strides.value[0] = p.strides.value[1] = INT64_C(1) << 29;
+    expect_refusal(&p, TCONV_ERROR_SHAPE, "the equivalent filter is too large");
     p = good;
     p.strides.value[1] = INT64_MAX / 2;
     expect_refusal(&p, TCONV_ERROR_SHAPE, "overflows 64 bits");
@@ -226,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_by_hand),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(infinities_stay_where_they_are),
         cmocka_unit_test(filters_are_not_mixed_up),
         cmocka_unit_test(slabs_of_an_upsampling),
         cmocka_unit_test(random_layers_of_every_rank),

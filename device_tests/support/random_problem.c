@@ -105,6 +105,7 @@ tconv_problem random_upsampling(unsigned *seed, int axes, int most)
             k[a] = random_between(seed, 1, 5);
             s[a] = random_between(seed, 1, 4);
             d[a] = random_between(seed, 0, 2) == 0 ? random_between(seed, 2, 3) : 1;
+            if (s[a] > 1 && d[a] > s[a]) d[a] = s[a];
             pb[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2); /* also more than taps */
             pe[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2);
         }

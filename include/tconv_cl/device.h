@@ -149,20 +149,22 @@ typedef struct tconv_device tconv_device;
  * ("cpu-minimal") runs a kernel in the thread that enqueues it. If a platform offers it beside the
  * other one, as after tconv_threads_enable, it is no further device of the list. Opening the other
  * one then opens it, and several threads share each launch: those of the application
- * (tconv_run.on_threads), or else the calling one with threads of the device object, which wait
- * awake for 200 microseconds after a launch, and then asleep. The environment variable
+ * (tconv_run.on_threads), or else the calling one with helpers, threads of the device object, which
+ * wait awake for 200 microseconds after a launch, and then sleep. The environment variable
  * TCONV_CL_THREADS says how many compute at the same time: a number, or "off" for the driver's own
  * threads; if it is not set or empty, as many as the process may use processors. Results have the
- * same bits whatever threads there are. If several threads of the application run layers at the
- * same time, one of them gets the device's threads. tconv_device_threads is the number of threads;
- * 0 if the driver has its own, or if `device` is NULL. */
+ * same bits whatever number of threads there is; the driver's own threads may get another
+ * algorithm. If several threads of the application run layers at the same time, one of them gets
+ * the helpers. tconv_device_threads is the number of threads; 0 if the driver has its own, or if
+ * `device` is NULL. */
 TCONV_API tconv_status tconv_device_open(int number, tconv_device **out, tconv_error *error);
 TCONV_API int tconv_device_threads(const tconv_device *device);
 
-/* Makes PoCL offer the device for that, by the environment variable POCL_DEVICES: "pthread basic".
+/* Sets the environment variable POCL_DEVICES to "pthread basic", so that PoCL offers that device.
  * For a program to call at its start, before anything uses OpenCL and while it has one thread: the
  * library never changes the environment by itself. Returns false, and changes nothing, if the
- * variable is set already, if TCONV_CL_THREADS is "off", or if this library used OpenCL before.
+ * variable is set already, if TCONV_CL_THREADS is "off" or has an illegal value, or if this library
+ * used OpenCL before. It cannot see that another one did; then the variable has no effect.
  * POCL_DEVICES also hides other devices that PoCL may drive (GPUs): a program that wants these sets
  * it itself. */
 TCONV_API bool tconv_threads_enable(void);

@@ -123,14 +123,16 @@ typedef struct tconv_run {
                               algorithm's workspace come on top. 0: slabs take 256 MiB. */
     tconv_progress progress; /* only without a queue; may be NULL */
     void *user;              /* for `progress` */
-    /* Threads of the application that compute, if the device has none of its driver
-     * (tconv_device_threads): those of OpenMP and of most runtimes wait awake for some time after
-     * their own work, so that nothing need be woken. Trace callbacks about launches then come on
-     * these threads; they must not wait for the pool. Slabs are computed by the device's own
-     * threads. NULL: these, or the driver's. Only without a queue. */
+    /* Lets threads of the application compute, on a device with tconv_device_threads above 0. Those
+     * of OpenMP and of most runtimes wait awake for some time after their own work, so that none
+     * must be woken. Trace callbacks about launches then come on these threads; they must not wait
+     * for the pool. Layers that take less than some 20 us are computed by the calling thread, and
+     * slabs by the helpers (device.h). NULL: the helpers compute; on other devices, the driver's
+     * threads. Only without a queue. */
     tconv_on_threads on_threads;
     void *pool;       /* for `on_threads` */
-    uint64_t threads; /* that may compute at most, the calling one included; 0: no limit */
+    uint64_t threads; /* the most that compute, the calling one included; 0, or more than
+                         tconv_device_threads: as many as that */
 } tconv_run;
 
 #define TCONV_RUN_INIT                                                                             \

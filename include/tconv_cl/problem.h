@@ -58,7 +58,8 @@ typedef enum tconv_type {
  *
  *   enlarged[n, c, u...] = data[n, c, floor(u/s)...], for 0 <= u < s*X
  *   output[n, g*CO + co, y...] = sum over ci, k of
- *                                enlarged[n, g*CI + ci, (y + k*d - pads_begin)...] * filter
+ *                                enlarged[n, g*CI + ci, (y + k*d - pads_begin)...] *
+ *                                filter[g*CO + co, ci, k...]
  *
  *                               data                    filter                      output
  *   TCONV_UPSAMPLE_CONV         [N, G*CI, X...] (NCX)   [G*CO, CI, K...] (OIX)      as data
@@ -68,11 +69,12 @@ typedef enum tconv_type {
  * kernel sees as zeros) and groups. The enlarged data never exist: it is computed as the transposed
  * convolution with stride s, kernel d*(k-1) + s and pads d*(k-1) - p, whose weights are sums of the
  * given ones, added up in f32 (f64 for f64) and rounded once to the filter's type while they are
- * packed. So factor 2 with 3 taps takes 4 multiply-adds for an output of a plane, where the two
- * steps take 9. With factors of 1 it is an ordinary convolution of stride 1. Integers are refused:
- * sums of weights need not fit their type. output_padding, output_shape and other rules than
- * TCONV_RULES_SPEC have no meaning and are refused; auto_pad same_upper and same_lower keep the
- * enlarged extents. */
+ * packed. With factor 2 and 3 x 3 taps an output takes 4 multiply-adds; the two steps take 9. With
+ * factors of 1 it is an ordinary convolution of stride 1. Refused are integers, because sums of
+ * weights need not fit their type; a dilation above a factor that is not 1; and what has no meaning
+ * here: output_padding, output_shape, other rules than TCONV_RULES_SPEC. auto_pad same_upper and
+ * same_lower keep the enlarged extents. A sum that overflows the filter's type becomes infinite.
+ * With infinite data an output may be infinite where the two steps give NaN. */
 typedef enum tconv_operation {
     TCONV_CONV_BACKPROP = 1,        /* ConvolutionBackpropData-1 */
     TCONV_GROUP_CONV_BACKPROP = 2,  /* GroupConvolutionBackpropData-1 */

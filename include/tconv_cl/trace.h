@@ -56,7 +56,8 @@ typedef enum tconv_trace_kind {
 typedef struct tconv_trace_event {
     size_t struct_size;    /* of the library's version: members behind it do not exist */
     tconv_trace_kind kind; /* which members it has */
-    int32_t piece;  /* [launch, recording] number of the piece, from 0: long launches are divided */
+    int32_t piece;  /* [launch, recording] number of the piece, from 0: long launches are divided,
+                       and threads share launches (device.h) */
     int32_t pieces; /* [launch, recording] of how many */
     /* When it began and ended on the host, by a clock that never goes back: CLOCK_MONOTONIC, or on
      * Windows the performance counter. Of a launch or recording: the call that enqueued or recorded

@@ -42,6 +42,7 @@ def test_two_steps(seed):
     inner, outer = random.integers(1, 5, 2)
     last, xio = random.integers(0, 2, 2).astype(bool)
     kernel, scale, dilation = (tuple(int(n) for n in random.integers(1, most, axes)) for most in (4, 4, 3))
+    dilation = tuple(d if s == 1 else min(d, s) for d, s in zip(dilation, scale))
     begin, end = (tuple(int(random.integers(0, d * (k - 1) + 1)) for k, d in zip(kernel, dilation)) for _ in range(2))
     extents = tuple(int(n) for n in random.integers(4, 8, axes))
     x = random.integers(-3, 4, (2, groups * inner, *extents)).astype(np.float32)

@@ -7,7 +7,7 @@
  *
  *   name         what the tool and docs/gpus.md call it
  *   traits       of TCONV_TRAIT_... below
- *   recognised   whether a device is one of them: an expression of what src/device/gpu_name.c
+ *   recognised   whether a device is one of them: an expression of what src/device/recognise.c
  *                offers, `facts` among it */
 #ifndef TCONV_BASE_ARCHITECTURES_H
 #define TCONV_BASE_ARCHITECTURES_H

@@ -30,7 +30,7 @@ void tconv_crew_run(struct tconv_crew *crew, bool wakes, void (*task)(void *argu
 struct tconv_pool {
     tconv_on_threads on_threads;
     void *pool;
-    uint64_t threads; /* that may compute at most; 0: no limit */
+    uint64_t threads; /* that may compute at most; 0: as many as the device has */
 };
 
 #endif

@@ -101,7 +101,7 @@ static tconv_status create(cl_context context, cl_device_id id, cl_device_id lis
         (status = tconv_environment_kernel_dir(kernel_dir, sizeof kernel_dir, error)) != TCONV_OK)
         return status;
     if (threads > 0) { /* choices, and so bits, do not depend on the number of threads */
-        info.compute_units = listed == id ? (uint32_t)threads : shown.compute_units;
+        info.compute_units = listed == id ? (uint32_t)tconv_os_processors() : shown.compute_units;
         memcpy(info.name, shown.name, sizeof info.name);
     }
     tconv_device *device = new_device(kernel_dir, threads);

@@ -13,7 +13,9 @@ struct tconv_equivalent tconv_equivalent_of(const tconv_problem *problem, const 
     e.elements = g->groups * g->group_in_channels * g->group_out_channels;
     for (int a = g->axes - 1; a >= 0; a--) {
         e.factor[a] = g->stride[a];
-        e.dilation[a] = problem->dilations.count == 0 ? 1 : problem->dilations.value[a];
+        e.dilation[a] = problem->dilations.count == 0 || g->stride[a] == 1
+                            ? 1 /* the taps stay as they are, and have the dilation themselves */
+                            : problem->dilations.value[a];
         e.kernel[a] = problem->filter.dim[a + (xio ? 0 : 2)];
         e.taps[a] = g->kernel[a];
         e.step[a] = step;

@@ -6,7 +6,9 @@
  *
  *   0 <= t - d*(k - 1 - j) < s
  *
- * along each axis, and there are d*(k - 1) + s taps. Its filter, [G*CI, CO, T...], is called the
+ * along each axis, and there are d*(k - 1) + s taps. With a factor of 1 each tap is one of the
+ * filter's, and the transposed convolution has the dilation. A dilation above another factor would
+ * leave taps without any summand, and is refused. Its filter, [G*CI, CO, T...], is called the
  * equivalent one. */
 #ifndef TCONV_GEOMETRY_EQUIVALENT_H
 #define TCONV_GEOMETRY_EQUIVALENT_H
@@ -26,16 +28,5 @@ struct tconv_equivalent {
 /* The same of a resolved problem. */
 struct tconv_equivalent tconv_equivalent_of(const tconv_problem *problem,
                                             const tconv_geometry *geometry);
-
-/* The taps j of an axis whose sum is tap t: first <= j < end. */
-static inline void tconv_equivalent_taps(int64_t t, int64_t factor, int64_t dilation,
-                                         int64_t kernel, int64_t *first, int64_t *end)
-{
-    /* m = k - 1 - j: ceil((t - s + 1) / d) <= m <= floor(t / d) */
-    const int64_t least = t - factor + 1 <= 0 ? 0 : (t - factor + dilation) / dilation;
-    const int64_t most = t / dilation < kernel - 1 ? t / dilation : kernel - 1;
-    *first = kernel - 1 - most;
-    *end = kernel - least;
-}
 
 #endif

@@ -124,12 +124,13 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
         (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format == TCONV_XIO ||
          (p->filter_format == TCONV_OIX && p->operation == TCONV_GROUP_CONV_BACKPROP)))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "groups, data_format and filter_format belong to the oneAPI form: %s "
-                          "takes groups from its filter and "
-                          "its layouts are fixed; for those of the problem, operation must be "
-                          "TCONV_ONEAPI_CONV_BACKPROP",
-                          tconv_operation_name(p->operation));
+        return tconv_fail(
+            error, TCONV_ERROR_ARGUMENT,
+            "groups, data_format and filter_format belong to the oneAPI form and to upsampling: %s "
+            "takes groups from its filter and "
+            "its layouts are fixed; for those of the problem, operation must be "
+            "TCONV_ONEAPI_CONV_BACKPROP",
+            tconv_operation_name(p->operation));
     return TCONV_OK;
 }
 
@@ -181,7 +182,7 @@ static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
 
 /* Writes the end of a sentence about channels that differ: other formats in which they are equal,
  * first one that changes the filter's alone. Writes nothing if there are none. Only the oneAPI form
- * has formats. */
+ * has formats among the transposed convolutions. */
 static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint, size_t size)
 {
     const char *form = p->operation == TCONV_ONEAPI_CONV_BACKPROP ? "" : "in the oneAPI form ";
@@ -197,7 +198,8 @@ static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint,
     }
 }
 
-/* The same of a convolution's filter: [G*CO, CI, K...] or [K..., CI, G*CO]. */
+/* Reads the channels and spatial axes of an upsampling, whose filter is [G*CO, CI, K...] or
+ * [K..., CI, G*CO]. */
 static tconv_status read_forward_channels(const tconv_problem *p, tconv_geometry *g,
                                           tconv_error *error)
 {
@@ -321,16 +323,19 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
 static bool resolve_upsampling(tconv_auto_pad auto_pad, const struct tconv_axis_request *r,
                                tconv_geometry *g, int a)
 {
-    int64_t span, enlarged, pads, begin = r->pad_begin, end = r->pad_end;
+    int64_t span, enlarged, pads, taps, begin = r->pad_begin, end = r->pad_end;
     if (!tconv_mul(r->dilation, r->kernel - 1, &span) ||
-        !tconv_mul(r->stride, r->input, &enlarged) || !tconv_add(span, r->stride, &g->kernel[a]))
+        !tconv_mul(r->stride, r->input, &enlarged) || !tconv_add(span, r->stride, &taps))
         return false;
     if (auto_pad != TCONV_EXPLICIT) {
         const int64_t total = auto_pad == TCONV_VALID ? 0 : span;
         begin = auto_pad == TCONV_SAME_LOWER ? total - total / 2 : total / 2;
         end = total - begin;
     }
-    g->dilation[a] = 1;
+    /* With a factor of 1 the taps stay as they are, with their dilation: no weights of 0 between.
+     */
+    g->kernel[a] = r->stride == 1 ? r->kernel : taps;
+    g->dilation[a] = r->stride == 1 ? r->dilation : 1;
     g->pad_begin[a] = span - begin;
     g->pad_end[a] = span - end;
     return tconv_add(begin, end, &pads) && tconv_sub(enlarged, span, &g->output[a]) &&
@@ -372,6 +377,21 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
                               ", pads %" PRId64 " and %" PRId64 ", output_padding %" PRId64,
                               a, request.input, request.kernel, request.stride, request.dilation,
                               request.pad_begin, request.pad_end, request.output_padding);
+        if (upsamples && request.stride > 1 && request.dilation > request.stride)
+            return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                              "dilations[%d] is %" PRId64 ", but the factor is %" PRId64
+                              ": with a dilation above the factor the sums of the weights would "
+                              "have gaps; enlarge the data, and give a factor of 1",
+                              a, request.dilation, request.stride);
+        if (upsamples && pads.output < 1)
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "the output would have extent %" PRId64
+                              " at spatial axis %d: input %" PRId64 ", factor %" PRId64
+                              ", kernel %" PRId64 ", dilation %" PRId64 ", pads %" PRId64
+                              " and %" PRId64 "; it must be at least 1: choose larger pads, a "
+                              "smaller dilation or larger data",
+                              pads.output, a, request.input, request.stride, request.kernel,
+                              request.dilation, request.pad_begin, request.pad_end);
         if (pads.output < 1)
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "the output would have extent %" PRId64
@@ -427,6 +447,14 @@ static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, 
         (status = count_bytes("the output", &g->output_shape, g->output_type, &g->output_bytes,
                               error)) != TCONV_OK)
         return status;
+    if (p->operation == TCONV_UPSAMPLE_CONV) {
+        uint64_t bytes;
+        tconv_shape equivalent = {g->axes + 2,
+                                  {g->groups * g->group_in_channels, g->group_out_channels}};
+        memcpy(equivalent.dim + 2, g->kernel, (size_t)g->axes * sizeof *g->kernel);
+        status = count_bytes("the equivalent filter", &equivalent, p->filter_type, &bytes, error);
+        if (status != TCONV_OK) return status;
+    }
     if ((status = tconv_steps_resolve(p, g, error)) != TCONV_OK) return status;
     if (!tconv_count_macs(g, &g->macs))
         return tconv_fail(error, TCONV_ERROR_SHAPE,

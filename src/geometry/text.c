@@ -156,7 +156,7 @@ int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
                                   : "pads follow from auto_pad ",
                        has_output ? tconv_rules_name(p.rules) : tconv_auto_pad_name(p.auto_pad));
     if ((p.auto_pad == TCONV_SAME_UPPER || p.auto_pad == TCONV_SAME_LOWER) && !has_output &&
-        p.rules != TCONV_RULES_ONNX)
+        p.rules != TCONV_RULES_ONNX && p.operation != TCONV_UPSAMPLE_CONV)
         tconv_text_add(
             &text,
             "auto_pad %s has no effect without an output shape under the rules %s: pads are 0, as "

@@ -302,7 +302,8 @@ static double weight_of(const tconv_problem *problem, const tconv_geometry *g, c
     if (!upsamples(problem)) return (double)filter[filter_offset(problem, g, group, ci, co, k)];
     if (a == g->axes || a == TCONV_MAX_AXES)
         return (double)filter[forward_offset(problem, g, group, ci, co, forward)];
-    const int64_t kernel = forward_kernel(problem, a), d = forward_dilation(problem, a);
+    const int64_t kernel = forward_kernel(problem, a);
+    const int64_t d = g->stride[a] == 1 ? 1 : forward_dilation(problem, a);
     double sum = 0;
     for (int64_t j = 0; j < kernel; j++) {
         const int64_t rest = k[a] - d * (kernel - 1 - j);

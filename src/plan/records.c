@@ -109,6 +109,7 @@ static bool prepared_key(const tconv_plan *plan, char key[KEY])
     for (int a = 0; a < l->axes; a++)
         tconv_text_add(&t, " k%lld s%lld d%lld", (long long)l->axis[a].kernel,
                        (long long)l->axis[a].stride, (long long)l->axis[a].dilation);
+    if (l->equivalent.axes > 0) tconv_text_add(&t, " sums"); /* one program more */
     /* Not by steps: those of an image of one point are the same in both formats. */
     if (plan->geometry.data_format == TCONV_NXC) tconv_text_add(&t, " channels_last");
     add_words(&t, plan);

@@ -14,6 +14,7 @@
 #include "device/trace.h"
 #include "plan/plan_internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* What a thread needs to launch kernels of a plan: no other one may set the arguments of its kernel
@@ -25,8 +26,8 @@ struct tconv_hand {
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
 };
 
-/* Microseconds of work for which threads that sleep are woken, and an application's pool is called,
- * whose threads are awake, but wait for each other at the end. */
+/* Microseconds of work from which sleeping helpers are woken; and from which an application's pool
+ * is called, whose threads are awake, but wait for each other at the end. */
 enum { WAKES = 60, CALLS_POOL = 20 };
 
 struct shared_run {
@@ -245,7 +246,7 @@ static bool can_share(const struct tconv_launch *launches, int count)
         bool shares = false;
         for (int a = 0; a < launches[i].arg_count; a++)
             shares = shares || launches[i].args[a] == TCONV_ARG_SHARE;
-        if (!shares) return false;
+        if (!shares || launches[i].global[0] / launches[i].local[0] > INT_MAX) return false;
     }
     return true;
 }
