@@ -8,11 +8,13 @@
 #include <stdatomic.h>
 
 static atomic_long user; /* the process that uses OpenCL; 0: none is known yet */
+static atomic_bool entered;
 
 tconv_status tconv_process_enter(tconv_error *error)
 {
     const long own = tconv_os_process();
     long known = atomic_load(&user);
+    if (!atomic_load(&entered)) atomic_store(&entered, true);
     if (known == own) return TCONV_OK;
     if (known == 0) {
         const long other = tconv_os_find_mark(own);
@@ -39,5 +41,5 @@ bool tconv_process_forked(void)
 
 bool tconv_process_entered(void)
 {
-    return atomic_load(&user) != 0;
+    return atomic_load(&entered);
 }

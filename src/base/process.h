@@ -11,7 +11,7 @@
  * TCONV_ERROR_FORKED. Any thread. */
 tconv_status tconv_process_enter(tconv_error *error);
 
-/* True if a call of it has succeeded in this process, or one that it was forked from. */
+/* True if it was called in this process, or in one that this was forked from. */
 bool tconv_process_entered(void);
 
 #endif
