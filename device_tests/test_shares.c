@@ -586,6 +586,47 @@ static void pools_of_the_application(void **state)
     free_arrays(&a);
 }
 
+/* PoCL's basic device never ends a command that waits for a user event. */
+static void user_events_are_refused(void **state)
+{
+    (void)state;
+    if (number < 0) return;
+    struct arrays a;
+    make_arrays(&a, 8, 9);
+    const struct device *device = &opened[0];
+    tconv_error error;
+    tconv_layer *layer = NULL;
+    cl_int code;
+    cl_event event = clCreateUserEvent(device->context, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    const struct {
+        tconv_tensor *tensor;
+        const void *bytes;
+        uint64_t size;
+    } list[] = {{&tensors.data, a.tensors.data, a.tensors.geometry.data_bytes},
+                {&tensors.filter, a.tensors.filter, a.tensors.geometry.filter_bytes},
+                {&tensors.output, a.tensors.output, a.tensors.geometry.output_bytes}};
+    for (int i = 0; i < 3; i++)
+        list[i].tensor->memory = buffer_of(device, list[i].bytes, (size_t)list[i].size);
+    expect_ok(tconv_layer_create(&device->device, 1, TCONV_FILTER_CONSTANT, &layer, &error),
+              &error);
+    tconv_run run = TCONV_RUN_INIT;
+    run.queue = device->queue;
+    run.wait_count = 1;
+    run.wait = &event;
+    assert_int_equal(tconv_layer_run(layer, &a.problem, NULL, &tensors, &run, &error),
+                     TCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "event 0 of the wait list is a user event"));
+    assert_int_equal(clSetUserEventStatus(event, CL_COMPLETE), CL_SUCCESS);
+    expect_ok(tconv_layer_run(layer, &a.problem, NULL, &tensors, &run, &error), &error);
+    assert_int_equal(clFinish(device->queue), CL_SUCCESS);
+    for (int i = 0; i < 3; i++) clReleaseMemObject(list[i].tensor->memory);
+    clReleaseEvent(event);
+    tconv_layer_release(layer);
+    free_arrays(&a);
+}
+
 /* What a callback of tracing does: runs another layer, whose pool is not called. */
 struct nested {
     tconv_layer *layer;
@@ -744,6 +785,7 @@ int main(void)
         cmocka_unit_test(several_layers_at_once),
         cmocka_unit_test(the_same_layer_at_once),
         cmocka_unit_test(pools_of_the_application),
+        cmocka_unit_test(user_events_are_refused),
         cmocka_unit_test(callbacks_run_layers),
         cmocka_unit_test(devices_are_released_at_once),
         cmocka_unit_test(callers_are_cancelled),

@@ -21,8 +21,8 @@ sed -i 's/^    output_padding: Axes$/&\n    mirror: Axes | None/; s/^    output_
 count_files "a member of the problem" 5
 # What it means: the first tap is the last one of the filter, from which packing goes back.
 sed -i 's/^            .filter_step = filter\[a\],/            .filter_step = problem->mirror.value[a] != 0 ? -filter[a] : filter[a],/' src/geometry/loops.c
-sed -i 's/^tconv_status tconv_packed_filter_enqueue_pack(/static size_t first_tap(const tconv_plan *plan)\n{\n    int64_t first = 0;\n    for (int a = 0; a < plan->loops.axes; a++)\n        if (plan->loops.axis[a].filter_step < 0)\n            first -= (plan->loops.axis[a].kernel - 1) * plan->loops.axis[a].filter_step;\n    return (size_t)first * tconv_type_size(plan->loops.filter_type);\n}\n\n&/
-    s/(status = tconv_enqueue_launches(plan, plan->kernel_plan.pack,/(from->offset += first_tap(plan), status = tconv_enqueue_launches(plan, plan->kernel_plan.pack,/' src/plan/enqueue.c
+sed -i 's/^tconv_status tconv_bind_weights(/static size_t first_tap(const tconv_plan *plan)\n{\n    int64_t first = 0;\n    for (int a = 0; a < plan->loops.axes; a++)\n        if (plan->loops.axis[a].filter_step < 0)\n            first -= (plan->loops.axis[a].kernel - 1) * plan->loops.axis[a].filter_step;\n    return (size_t)first * tconv_type_size(plan->loops.filter_type);\n}\n\n&/
+    s/^    return bind_equivalent(plan, bindings, error);/    from->offset += first_tap(plan);\n&/' src/plan/enqueue.c
 sed -i 's/^    for (int a = 0; a < g->axes; a++) offset = offset \* g->kernel\[a\] + k\[a\];/    for (int a = 0; a < g->axes; a++)\n        offset = offset * g->kernel[a] + (problem->mirror.value[a] != 0 ? g->kernel[a] - 1 - k[a] : k[a]);/' src/oracle/oracle.c
 count_files "the member and what it means" 8
 

@@ -294,6 +294,10 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
  * NULL, it receives an event that the caller releases. Works on in-order and out-of-order queues of
  * the plan's device, or of a sub-device of it.
  *
+ * On a device with threads (tconv_device_threads), a user event of the wait list that has not ended
+ * is TCONV_ERROR_UNSUPPORTED, and no command that this one waits for may wait for a user event:
+ * PoCL's basic device never ends them.
+ *
  * An event of the wait list that has already failed is the call's error, with the event's code. If
  * one fails later, OpenCL cancels the execution and sets `done` to an error; Intel's runtime for
  * CPUs executes it anyway.

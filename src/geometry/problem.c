@@ -313,10 +313,18 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
     return status;
 }
 
+/* What a sentence calls a list. */
+static const char *argument_of(const tconv_problem *p, const char *member)
+{
+    const bool factors = p->operation == TCONV_UPSAMPLE_CONV && strcmp(member, "strides") == 0;
+    return factors ? "strides (the factors of the upsampling)" : member;
+}
+
 #define NUMBERS(kind, member, ...) int64_t member[TCONV_MAX_AXES];
 #define READ(kind, member, option, reads, absent, least)                                           \
     if (status == TCONV_OK)                                                                        \
-        status = read_list(#member, &p->member, g->axes, absent, least, of.member, error);
+        status = read_list(argument_of(p, #member), &p->member, g->axes, absent, least, of.member, \
+                           error);
 
 /* Resolves an axis of upsampling by s and a convolution, as the transposed convolution that
  * computes it (geometry/equivalent.h). False if a number does not fit into 64 bits. */

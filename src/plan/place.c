@@ -40,14 +40,26 @@ static tconv_status check_device(const tconv_plan *plan, const char *argument, c
                       argument);
 }
 
-/* Refuses an event that has already failed: PoCL never ends what is enqueued behind it. */
-static tconv_status check_state(cl_event event, cl_uint index, tconv_error *error)
+/* Refuses an event that has already failed: PoCL never ends what is enqueued behind it. On a device
+ * with threads (device/crew.h), also one of the application's own that has not ended: PoCL's basic
+ * device then runs the command inside clSetUserEventStatus, which never returns. */
+static tconv_status check_state(const tconv_plan *plan, cl_event event, cl_uint index,
+                                tconv_error *error)
 {
     cl_int state = CL_QUEUED;
     const cl_int code = tconv_event_state(event, &state);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetEventInfo",
                                  "reading the state of event %u of the wait list", index);
+    cl_command_type type = 0;
+    if (state > CL_COMPLETE && plan->device->crew != NULL &&
+        clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL) == CL_SUCCESS &&
+        type == CL_COMMAND_USER)
+        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                          "event %u of the wait list is a user event that has not ended, for which "
+                          "PoCL's basic device never runs a command: set it before, wait for it on "
+                          "the host, or set the environment variable TCONV_CL_THREADS to off",
+                          index);
     return state >= CL_COMPLETE ? TCONV_OK
                                 : tconv_fail_opencl(error, state, "the command of the event",
                                                     "event %u of the wait list has failed", index);
@@ -92,7 +104,7 @@ tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, c
             return tconv_fail_opencl(error, code, "clGetEventInfo",
                                      "reading the context of event %u of the wait list", i);
         status = tconv_check_context(plan, "an event of the wait list", context, error);
-        if (status == TCONV_OK) status = check_state(wait[i], i, error);
+        if (status == TCONV_OK) status = check_state(plan, wait[i], i, error);
     }
     return status;
 }
