@@ -25,6 +25,7 @@ REPLACEMENTS = [
         (r"((?:atomicrmw|cmpxchg) .*), align \d+", r"\1"),
     )
 ]
+TYPE = r"(<\d+ x \w+>|\S+)( addrspace\(\d+\)\*+)?"  # of a parameter of a kernel
 NEGATION = re.compile(r"\bfneg ((?:\w+ )*)(float|double|half|<(\d+) x (\w+)>) ")
 
 
@@ -39,7 +40,7 @@ def sizes_of_groups(text):
     """Annotations for reqd_work_group_size, which clang leaves as metadata of a kernel and libNVVM would not see."""
     numbers = dict(re.findall(r"^!(\d+) = !\{(i32 \d+, i32 \d+, i32 \d+)\}$", text, re.M))
     for name, parameters, group in re.findall(r"^define .*?@(\w+)\((.*)\) .*!reqd_work_group_size !(\d+)", text, re.M):
-        types = [re.match(r"\S+( addrspace\(\d+\)\*+)?", parameter).group() for parameter in parameters.split(", ")]
+        types = [re.match(TYPE, parameter).group() for parameter in parameters.split(", ")]
         sizes = zip("xyz", numbers[group].split(", "))
         yield "!{void (%s)* @%s, %s}" % (", ".join(types), name, ", ".join('!"reqntid%s", %s' % size for size in sizes))
 
