@@ -307,6 +307,9 @@ ARGUMENTS = (
     "filter_zero_point output_zero_point math search workspace_limit memory_limit output_rows data_rows progress"
 ).split()
 
+# What systems call the factors of an upsampling, which a function has as `scale` instead of strides.
+FACTORS = frozenset("strides stride factors factor scales scale_factor upscale_factor upsample".split())
+
 
 def _type(value: Any, call: Call) -> str:
     """A type: a name of the library, else what NumPy takes, also as PyTorch writes it."""
@@ -494,6 +497,8 @@ def refuse(
     hints: dict[str, list[str]] = {}
     for name in unknown:
         write = f"{name}={_text(options[name])}" if name in ARGUMENTS else instead_of(name, call, known, table)
+        if name in FACTORS and "scale" in known and "strides" not in known:
+            write = f"scale={_text(options[name])}"
         alike = None if write else close_to(name, known)
         if write is not None:
             its = re.findall(r"(\w+)=", write)

@@ -85,3 +85,10 @@ def test_refusals():
         tconv_cl.upsample_conv(x.astype(np.int8), w.astype(np.int8))
     with pytest.raises(tconv_cl.RequestError, match="strides"):
         tconv_cl.upsample_conv(x, w, scale=0)
+
+
+@pytest.mark.parametrize("name", ["stride", "strides", "scale_factor", "factor"])
+def test_other_names_of_the_factors(name):
+    x, w = np.ones((1, 1, 3), np.float32), np.ones((1, 1, 3), np.float32)
+    with pytest.raises(TypeError, match=rf"'{name}'; write scale=2$"):
+        tconv_cl.upsample_conv(x, w, **{name: 2})
