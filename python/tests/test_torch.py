@@ -1239,6 +1239,24 @@ def test_many_threads():
     assert grown < GROWTH
 
 
+@pytest.mark.parametrize(
+    "extent, kernel, stride, pad, dilation, groups",
+    [(13, 3, 2, 1, 1, 1), (14, 3, 2, 1, 1, 2), (17, 5, 3, 2, 2, 1), (9, 1, 2, 0, 1, 1)],
+)
+def test_the_data_gradient_of_a_convolution(extent, kernel, stride, pad, dilation, groups):
+    random = np.random.default_rng(extent)
+    data, weight = np.zeros((2, 6, extent, extent)), random.integers(-3, 4, (4, 6 // groups, kernel, kernel))
+    data, weight = (torch.tensor(array, dtype=torch.float32) for array in (data, weight))
+    forward = functional.conv2d(data, weight, None, stride, pad, dilation, groups)
+    output = torch.tensor(random.integers(-3, 4, forward.shape), dtype=torch.float32)
+    wanted = torch.nn.grad.conv2d_input(data.shape, weight, output, stride, pad, dilation, groups)
+    given = tconv_cl.conv_transpose(
+        output.numpy(), weight.numpy(), strides=stride, pads_begin=pad, pads_end=pad, dilations=dilation,
+        groups=groups, output_padding=(extent + 2 * pad - dilation * (kernel - 1) - 1) % stride,
+    )  # fmt: skip
+    np.testing.assert_array_equal(given, wanted.numpy())
+
+
 def test_the_page():
     text = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
