@@ -340,8 +340,7 @@ static bool resolve_upsampling(tconv_auto_pad auto_pad, const struct tconv_axis_
         begin = auto_pad == TCONV_SAME_LOWER ? total - total / 2 : total / 2;
         end = total - begin;
     }
-    /* With a factor of 1 the taps stay as they are, with their dilation: no weights of 0 between.
-     */
+    /* With a factor of 1 the taps keep their dilation, and no weights of 0 stand between them. */
     g->kernel[a] = r->stride == 1 ? r->kernel : taps;
     g->dilation[a] = r->stride == 1 ? r->dilation : 1;
     g->pad_begin[a] = span - begin;

@@ -82,13 +82,15 @@ static uint64_t bytes_of(const struct tconv_bindings *bindings)
     return bytes;
 }
 
-cl_uint tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch)
+int tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch)
 {
-    cl_uint index = 0;
-    for (int i = 0; launch->args[i] != TCONV_ARG_SHARE; i++)
+    int index = 0;
+    for (int i = 0; i < launch->arg_count; i++) {
+        if (launch->args[i] == TCONV_ARG_SHARE) return index;
         if (tconv_arg_used(&plan->epilogue, launch->args[i]))
             index += launch->args[i] > TCONV_ARG_WORKSPACE ? 1 : 2;
-    return index;
+    }
+    return -1;
 }
 
 tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *bindings,
@@ -99,17 +101,15 @@ tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *
                              kernel, (unsigned long long)bytes_of(bindings));
 }
 
-void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],
-                        size_t global[3])
+struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int count, int piece)
 {
-    const size_t pieces = (size_t)launch->pieces, number = (size_t)piece;
+    const size_t pieces = (size_t)count, number = (size_t)piece;
     const size_t groups = launch->global[0] / launch->local[0];
     const size_t begin = groups / pieces * number + groups % pieces * number / pieces,
                  end = groups / pieces * (number + 1) + groups % pieces * (number + 1) / pieces;
-    offset[0] = begin * launch->local[0];
-    global[0] = (end - begin) * launch->local[0];
-    for (int i = 1; i < 3; i++) offset[i] = 0;
-    for (int i = 1; i < 3; i++) global[i] = launch->global[i];
+    return (struct tconv_piece){
+        {begin * launch->local[0]},
+        {(end - begin) * launch->local[0], launch->global[1], launch->global[2]}};
 }
 
 tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
@@ -129,8 +129,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     for (int i = 0, piece = 0; i < count && code == CL_SUCCESS;) {
         const int pieces = launches[i].pieces;
         const bool first = i == 0 && piece == 0, last = i == count - 1 && piece == pieces - 1;
-        struct tconv_piece extents;
-        tconv_launch_piece(&launches[i], piece, extents.offset, extents.global);
+        const struct tconv_piece extents = tconv_launch_piece(&launches[i], pieces, piece);
         const uint64_t begin = traced ? tconv_trace_now() : 0;
         kernel = launches[i].kernel;
         if (piece == 0 || traced)

@@ -222,8 +222,9 @@ cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *la
                            cl_kernel kernel, const struct tconv_bindings *bindings,
                            const char **call);
 
-/* The index of the argument that says which share of a launch a kernel computes. */
-cl_uint tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch);
+/* The index of the argument that says which share of a launch a kernel computes. -1: it has none.
+ */
+int tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch);
 
 /* Makes another kernel object of the kernel `name`. Returns the first code that is not CL_SUCCESS,
  * and the call that returned it. */
@@ -236,9 +237,8 @@ tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *
 /* Releases what threads launched kernels with (shares.c). */
 void tconv_hands_release(struct tconv_hand *first);
 
-/* The part of a launch that is piece number `piece`. */
-void tconv_launch_piece(const struct tconv_launch *launch, int piece, size_t offset[3],
-                        size_t global[3]);
+/* Piece number `piece` of a launch that is divided into `count`. */
+struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int count, int piece);
 
 /* Events of tracing: plan_trace.c. */
 

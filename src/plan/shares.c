@@ -146,13 +146,15 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
                            const struct tconv_launch *launch, cl_kernel kernel, int share,
                            int shares, const char **call)
 {
-    const int64_t groups = (int64_t)(launch->global[0] / launch->local[0]);
-    const int64_t begin = groups * share / shares, end = groups * (share + 1) / shares;
-    const cl_int2 own = {{(cl_int)begin, (cl_int)end}};
+    const struct tconv_piece extents = tconv_launch_piece(launch, shares, share);
+    const size_t begin = extents.offset[0] / launch->local[0],
+                 groups = extents.global[0] / launch->local[0];
+    const cl_int2 own = {{(cl_int)begin, (cl_int)(begin + groups)}};
     const uint64_t now = run->traced ? tconv_trace_now() : 0;
     cl_event event = NULL;
     *call = "clSetKernelArg";
-    cl_int code = clSetKernelArg(kernel, tconv_share_index(run->plan, launch), sizeof own, &own);
+    cl_int code =
+        clSetKernelArg(kernel, (cl_uint)tconv_share_index(run->plan, launch), sizeof own, &own);
     if (code != CL_SUCCESS) return code;
     *call = "clEnqueueNDRangeKernel";
     code = clEnqueueNDRangeKernel(hand->queue, kernel, 3, NULL, launch->local, launch->local, 0,
@@ -171,9 +173,6 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
     }
     if (run->traced) {
         struct tconv_launch shared = *launch;
-        const struct tconv_piece extents = {
-            {(size_t)begin * launch->local[0]},
-            {(size_t)(end - begin) * launch->local[0], launch->global[1], launch->global[2]}};
         shared.pieces = shares;
         tconv_trace_launch(
             run->plan, &shared, share, &extents,
@@ -240,13 +239,13 @@ static void share(void *argument)
 }
 
 /* True if all launches can be divided into shares. */
-static bool can_share(const struct tconv_launch *launches, int count)
+static bool can_share(const struct shared_run *run)
 {
-    for (int i = 0; i < count; i++) {
-        bool shares = false;
-        for (int a = 0; a < launches[i].arg_count; a++)
-            shares = shares || launches[i].args[a] == TCONV_ARG_SHARE;
-        if (!shares || launches[i].global[0] / launches[i].local[0] > INT_MAX) return false;
+    for (int i = 0; i < run->count; i++) {
+        const struct tconv_launch *launch = &run->launches[i];
+        if (tconv_share_index(run->plan, launch) < 0 ||
+            launch->global[0] / launch->local[0] > INT_MAX)
+            return false;
     }
     return true;
 }
@@ -275,7 +274,7 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
     struct tconv_crew *crew = plan->device->crew;
     run.launches = packs ? plan->kernel_plan.pack : plan->kernel_plan.run;
     run.count = packs ? plan->kernel_plan.pack_count : plan->kernel_plan.run_count;
-    if (!can_share(run.launches, run.count)) return run_undivided(&run, queue, error);
+    if (!can_share(&run)) return run_undivided(&run, queue, error);
     run.traced = tconv_traced(plan->device, TCONV_TRACE_LAUNCH);
     const cl_int code = clFinish(queue);
     if (code != CL_SUCCESS)
