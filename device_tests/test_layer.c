@@ -452,8 +452,8 @@ static void write_once(void *context, const tconv_trace_event *event)
     if (own->calls++ == 0) *own->element += 1;
 }
 
-/* If a watched filter changes while it is packed, nobody knows what was packed: it is not kept for
- * weights as they were before. */
+/* If a watched filter changes while it is packed, nobody knows what was packed. The layer does not
+ * keep the packed filter for the old weights. */
 static void a_filter_that_changes_while_it_is_packed_is_not_kept(void **state)
 {
     (void)state;

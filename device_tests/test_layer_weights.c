@@ -177,7 +177,7 @@ static void weights_are_replaced(void **state)
             memset(other, 0xff, (size_t)k.tensors.geometry.filter_bytes); /* it was copied */
             expect_ok(enqueue_known(&k, queues[1], outputs[1], 0, NULL, &done[1], &error), &error);
             clFlush(queues[1]);
-            assert_false(has_ended(done[1])); /* the packing has not begun */
+            assert_false(has_ended(done[1])); /* it waits for the packing */
             open_gate(gate);
             for (int i = 0; i < 2; i++) {
                 expect_ok(tconv_wait(done[i], &error), &error);

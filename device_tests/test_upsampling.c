@@ -64,35 +64,50 @@ static tconv_problem decoder(int64_t in, int64_t out, int64_t extent)
     return p;
 }
 
+/* A line of one channel. */
+static tconv_problem line(int64_t extent, int64_t taps, int64_t factor, int64_t dilation,
+                          int64_t pad)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_UPSAMPLE_CONV;
+    p.data = (tconv_shape){3, {1, 1, extent}};
+    p.filter = (tconv_shape){3, {1, 1, taps}};
+    p.strides = (tconv_list){1, {factor}};
+    p.dilations = (tconv_list){1, {dilation}};
+    p.pads_begin = p.pads_end = (tconv_list){1, {pad}};
+    return p;
+}
+
+/* A layer on a device of the test, which it keeps alone. */
+static tconv_layer *open_layer(int number)
+{
+    tconv_device *device = NULL;
+    tconv_layer *layer = NULL;
+    tconv_error error;
+    expect_ok(tconv_device_open(devices[number].number, &device, &error), &error);
+    expect_ok(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
+    tconv_device_release(device);
+    return layer;
+}
+
 /* The values of the definition, by hand: 1 2 enlarged to 1 1 2 2, and 1 10 100 with a zero on both
  * sides. */
 static void values_by_hand(void **state)
 {
     (void)state;
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    const int64_t data[] = {1, 1, 2}, filter[] = {1, 1, 3}, two[] = {2}, one[] = {1};
+    const tconv_problem p = line(2, 3, 2, 1, 1);
     const float expected[] = {110, 211, 221, 22};
-    p.operation = TCONV_UPSAMPLE_CONV;
-    set_shape(&p.data, 3, data);
-    set_shape(&p.filter, 3, filter);
-    set_list(&p.strides, 1, two);
-    set_list(&p.pads_begin, 1, one);
-    set_list(&p.pads_end, 1, one);
     for (int d = 0; d < device_count; d++) {
         float x[] = {1, 2}, w[] = {1, 10, 100}, y[4] = {0};
         tconv_tensors arrays = TCONV_TENSORS_INIT;
-        tconv_device *device = NULL;
-        tconv_layer *layer = NULL;
+        tconv_layer *layer = open_layer(d);
         tconv_error error;
         arrays.data.host = x;
         arrays.filter.host = w;
         arrays.output.host = y;
-        expect_ok(tconv_device_open(devices[d].number, &device, &error), &error);
-        expect_ok(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
         expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, NULL, &error), &error);
         assert_memory_equal(y, expected, sizeof y);
         tconv_layer_release(layer);
-        tconv_device_release(device);
     }
 }
 
@@ -100,15 +115,7 @@ static void values_by_hand(void **state)
 static void infinities_stay_where_they_are(void **state)
 {
     (void)state;
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    const int64_t data[] = {1, 1, 9}, filter[] = {1, 1, 3}, one[] = {1}, two[] = {2};
-    p.operation = TCONV_UPSAMPLE_CONV;
-    set_shape(&p.data, 3, data);
-    set_shape(&p.filter, 3, filter);
-    set_list(&p.strides, 1, one);
-    set_list(&p.dilations, 1, two);
-    set_list(&p.pads_begin, 1, two);
-    set_list(&p.pads_end, 1, two);
+    const tconv_problem p = line(9, 3, 1, 2, 2);
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             const char *algorithm = tconv_algorithm_name(a);
@@ -140,21 +147,14 @@ static void filters_are_not_mixed_up(void **state)
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-            tconv_device *device = NULL;
-            tconv_layer *layer = NULL;
+            tconv_layer *layer = open_layer(d);
             tconv_error error;
             options.algorithm = tconv_algorithm_name(a);
-            expect_ok(tconv_device_open(devices[d].number, &device, &error), &error);
-            expect_ok(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error),
-                      &error);
             for (int i = 0; i < 6; i++) {
                 struct tensors t;
                 make_tensors(&p[i % 3], SMALL_INTEGERS, 1, &t);
                 memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
-                tconv_tensors arrays = TCONV_TENSORS_INIT;
-                arrays.data.host = t.data;
-                arrays.filter.host = t.filter;
-                arrays.output.host = t.output;
+                const tconv_tensors arrays = arrays_of(&t);
                 const tconv_status status =
                     tconv_layer_run(layer, &p[i % 3], &options, &arrays, NULL, &error);
                 if (status == TCONV_OK)
@@ -164,7 +164,6 @@ static void filters_are_not_mixed_up(void **state)
                 free_tensors(&t);
             }
             tconv_layer_release(layer);
-            tconv_device_release(device);
         }
 }
 
@@ -175,26 +174,19 @@ static void slabs_of_an_upsampling(void **state)
     const tconv_problem p = decoder(3, 4, 40);
     for (int d = 0; d < device_count; d++) {
         struct tensors t;
-        tconv_device *device = NULL;
-        tconv_layer *layer = NULL;
+        tconv_layer *layer = open_layer(d);
         tconv_error error;
         tconv_run run = TCONV_RUN_INIT;
         make_tensors(&p, SMALL_INTEGERS, 2, &t);
         memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
-        tconv_tensors arrays = TCONV_TENSORS_INIT;
-        arrays.data.host = t.data;
-        arrays.filter.host = t.filter;
-        arrays.output.host = t.output;
+        const tconv_tensors arrays = arrays_of(&t);
         run.memory_limit = t.geometry.output_bytes / 2;
-        expect_ok(tconv_device_open(devices[d].number, &device, &error), &error);
-        expect_ok(tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &error), &error);
         expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, &run, &error), &error);
         compare_with_oracle(&devices[d], &p, "slabs", false, &t);
         tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
         expect_ok(tconv_layer_count(layer, &counts, &error), &error);
         assert_int_equal(counts.in_slabs, 1);
         tconv_layer_release(layer);
-        tconv_device_release(device);
         free_tensors(&t);
     }
 }

@@ -78,21 +78,6 @@ struct _cl_device_id fake_devices[FAKE_DEVICES] = {
                          .unified = true,
                          .f64 = true,
                          .svm = 1},
-    [FAKE_THREADLESS] = {.platform = &platforms[0],
-                         .type = CL_DEVICE_TYPE_CPU,
-                         .name = "basic-fake",
-                         .version = "OpenCL 3.0 fake",
-                         .extensions = "cl_khr_fp64 cl_khr_byte_addressable_store "
-                                       "cl_khr_command_buffer " MUTABLE,
-                         .units = 1,
-                         .width = 8,
-                         .group = 4096,
-                         .local_memory = 1 << 19,
-                         .memory = UINT64_C(4) << 30,
-                         .local_type = CL_GLOBAL,
-                         .unified = true,
-                         .f64 = true,
-                         .svm = 3},
 };
 
 /* Whether the last of the devices exists. */
@@ -103,6 +88,11 @@ static void read_environment(void)
     threadless = getenv("FAKE_OPENCL_THREADLESS") != NULL;
     if (!threadless) return;
     platforms[0].name = "Portable Computing Language";
+    struct _cl_device_id *basic = &fake_devices[FAKE_THREADLESS]; /* the processor once more */
+    *basic = fake_devices[FAKE_CPU];
+    basic->name = "basic-fake";
+    basic->units = 1;
+    basic->divides = false;
     fake_devices[FAKE_CPU].name = "pthread-fake";
 }
 

@@ -108,8 +108,8 @@ static cl_event next_of(cl_command_queue queue)
     return chosen;
 }
 
-/* Chooses the command that runs next. Queues take turns, the one that had a first command last
- * before the others: so commands of two queues run between each other's. NULL if none may run. */
+/* Chooses the command that runs next. Queues take turns, the queue that got its first command last
+ * before the others, so that the commands of two queues alternate. NULL if none may run. */
 static cl_event choose(void)
 {
     static cl_command_queue last; /* whose turn was last */

@@ -8,7 +8,7 @@
 /* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
 tconv_problem random_problem(unsigned *seed, int axes, int most);
 
-/* The same of nearest upsampling and a convolution. */
+/* A problem of nearest upsampling and a convolution, likewise. */
 tconv_problem random_upsampling(unsigned *seed, int axes, int most);
 
 /* Gives data and output random steps: gaps between rows, channels or batch items, elements that are

@@ -316,7 +316,7 @@ static bool is_kept(uint64_t key)
            bsearch(&key, kept.keys, kept.key_count, sizeof key, compare_keys) != NULL;
 }
 
-/* Writes those of this run, and the others while there is room. */
+/* Writes the verdicts of this run, then those of earlier runs while there is room. */
 static void write_verdicts(void)
 {
     char part[sizeof kept.path + 8];
