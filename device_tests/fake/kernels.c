@@ -48,6 +48,7 @@ struct known {
     struct tconv_view output;
 };
 
+/* Threads write kernel plans while others launch; what stands in a bucket's list never changes. */
 static struct known *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -339,12 +340,20 @@ static bool adds_up(const char *kernel)
     return strcmp(kernel, "tconv_equivalent") == 0;
 }
 
+static const struct known *first_in(uint64_t hash)
+{
+    pthread_mutex_lock(&lock);
+    const struct known *k = buckets[hash % BUCKETS];
+    pthread_mutex_unlock(&lock);
+    return k;
+}
+
 static bool find(const struct fake_launch *launch, struct bound *b)
 {
     const struct fake_argument *table = table_of(launch);
     if (table == NULL) return false;
     const uint64_t hash = hash_of(table->memory, table->size);
-    for (const struct known *k = buckets[hash % BUCKETS]; k != NULL; k = k->next) {
+    for (const struct known *k = first_in(hash); k != NULL; k = k->next) {
         if (k->hash != hash || k->table_bytes != table->size ||
             memcmp(k->table, table->memory, table->size) != 0 ||
             (strstr(launch->options, k->types) == NULL && !adds_up(launch->kernel)))
