@@ -74,6 +74,16 @@ static void check_launch(const struct about *about, const struct tconv_launch *l
                  (unsigned long long)device->local_memory);
 }
 
+/* Threads of a processor take ranges of work-groups along dimension 0: what lies along the others
+ * would be left to one thread. */
+static void check_shares(const struct about *about, const struct tconv_launch *run)
+{
+    if (run->global[1] > 1 || run->global[2] > 1)
+        fail_msg("%s on %s: %s has a grid of %zu x %zu x %zu, of which threads share dimension 0",
+                 about->algorithm, about->device, run->kernel, run->global[0], run->global[1],
+                 run->global[2]);
+}
+
 /* What an algorithm writes for a problem; false where it refuses. */
 static bool write_kernel_plan(const struct tconv_algorithm *algorithm, const tconv_problem *p,
                               const tconv_device_info *device, tconv_math math,
@@ -105,6 +115,8 @@ static void check_kernel_plan(const char *device, const struct tconv_request *re
     double issued = 0;
     for (int i = 0; i < kernel_plan.run_count; i++) {
         check_launch(&about, &kernel_plan.run[i], request->device);
+        if (candidate->algorithm->made_for == TCONV_FOR_VECTORS)
+            check_shares(&about, &kernel_plan.run[i]);
         issued += kernel_plan.run[i].macs;
     }
     assert_true(kernel_plan.error_factor > 1 || issued == 0 ||

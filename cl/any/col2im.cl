@@ -185,18 +185,18 @@ tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
              __local acc_t *restrict column, SHARE_PARAMETER)
 {
     EPILOGUE(epilogue, table)
-    const int images = (int)(table[FOLDED_BATCHES] * table[FOLDED_GROUPS] * table[FOLDED_BLOCKS]);
+    const int tiles = (int)table[FOLDED_TILES], parts = (int)table[COL2IM_PARTS],
+              rows = (int)table[FOLDED_OUTPUT_ROWS];
     EACH_SHARED(i)
-    for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
-        for (int row = (int)get_group_id(1); row < table[FOLDED_OUTPUT_ROWS];
-             row += (int)get_num_groups(1)) {
-            const int tile = SHARED_GROUP(i) % (int)table[FOLDED_TILES];
-            __global const long *part = table + table[COL2IM_PARTS_AT] +
-                                        SHARED_GROUP(i) / (int)table[FOLDED_TILES] * PART_LONGS;
-            col2im_tile(data + data_offset, filter + filter_offset, &epilogue, table, column,
-                        (int)get_local_id(0), tile, part, row, image);
-            GROUP_BARRIER; /* all work-items have read the columns */
-        }
+    {
+        const int row_and_image = SHARED_GROUP(i) / (tiles * parts);
+        __global const long *part = table + table[COL2IM_PARTS_AT] +
+                                    SHARED_GROUP(i) / tiles % parts * PART_LONGS;
+        col2im_tile(data + data_offset, filter + filter_offset, &epilogue, table, column,
+                    (int)get_local_id(0), SHARED_GROUP(i) % tiles, part, row_and_image % rows,
+                    row_and_image / rows);
+        GROUP_BARRIER; /* all work-items have read the columns */
+    }
 }
 
 /* Packs the MW weights of one (group, block), (kz, ky), strip and ci. */

@@ -13,6 +13,7 @@ enum {
     COL2IM_ROW,    /* elements of a column in local memory: at least TILE + COL2IM_INPUTS + TILE */
     COL2IM_STRIPS, /* strips of MW columns in all parts together: the strips of one (kz, ky) of a
                       block in the packed filter */
+    COL2IM_PARTS,
     COL2IM_PARTS_AT,   /* where the list of parts begins; a part is the phases whose columns are in
                           local memory together */
     COL2IM_COLUMNS_AT, /* for each column of each strip: tap along x * MC + channel in the block, or

@@ -101,9 +101,9 @@ tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *
                              kernel, (unsigned long long)bytes_of(bindings));
 }
 
-struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int count, int piece)
+struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int piece)
 {
-    const size_t pieces = (size_t)count, number = (size_t)piece;
+    const size_t pieces = (size_t)launch->pieces, number = (size_t)piece;
     const size_t groups = launch->global[0] / launch->local[0];
     const size_t begin = groups / pieces * number + groups % pieces * number / pieces,
                  end = groups / pieces * (number + 1) + groups % pieces * (number + 1) / pieces;
@@ -129,7 +129,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     for (int i = 0, piece = 0; i < count && code == CL_SUCCESS;) {
         const int pieces = launches[i].pieces;
         const bool first = i == 0 && piece == 0, last = i == count - 1 && piece == pieces - 1;
-        const struct tconv_piece extents = tconv_launch_piece(&launches[i], pieces, piece);
+        const struct tconv_piece extents = tconv_launch_piece(&launches[i], piece);
         const uint64_t begin = traced ? tconv_trace_now() : 0;
         kernel = launches[i].kernel;
         if (piece == 0 || traced)

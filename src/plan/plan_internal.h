@@ -237,8 +237,8 @@ tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *
 /* Releases what threads launched kernels with (shares.c). */
 void tconv_hands_release(struct tconv_hand *first);
 
-/* Piece number `piece` of a launch that is divided into `count`. */
-struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int count, int piece);
+/* Piece number `piece` of a launch. */
+struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int piece);
 
 /* Events of tracing: plan_trace.c. */
 

@@ -148,7 +148,7 @@ static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *l
     cl_int code = tconv_kernel_again(kernel, launch->kernel, &own, call);
     if (code == CL_SUCCESS) code = tconv_set_arguments(plan, launch, own, bindings, call);
     for (int piece = 0; piece < launch->pieces && code == CL_SUCCESS; piece++) {
-        const struct tconv_piece extents = tconv_launch_piece(launch, launch->pieces, piece);
+        const struct tconv_piece extents = tconv_launch_piece(launch, piece);
         const cl_uint before = *last;
         const bool first = piece == 0;
         struct command *command = recording == NULL ? NULL : &recording->commands[recording->count];

@@ -30,12 +30,16 @@ struct tconv_hand {
  * is called, whose threads are awake, but wait for each other at the end. */
 enum { WAKES = 60, CALLS_POOL = 20 };
 
+/* Microseconds of the shortest share; of a launch, for each thread, up to which shares have one
+ * size; of the last shares of others. Launching one takes 3. */
+enum { LEAST = 4, EVEN = 60, LAST = 10 };
+
 struct shared_run {
     tconv_plan *plan;
     const struct tconv_launch *launches;
     const struct tconv_bindings *bindings;
     bool packs, traced;
-    int count;
+    int count, width; /* launches; threads that their shares are made for */
     int shares[TCONV_MAX_LAUNCHES];
     atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
     atomic_int threads; /* that may still begin */
@@ -130,15 +134,28 @@ static double work_of(const tconv_plan *plan, bool packs)
                  : 1e3 * machine->units * tconv_machine_ms(machine, plan->candidate.cost);
 }
 
-/* How many shares a launch has that is `work` microseconds for one thread: where there is plenty of
- * it so many that threads that come late, or are interrupted, do not matter. */
+/* How many shares a launch has that is `work` microseconds for one thread. Short work: as many as
+ * there are threads. Else shares become smaller towards the end, so that few are launched, and the
+ * threads end together, even if one began late or was interrupted: each is 3/5 of a thread's part
+ * of what is left, until so little is left that every thread takes one more. */
 static int count_shares(const struct tconv_launch *launch, double work, int threads)
 {
-    static const double least = 4, plenty = 40; /* microseconds of a share */
-    const size_t groups = launch->global[0] / launch->local[0];
-    double shares = work / least < threads ? work / least : threads;
-    if (shares < work / plenty) shares = work / plenty;
-    return threads == 1 || shares < 1 ? 1 : shares < (double)groups ? (int)shares : (int)groups;
+    const double groups = (double)(launch->global[0] / launch->local[0]);
+    double shares = work / LEAST < threads ? work / LEAST : threads;
+    if (threads > 1 && work > EVEN * threads)
+        for (; work > LAST * threads && shares < groups; shares++) work -= work * 3 / 5 / threads;
+    return threads == 1 || shares < 1 ? 1 : (int)(shares < groups ? shares : groups);
+}
+
+/* The first work-group of a share. */
+static size_t share_begin(size_t groups, int shares, int threads, int share)
+{
+    const int last = shares < threads ? shares : threads; /* shares, all of one size */
+    const int larger = shares - last;
+    uint64_t left = groups; /* not in floating point, which a compiler may round in two ways */
+    for (int i = 0; i < share && i < larger; i++) left -= left * 3 / (5 * (uint64_t)threads);
+    if (share > larger) left -= left * (uint64_t)(share - larger) / (uint64_t)last;
+    return groups - (size_t)left;
 }
 
 /* Launches one share, and waits: one work-group computes it (cl/common/common.clh). */
@@ -146,10 +163,11 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
                            const struct tconv_launch *launch, cl_kernel kernel, int share,
                            int shares, const char **call)
 {
-    const struct tconv_piece extents = tconv_launch_piece(launch, shares, share);
-    const size_t begin = extents.offset[0] / launch->local[0],
-                 groups = extents.global[0] / launch->local[0];
-    const cl_int2 own = {{(cl_int)begin, (cl_int)(begin + groups)}};
+    const size_t groups = launch->global[0] / launch->local[0],
+                 begin = share_begin(groups, shares, run->width, share),
+                 end = share_begin(groups, shares, run->width, share + 1);
+    const cl_int2 own = {{(cl_int)begin, (cl_int)end}};
+    if (begin == end) return CL_SUCCESS;
     const uint64_t now = run->traced ? tconv_trace_now() : 0;
     cl_event event = NULL;
     *call = "clSetKernelArg";
@@ -173,6 +191,9 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
     }
     if (run->traced) {
         struct tconv_launch shared = *launch;
+        const struct tconv_piece extents = {
+            {begin * launch->local[0]},
+            {(end - begin) * launch->local[0], launch->global[1], launch->global[2]}};
         shared.pieces = shares;
         tconv_trace_launch(
             run->plan, &shared, share, &extents,
@@ -287,6 +308,7 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
         threads = (int)pool->threads;
     if (tconv_is_inside()) threads = 1; /* a callback waits for no other thread */
     atomic_init(&run.threads, threads);
+    run.width = threads;
     for (int i = 0; i < run.count; i++) {
         run.shares[i] = count_shares(&run.launches[i], work, threads);
         if (run.shares[i] > most) most = run.shares[i];

@@ -67,6 +67,14 @@ static int64_t widest_reach(const struct tconv_axis *x)
     return (x->kernel - 1) * x->dilation / x->stride + 1;
 }
 
+/* Work-groups of a launch. */
+static double groups_of(const struct col2im *g)
+{
+    const struct tconv_loops *loops = &g->folded.loops;
+    return (double)loops->batch * (double)loops->groups * (double)g->blocks *
+           (double)g->folded.output_rows * (double)(g->tiles * g->parts);
+}
+
 /* The cost of one choice, in useful multiply-adds at full speed. */
 static double cost_of(const struct col2im *g, bool vector)
 {
@@ -93,8 +101,7 @@ static double cost_of(const struct col2im *g, bool vector)
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts * g->columns) * tile *
                          (vector ? m->col2im_zero : 0);
-    const double items = images * (double)g->blocks * (double)r->output_rows *
-                         (double)(g->tiles * g->parts);
+    const double items = groups_of(g);
     const double cost = adds * lanes * loads * (g->nx == 1 ? m->col2im_narrow : 1) +
                         outputs * add_up + zeros;
     return vector ? tconv_cpu_launch_cost(r, cost + m->col2im_item * items, 1 / items) : cost;
@@ -219,7 +226,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!check_sizes(&g, request, reason)) return false;
     choose_vectors(&g, vector);
     derive(&g);
-    if ((double)g.tiles * (double)g.parts * g.group > INT32_MAX)
+    if (groups_of(&g) * g.group > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     if (vector ? tconv_folded_too_long(iterations(&g), device)
                : tconv_folded_group_too_long(iterations(&g), device))
@@ -309,6 +316,7 @@ static bool write_table(const struct col2im *g, struct tconv_kernel_plan *kernel
         t[COL2IM_COLUMNS] = g->columns;
         t[COL2IM_ROW] = g->row;
         t[COL2IM_STRIPS] = strips;
+        t[COL2IM_PARTS] = g->parts;
         t[COL2IM_PARTS_AT] = (int64_t)parts_at;
         t[COL2IM_COLUMNS_AT] = (int64_t)columns_at;
         write_parts(g, phases, t + parts_at, t + columns_at);
@@ -364,9 +372,7 @@ static tconv_status write(const struct tconv_request *request,
 
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_col2im");
     write_options(run, &g);
-    tconv_launch_items(run, 0, g.tiles * g.parts * g.group, (size_t)g.group, request->device);
-    tconv_launch_items(run, 1, g.folded.output_rows, 1, request->device);
-    tconv_launch_items(run, 2, g.folded.loops.batch * all_blocks, 1, request->device);
+    tconv_launch_items(run, 0, (int64_t)groups_of(&g) * g.group, (size_t)g.group, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL, TCONV_ARG_SHARE},
