@@ -30,17 +30,24 @@ struct tconv_hand {
  * is called, whose threads are awake, but wait for each other at the end. */
 enum { WAKES = 60, CALLS_POOL = 20 };
 
-/* Microseconds of the shortest share; of a launch, for each thread, up to which shares have one
- * size; of the last shares of others. Launching one takes 3. */
+/* Microseconds of the shortest share; of a launch, for each thread, up to which its shares have one
+ * size; of the last shares of others. Launching a share takes 3. */
 enum { LEAST = 4, EVEN = 60, LAST = 10 };
+
+/* How a launch is divided into shares. */
+struct division {
+    uint64_t groups; /* work-groups of the launch along dimension 0 */
+    int shares, threads;
+    uint64_t least; /* groups of a share at least; 0: all shares have one size */
+};
 
 struct shared_run {
     tconv_plan *plan;
     const struct tconv_launch *launches;
     const struct tconv_bindings *bindings;
     bool packs, traced;
-    int count, width; /* launches; threads that their shares are made for */
-    int shares[TCONV_MAX_LAUNCHES];
+    int count;
+    struct division divisions[TCONV_MAX_LAUNCHES];
     atomic_int taken[TCONV_MAX_LAUNCHES], ended[TCONV_MAX_LAUNCHES];
     atomic_int threads; /* that may still begin */
     atomic_bool failed;
@@ -134,40 +141,48 @@ static double work_of(const tconv_plan *plan, bool packs)
                  : 1e3 * machine->units * tconv_machine_ms(machine, plan->candidate.cost);
 }
 
-/* How many shares a launch has that is `work` microseconds for one thread. Short work: as many as
- * there are threads. Else shares become smaller towards the end, so that few are launched, and the
- * threads end together, even if one began late or was interrupted: each is 3/5 of a thread's part
- * of what is left, until so little is left that every thread takes one more. */
-static int count_shares(const struct tconv_launch *launch, double work, int threads)
+/* The work-groups of the next share where `left` are left: 3/5 of a thread's part of them. So few
+ * shares are launched, and the threads end together, even if one began late or was interrupted. */
+static uint64_t next_share(const struct division *d, uint64_t left)
 {
-    const double groups = (double)(launch->global[0] / launch->local[0]);
-    double shares = work / LEAST < threads ? work / LEAST : threads;
-    if (threads > 1 && work > EVEN * threads)
-        for (; work > LAST * threads && shares < groups; shares++) work -= work * 3 / 5 / threads;
-    return threads == 1 || shares < 1 ? 1 : (int)(shares < groups ? shares : groups);
+    const uint64_t share = left * 3 / (5 * (uint64_t)d->threads),
+                   larger = share > d->least ? share : d->least;
+    return larger < left ? larger : left;
+}
+
+/* Divides a launch that is `work` microseconds for one thread. */
+static struct division divide(const struct tconv_launch *launch, double work, int threads)
+{
+    struct division d = {.groups = launch->global[0] / launch->local[0], .threads = threads};
+    const double groups = (double)d.groups;
+    if (threads > 1 && work > EVEN * threads) {
+        d.least = work > LAST * groups ? 1 : (uint64_t)(LAST * groups / work);
+        for (uint64_t left = d.groups; left > 0; d.shares++) left -= next_share(&d, left);
+    } else {
+        double shares = work / LEAST < threads ? work / LEAST : threads;
+        if (shares > groups) shares = groups;
+        d.shares = shares < 1 ? 1 : (int)shares;
+    }
+    return d;
 }
 
 /* The first work-group of a share. */
-static size_t share_begin(size_t groups, int shares, int threads, int share)
+static uint64_t share_begin(const struct division *d, int share)
 {
-    const int last = shares < threads ? shares : threads; /* shares, all of one size */
-    const int larger = shares - last;
-    uint64_t left = groups; /* not in floating point, which a compiler may round in two ways */
-    for (int i = 0; i < share && i < larger; i++) left -= left * 3 / (5 * (uint64_t)threads);
-    if (share > larger) left -= left * (uint64_t)(share - larger) / (uint64_t)last;
-    return groups - (size_t)left;
+    if (d->least == 0) return d->groups * (uint64_t)share / (uint64_t)d->shares;
+    uint64_t left = d->groups;
+    for (int i = 0; i < share; i++) left -= next_share(d, left);
+    return d->groups - left;
 }
 
 /* Launches one share, and waits: one work-group computes it (cl/common/common.clh). */
-static cl_int launch_share(const struct shared_run *run, const struct tconv_hand *hand,
-                           const struct tconv_launch *launch, cl_kernel kernel, int share,
-                           int shares, const char **call)
+static cl_int launch_share(const struct shared_run *run, const struct tconv_hand *hand, int i,
+                           cl_kernel kernel, int share, const char **call)
 {
-    const size_t groups = launch->global[0] / launch->local[0],
-                 begin = share_begin(groups, shares, run->width, share),
-                 end = share_begin(groups, shares, run->width, share + 1);
+    const struct tconv_launch *launch = &run->launches[i];
+    const struct division *d = &run->divisions[i];
+    const size_t begin = (size_t)share_begin(d, share), end = (size_t)share_begin(d, share + 1);
     const cl_int2 own = {{(cl_int)begin, (cl_int)end}};
-    if (begin == end) return CL_SUCCESS;
     const uint64_t now = run->traced ? tconv_trace_now() : 0;
     cl_event event = NULL;
     *call = "clSetKernelArg";
@@ -194,7 +209,7 @@ static cl_int launch_share(const struct shared_run *run, const struct tconv_hand
         const struct tconv_piece extents = {
             {begin * launch->local[0]},
             {(end - begin) * launch->local[0], launch->global[1], launch->global[2]}};
-        shared.pieces = shares;
+        shared.pieces = d->shares;
         tconv_trace_launch(
             run->plan, &shared, share, &extents,
             (tconv_trace_event){
@@ -219,7 +234,7 @@ static void take_shares(struct shared_run *run, int i, struct tconv_hand **hand)
     bool bound = false;
     for (;;) {
         const int share = atomic_fetch_add(&run->taken[i], 1);
-        if (share >= run->shares[i]) return;
+        if (share >= run->divisions[i].shares) return;
         const char *call = "";
         cl_int code = CL_SUCCESS;
         tconv_error own;
@@ -232,7 +247,7 @@ static void take_shares(struct shared_run *run, int i, struct tconv_hand **hand)
                 code = tconv_set_arguments(run->plan, launch, kernel, run->bindings, &call);
             bound = true;
             if (kernel != NULL && code == CL_SUCCESS)
-                code = launch_share(run, *hand, launch, kernel, share, run->shares[i], &call);
+                code = launch_share(run, *hand, i, kernel, share, &call);
             if (code != CL_SUCCESS) {
                 tconv_fail_launch(launch->kernel, run->bindings, code, call, &own);
                 fail(run, &own);
@@ -251,7 +266,7 @@ static void share(void *argument)
     for (int i = 0; i < run->count; i++) {
         take_shares(run, i, &hand);
         if (i + 1 == run->count) break; /* nothing reads it before all threads have left */
-        for (int turn = 1; atomic_load(&run->ended[i]) < run->shares[i]; turn++) {
+        for (int turn = 1; atomic_load(&run->ended[i]) < run->divisions[i].shares; turn++) {
             tconv_os_pause();
             if (turn % 100 == 0) tconv_os_yield();
         }
@@ -308,10 +323,9 @@ static tconv_status run_launches(tconv_plan *plan, bool packs, cl_command_queue 
         threads = (int)pool->threads;
     if (tconv_is_inside()) threads = 1; /* a callback waits for no other thread */
     atomic_init(&run.threads, threads);
-    run.width = threads;
     for (int i = 0; i < run.count; i++) {
-        run.shares[i] = count_shares(&run.launches[i], work, threads);
-        if (run.shares[i] > most) most = run.shares[i];
+        run.divisions[i] = divide(&run.launches[i], work, threads);
+        if (run.divisions[i].shares > most) most = run.divisions[i].shares;
         atomic_init(&run.taken[i], 0);
         atomic_init(&run.ended[i], 0);
     }
