@@ -330,6 +330,40 @@ static void slabs_and_windows_of_a_shuffle(void **state)
             }
 }
 
+/* One product for each output: every algorithm has the same bits, also with numbers of phases. */
+static void one_product_has_the_same_bits(void **state)
+{
+    (void)state;
+    tconv_problem p = decoder(1, 12, 9);
+    const int64_t factors[] = {3, 2};
+    tconv_epilogue e = TCONV_EPILOGUE_INIT;
+    p.operation = TCONV_CONV_PIXEL_SHUFFLE;
+    p.filter.dim[2] = p.filter.dim[3] = 1;
+    p.pads_begin.count = p.pads_end.count = 0;
+    set_list(&p.strides, 2, factors);
+    e.scale = true;
+    e.alpha = 1.1;
+    for (int d = 0; d < device_count; d++) {
+        struct tensors t;
+        void *first = NULL;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        make_epilogue(&p, &e, 4, &t);
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            tconv_error error;
+            if (run_guarded(&devices[d], &p, tconv_algorithm_name(a), true, &t, &error) != TCONV_OK)
+                continue;
+            if (first == NULL) {
+                first = malloc((size_t)t.geometry.output_bytes);
+                assert_non_null(first);
+                memcpy(first, t.output, (size_t)t.geometry.output_bytes);
+            }
+            assert_memory_equal(t.output, first, (size_t)t.geometry.output_bytes);
+        }
+        free(first);
+        free_tensors(&t);
+    }
+}
+
 static void expect_refusal(const tconv_problem *p, tconv_status status, const char *part)
 {
     tconv_geometry g = TCONV_GEOMETRY_INIT;
@@ -461,6 +495,7 @@ int main(void)
         cmocka_unit_test(filters_are_not_mixed_up),
         cmocka_unit_test(slabs_of_an_upsampling),
         cmocka_unit_test(slabs_and_windows_of_a_shuffle),
+        cmocka_unit_test(one_product_has_the_same_bits),
         cmocka_unit_test(random_layers_of_every_rank),
         cmocka_unit_test(random_shuffles_of_every_rank),
     };
