@@ -140,7 +140,9 @@
 #define FILE_OPTIONS(O)                                                                            \
     O(ANY, READ, data, "data", 0, "X.npy", "the data")                                             \
     O(ANY, READ, filter, "filter", 0, "W.npy", "the filter")                                       \
-    O(ANY, READ, bias, "bias", 0, "B.npy", "one number for each output channel")                   \
+    O(ANY, READ, bias, "bias", 0, "B.npy",                                                         \
+      "one number for each output channel; before --pixel-shuffle for each of the convolution's, " \
+      "as --scale and --slope")                                                                    \
     O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
       "one factor for each output channel, f32 (f64 with f64 data)")                               \
     O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \
