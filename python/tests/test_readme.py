@@ -13,7 +13,7 @@ import tconv_cl
 def test_readme():
     text = (Path(__file__).parents[1] / "README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     exec("\n".join(blocks), {})
 
 
