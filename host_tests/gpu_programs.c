@@ -34,18 +34,22 @@ static const char tiles_of[] = "B54";
 struct program {
     struct program *next;
     const struct tconv_algorithm *algorithm;
+    const char *source; /* the algorithm's, or that of the equivalent filter */
     char *options;
     char layers[2000]; /* ids with commas between */
 };
 
 static struct program *find_or_add(struct program **list, const struct tconv_algorithm *algorithm,
-                                   const char *text)
+                                   const char *source, const char *text)
 {
     for (; *list != NULL; list = &(*list)->next)
-        if ((*list)->algorithm == algorithm && strcmp((*list)->options, text) == 0) return *list;
+        if ((*list)->algorithm == algorithm && strcmp((*list)->source, source) == 0 &&
+            strcmp((*list)->options, text) == 0)
+            return *list;
     struct program *program = calloc(1, sizeof *program);
     if (program == NULL) return NULL;
     program->algorithm = algorithm;
+    program->source = source;
     program->options = strdup(text);
     return *list = program;
 }
@@ -81,7 +85,8 @@ static bool add_candidate(struct program **list, const struct tconv_request *req
         if (!tconv_launch_all_options(launch, request, candidate->algorithm, text, sizeof text))
             return false;
         if (strstr(text, " -DMATRIX=1 ") != NULL) continue; /* plain OpenCL C is for tests */
-        struct program *program = find_or_add(list, candidate->algorithm, text);
+        struct program *program = find_or_add(
+            list, candidate->algorithm, tconv_launch_source(launch, candidate->algorithm), text);
         if (program == NULL) return false;
         const size_t used = strlen(program->layers);
         if (id != NULL && i == 0)
@@ -162,8 +167,8 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
 static void print_and_free(const char *device, struct program *list)
 {
     for (struct program *next; list != NULL; list = next) {
-        printf("%s\t%s\t%s\t%s\t%s\n", device, list->algorithm->name, list->options,
-               list->algorithm->source, list->layers);
+        printf("%s\t%s\t%s\t%s\t%s\n", device, list->algorithm->name, list->options, list->source,
+               list->layers);
         next = list->next;
         free(list->options);
         free(list);

@@ -148,6 +148,9 @@ static void store_row(const struct epilogue *f, const long row, const long chann
 #else
         lane_t lane[VW];
         TO_LANES(f, affine(f, sums[t], channel), SLOPES_OF(f, channel), lane);
+#if !NATIVE /* registers cannot be indexed */
+#pragma unroll
+#endif
         for (int i = 0; i < VW; i++) {
             const int position = t + i * step;
             if (first + position < output_x) PUT_LANE(f, lane[i], at + position, channel);
@@ -312,7 +315,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #pragma unroll
             for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
-#if HEAVY && defined(LANE)
+#if HEAVY && (defined(LANE) || !NATIVE)
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
             /* Store the first sum and shift the others down by one: registers cannot be indexed,

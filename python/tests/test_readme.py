@@ -13,7 +13,7 @@ import tconv_cl
 def test_readme():
     text = (Path(__file__).parents[1] / "README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     exec("\n".join(blocks), {})
 
 
@@ -43,4 +43,4 @@ def test_docstrings():
     for name in tconv_cl.__all__:
         for test in finder.find(getattr(tconv_cl, name), name, module=False, globs=names):
             runner.run(test)
-    assert runner.tries == 16 and runner.failures == 0
+    assert runner.tries == 20 and runner.failures == 0

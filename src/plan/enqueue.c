@@ -407,17 +407,18 @@ static tconv_status bind_equivalent(const tconv_plan *plan, struct tconv_binding
     if (e->axes == 0) return TCONV_OK;
     const uint64_t bytes = (uint64_t)e->elements * tconv_type_size(plan->loops.filter_type);
     if (bytes > plan->info.allocation_limit)
-        return tconv_fail(error, TCONV_ERROR_DEVICE_MEMORY,
-                          "packing: the summed weights need %llu bytes, but %s allows %llu in a "
-                          "buffer",
-                          (unsigned long long)bytes, plan->info.name,
-                          (unsigned long long)plan->info.allocation_limit);
+        return tconv_fail(
+            error, TCONV_ERROR_DEVICE_MEMORY,
+            "packing: the equivalent filter needs %llu bytes, but %s allows %llu in a "
+            "buffer",
+            (unsigned long long)bytes, plan->info.name,
+            (unsigned long long)plan->info.allocation_limit);
     cl_int code;
     const cl_mem memory =
         clCreateBuffer(plan->device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clCreateBuffer",
-                                 "packing: the summed weights need %llu bytes",
+                                 "packing: the equivalent filter needs %llu bytes",
                                  (unsigned long long)bytes);
     bindings->place[TCONV_ARG_EQUIVALENT] =
         (struct tconv_place){.memory = memory, .whole = memory, .end = bytes};
