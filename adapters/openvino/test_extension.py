@@ -33,9 +33,9 @@ EXTENDED = ov.Core()
 add_extension(EXTENDED)
 
 
-def convert(model, device=None, *, search=None, least_macs=0, fuse_concat=True):
+def convert(model, device=None, *, search=None, math="exact", least_macs=0, fuse_concat=True):
     """Of small operators, too. Returns how many were changed."""
-    return tconv_cl.openvino._change(model, device, search, least_macs, fuse_concat)
+    return tconv_cl.openvino._change(model, device, search, math, least_macs, fuse_concat)
 
 
 class Counted:

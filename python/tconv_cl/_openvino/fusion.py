@@ -14,9 +14,11 @@ from .graph import can_hold, constant, is_concatenated, only_consumer, per_chann
 MOST_FACTORS = 64  # nodes behind an operator: each is one pass over the channels
 
 
-def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
-    """Finds the nodes after `node` that can be fused: the last node, and the fused operator's inputs and attributes."""
-    inputs = node.input_values()
+def fuse(
+    node: Node, inputs: list[Output], attributes: dict[str, Any]
+) -> tuple[Node, list[Output], dict[str, Any]]:
+    """Finds the nodes after `node`, which becomes an operator with these inputs and attributes, that can be fused: the
+    last node, and the fused operator's inputs and attributes."""
     if is_concatenated(node):
         return node, inputs, {}
     shape = node.get_output_partial_shape(0)

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The operator that tconv_cl.openvino.convert puts into models: a transposed convolution, with what
- * was fused behind it. */
+/* The operator that tconv_cl.openvino.convert puts into models: a transposed convolution, or a
+ * nearest upsampling and a convolution, with what was fused behind it. */
 static const char converted_type[] = "TransposedConvolution";
 
 static bool is_true(const struct graph_layer *layer, const char *name)
@@ -150,8 +150,14 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
     tconv_problem *p = &entry->problem;
     const bool grouped = is_true(layer, "grouped") ||
                          strcmp(layer->type, "GroupConvolutionBackpropData") == 0;
-    p->operation = grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
-    p->rules = TCONV_RULES_OPENVINO;
+    const char *form = graph_attribute_of(layer, "form");
+    const bool upsamples = form != NULL && strcmp(form, "upsample") == 0;
+    if (form != NULL && !upsamples && strcmp(form, "transposed") != 0)
+        entry_set_error(entry, "its form is \"%s\", which this version does not know", form);
+    p->operation = upsamples ? TCONV_UPSAMPLE_CONV
+                   : grouped ? TCONV_GROUP_CONV_BACKPROP
+                             : TCONV_CONV_BACKPROP;
+    p->rules = upsamples ? TCONV_RULES_SPEC : TCONV_RULES_OPENVINO;
     if (options.rules != NULL) tconv_rules_from_name(options.rules, &p->rules);
     const struct graph_port *data = graph_input(layer, 0);
     if (data == NULL) {
@@ -165,8 +171,10 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
                                "original model");
     read_attributes(entry, layer);
     read_filter(entry, graph, layer, bin);
+    if (upsamples && grouped) suite_take_groups(p);
     if (is_true(layer, "channels_last")) suite_oneapi(p);
-    read_output_shape(entry, graph, layer, bin);
+    if (!upsamples) /* its factors are attributes */
+        read_output_shape(entry, graph, layer, bin);
     return true;
 }
 
