@@ -83,7 +83,8 @@ class Pair : public ov::BaseOpExtension
         TransposedConvolution::visit(visitor, attributes);
         const int64_t least_macs = read_choices(visitor, attributes);
         std::optional<ov::Output<ov::Node>> extents;
-        if (inputs.size() > 2) extents = inputs[2];
+        const size_t required = required_inputs(attributes);
+        if (inputs.size() > required) extents = inputs[required];
         const auto stock = stock_operator(attributes, inputs.at(0), inputs.at(1), extents);
         return replacement(attributes, inputs, stock, least_macs)->outputs();
     }

@@ -63,6 +63,10 @@ std::shared_ptr<ov::Node> stock_operator(const Attributes &a, const ov::Output<o
         if (a.grouped) return make_forward<op::GroupConvolution>(a, enlarged, filter);
         return make_forward<op::Convolution>(a, enlarged, filter);
     }
+    if (is_shuffle(a)) {
+        if (a.grouped) return make_forward<op::GroupConvolution>(a, data, filter);
+        return make_forward<op::Convolution>(a, data, filter);
+    }
     if (a.grouped) return make<op::GroupConvolutionBackpropData>(a, data, filter, extents);
     return make<op::ConvolutionBackpropData>(a, data, filter, extents);
 }
@@ -138,6 +142,55 @@ static ov::Output<ov::Node> transpose(const ov::Output<ov::Node> &x,
         x, op::Constant::create(ov::element::i64, {axes.size()}, axes));
 }
 
+static ov::Output<ov::Node> reshape(const ov::Output<ov::Node> &x, const ov::Shape &shape)
+{
+    return std::make_shared<op::Reshape>(
+        x, op::Constant::create(ov::element::i64, {shape.size()}, shape), false);
+}
+
+// The axes of a tensor before its shuffle, with those of phases apart, and their order behind it.
+struct Shuffle {
+    Shuffle(const Attributes &a, const ov::Shape &before)
+        : whole(before), apart{before[0]}, order{0}, behind{before[0], before[1] / phases_of(a)}
+    {
+        const bool dcr = form_of(a) == Form::SHUFFLE_DCR;
+        const auto axes = static_cast<int64_t>(a.strides.size());
+        if (!dcr) apart.push_back(behind[1]);
+        apart.insert(apart.end(), a.strides.begin(), a.strides.end());
+        if (dcr) apart.push_back(behind[1]);
+        apart.insert(apart.end(), before.begin() + 2, before.end());
+        order.push_back(dcr ? axes + 1 : 1);
+        for (int64_t i = 0; i < axes; i++) {
+            order.insert(order.end(), {axes + 2 + i, (dcr ? 1 : 2) + i});
+            const auto axis = static_cast<size_t>(i);
+            behind.push_back(before[axis + 2] * a.strides[axis]);
+        }
+    }
+
+    ov::Output<ov::Node> apply(const ov::Output<ov::Node> &x) const
+    {
+        return reshape(transpose(reshape(x, apart), order), behind);
+    }
+
+    // Broadcasts a tensor behind the shuffle, and gives it before the shuffle.
+    ov::Output<ov::Node> undo(const ov::Output<ov::Node> &x) const
+    {
+        const auto full = std::make_shared<op::Broadcast>(
+            x, op::Constant::create(ov::element::i64, {behind.size()}, behind));
+        ov::Shape moved;
+        std::vector<int64_t> back(order.size());
+        for (size_t i = 0; i < order.size(); i++) {
+            moved.push_back(apart[static_cast<size_t>(order[i])]);
+            back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+        }
+        return reshape(transpose(reshape(full, moved), back), whole);
+    }
+
+    ov::Shape whole, apart;
+    std::vector<int64_t> order;
+    ov::Shape behind;
+};
+
 // All shapes are fixed, and a constant filter is a constant: then the plugin accepts every request.
 static std::shared_ptr<ov::Model> model_of(const Request &r)
 {
@@ -166,14 +219,20 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
         result = by_channel<op::Multiply>(result, parameters.emplace_back(parameter(*r.scale)));
     if (r.bias != nullptr)
         result = by_channel<op::Add>(result, parameters.emplace_back(parameter(*r.bias)));
+    std::optional<Shuffle> shuffle;
+    if (is_shuffle(a)) shuffle.emplace(a, result.get_shape());
+    const bool shuffled_last = r.slope != nullptr; // slopes belong to the convolution's channels
+    if (shuffle && !shuffled_last) result = shuffle->apply(result);
     if (r.residual != nullptr) {
         ov::Output<ov::Node> residual = parameters.emplace_back(parameter(*r.residual));
         if (r.attributes.channels_last) residual = transpose(residual, axes_to_first(rank));
+        if (shuffle && shuffled_last) residual = shuffle->undo(residual);
         result = std::make_shared<op::Add>(result, residual);
     }
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
     result = activate(r.attributes, result, slope);
+    if (shuffle && shuffled_last) result = shuffle->apply(result);
     if (a.requantize)
         result = to_integers(result, a.output_zero_point,
                              a.output_type == ov::element::dynamic ? r.data.get_element_type()

@@ -15,7 +15,7 @@ namespace tconv_openvino
 {
 
 // Makes OpenVINO's operator with these attributes, without fused parts: for an upsampling the
-// convolution behind it. `extents` may be absent.
+// convolution behind it, for a shuffle the one before it. `extents` may be absent.
 std::shared_ptr<ov::Node> stock_operator(const Attributes &attributes,
                                          const ov::Output<ov::Node> &data,
                                          const ov::Output<ov::Node> &filter,

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace tconv_openvino
 {
@@ -80,8 +82,24 @@ Form form_of(const Attributes &attributes)
 {
     if (attributes.form == "transposed") return Form::TRANSPOSED;
     if (attributes.form == "upsample") return Form::UPSAMPLE;
+    if (attributes.form == "shuffle") return Form::SHUFFLE;
+    if (attributes.form == "shuffle_dcr") return Form::SHUFFLE_DCR;
     throw Failure(TCONV_ERROR_ARGUMENT,
-                  "form is \"" + attributes.form + "\": it must be transposed or upsample");
+                  "form is \"" + attributes.form +
+                      "\": it must be transposed, upsample, shuffle or shuffle_dcr");
+}
+
+bool is_shuffle(const Attributes &attributes)
+{
+    const Form form = form_of(attributes);
+    return form == Form::SHUFFLE || form == Form::SHUFFLE_DCR;
+}
+
+size_t phases_of(const Attributes &attributes)
+{
+    if (!is_shuffle(attributes)) return 1;
+    return std::accumulate(attributes.strides.begin(), attributes.strides.end(), size_t{1},
+                           std::multiplies<>());
 }
 
 // [G, A, B, K...] as [G*A, B, K...]. Returns G.
@@ -130,12 +148,17 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.filter = shape_of("the filter", filter);
     ov::Strides strides = attributes.strides;
-    switch (form_of(attributes)) {
+    const Form form = form_of(attributes);
+    switch (form) {
     case Form::UPSAMPLE:
-        problem.operation = TCONV_UPSAMPLE_CONV;
+    case Form::SHUFFLE:
+    case Form::SHUFFLE_DCR:
+        problem.operation = form == Form::UPSAMPLE  ? TCONV_UPSAMPLE_CONV
+                            : form == Form::SHUFFLE ? TCONV_CONV_PIXEL_SHUFFLE
+                                                    : TCONV_CONV_PIXEL_SHUFFLE_DCR;
         if (attributes.channels_last) problem.data_format = TCONV_NXC;
         if (attributes.grouped) problem.groups = take_groups(problem.filter);
-        strides = factors_of(attributes, data, extents);
+        if (form == Form::UPSAMPLE) strides = factors_of(attributes, data, extents);
         break;
     case Form::TRANSPOSED:
         problem.rules = TCONV_RULES_OPENVINO;
@@ -305,7 +328,7 @@ void Layer::run(const Request &r)
     if (r.residual != nullptr && r.residual->get_shape() != output)
         throw Failure(TCONV_ERROR_UNSUPPORTED,
                       "the tensor that is added does not have the shape of the output");
-    const auto channels = static_cast<size_t>(geometry.groups * geometry.group_out_channels);
+    const auto channels = static_cast<size_t>(geometry.epilogue_channels);
     std::vector<std::byte> scale, bias, slope;
     tconv_tensors tensors = TCONV_TENSORS_INIT;
     tensors.scale.host = numbers_of("the scale", r.scale, false, channels, scale);

@@ -24,6 +24,11 @@ enum class Form {
     // Interpolate, which repeats neighbours `strides` times, then Convolution or GroupConvolution
     // of stride 1. The filter is the convolution's.
     UPSAMPLE,
+    // Convolution or GroupConvolution of stride 1, then a pixel shuffle by `strides`, in the order
+    // CRD (DepthToSpace's depth_first) or DCR (blocks_first). Scale, bias and slopes have numbers
+    // for the convolution's channels.
+    SHUFFLE,
+    SHUFFLE_DCR,
 };
 
 // The operator's attributes: those of OpenVINO's operators, and those of fused parts.
@@ -54,8 +59,12 @@ struct Attributes {
         ov::op::util::InterpolateBase::NearestMode::FLOOR;
 };
 
-// Throws Failure if there is no such form: "transposed", "upsample".
+// Throws Failure if there is no such form: "transposed", "upsample", "shuffle", "shuffle_dcr".
 Form form_of(const Attributes &attributes);
+bool is_shuffle(const Attributes &attributes);
+
+// How many of the convolution's channels become one of the output's.
+size_t phases_of(const Attributes &attributes);
 
 // The extents of the input behind the required ones: output_shape, which has the spatial axes; for
 // an upsampling the sizes of the enlarged data, of the spatial axes or of all. Empty if there is no

@@ -78,10 +78,11 @@ size_t TransposedConvolution::neighbours() const
            static_cast<size_t>(attributes_.concat_after);
 }
 
-size_t TransposedConvolution::required_inputs() const
+size_t required_inputs(const Attributes &a)
 {
-    return size_t{2} + attributes_.scale + attributes_.bias + attributes_.residual + has_slope() +
-           neighbours();
+    return size_t{2} + a.scale + a.bias + a.residual +
+           tconv_activation_has_slope(epilogue_of(a).activation) +
+           static_cast<size_t>(a.concat_before) + static_cast<size_t>(a.concat_after);
 }
 
 static ov::PartialShape channels_first(ov::PartialShape shape)
@@ -132,15 +133,16 @@ static std::optional<Extents> extents_of(const Attributes &attributes,
     return constant->cast_vector<int64_t>();
 }
 
-// Resolves the extents of data, filter and the input after the `required` ones. Empty if they are
-// not all known. Throws Failure if the library refuses them.
+// Resolves the extents of data, filter and the input after the required ones. Empty if they are not
+// all known. Throws Failure if the library refuses them.
 static std::optional<tconv_geometry> geometry_of(const Attributes &attributes,
-                                                 const ov::OutputVector &inputs, size_t required)
+                                                 const ov::OutputVector &inputs)
 {
     const ov::Output<ov::Node> &data = inputs[0], &filter = inputs[1];
     if (data.get_partial_shape().is_dynamic() || filter.get_partial_shape().is_dynamic())
         return std::nullopt;
-    const std::optional<Extents> extents = extents_of(attributes, inputs, required);
+    const std::optional<Extents> extents =
+        extents_of(attributes, inputs, required_inputs(attributes));
     if (!extents) return std::nullopt;
     const tconv_problem problem = problem_of(attributes, data.get_element_type(),
                                              filter.get_element_type(), data.get_shape(),
@@ -160,10 +162,22 @@ static void allow_extents_of_0(const ov::PartialShape &data, ov::PartialShape &o
         if (data[i].is_dynamic() || data[i] == 0) output[i] = {1, output[i].get_max_length()};
 }
 
+// The shape behind the shuffle, if there is one.
+static ov::PartialShape shuffled(const Attributes &attributes, ov::PartialShape shape)
+{
+    if (!is_shuffle(attributes) || shape.rank().is_dynamic()) return shape;
+    const auto phases = static_cast<int64_t>(phases_of(attributes));
+    shape[1] = shape[1].is_static() ? ov::Dimension(shape[1].get_length() / phases)
+                                    : ov::Dimension::dynamic();
+    for (size_t i = 0; i < attributes.strides.size() && i + 2 < shape.size(); i++)
+        shape[i + 2] = shape[i + 2] * ov::Dimension(static_cast<int64_t>(attributes.strides[i]));
+    return shape;
+}
+
 ov::PartialShape TransposedConvolution::infer_sums(size_t required)
 {
     try {
-        if (const auto geometry = geometry_of(attributes_, input_values(), required)) {
+        if (const auto geometry = geometry_of(attributes_, input_values())) {
             if (form_of(attributes_) == Form::UPSAMPLE) // the factors may follow from sizes
                 attributes_.strides.assign(geometry->stride, geometry->stride + geometry->axes);
             return shape_of(geometry->output_shape);
@@ -187,9 +201,17 @@ ov::PartialShape TransposedConvolution::infer_sums(size_t required)
     std::optional<ov::Output<ov::Node>> extents;
     if (get_input_size() > required) extents = input_value(required);
     const auto stock = stock_operator(attributes_, data, filter, extents);
-    ov::PartialShape output = stock->get_output_partial_shape(0);
+    ov::PartialShape output = shuffled(attributes_, stock->get_output_partial_shape(0));
     if (!extents) allow_extents_of_0(data.get_partial_shape(), output);
     return moved ? channels_last(output) : output;
+}
+
+// How many numbers scale, bias and slopes have.
+ov::Dimension TransposedConvolution::channels_before_shuffle(const ov::PartialShape &output) const
+{
+    if (output.rank().is_dynamic()) return ov::Dimension::dynamic();
+    const ov::Dimension channels = output[attributes_.channels_last ? output.size() - 1 : 1];
+    return channels * ov::Dimension(static_cast<int64_t>(phases_of(attributes_)));
 }
 
 // The output with the shape of scale, bias or residual.
@@ -201,6 +223,12 @@ ov::PartialShape TransposedConvolution::broadcast(ov::PartialShape output, size_
         NODE_VALIDATION_CHECK(this, shape.rank().compatible(1), "input ", input,
                               " is not one number for each output channel");
         if (output.rank().is_dynamic()) return output;
+        if (is_shuffle(attributes_)) {
+            NODE_VALIDATION_CHECK(
+                this, shape.compatible({channels_before_shuffle(output)}) || shape.compatible({1}),
+                "input ", input, " is not one number for each channel");
+            return output;
+        }
         const size_t axis = attributes_.channels_last ? output.size() - 1 : 1;
         const ov::Dimension channels = shape.rank().is_static() ? shape[0]
                                                                 : ov::Dimension::dynamic();
@@ -242,7 +270,7 @@ void TransposedConvolution::validate_and_infer_types()
     for (const int64_t number : {attributes_.concat_before, attributes_.concat_after})
         NODE_VALIDATION_CHECK(this, number >= 0 && number <= most, "cannot concatenate ", number,
                               " of ", most, " inputs");
-    const size_t required = required_inputs();
+    const size_t required = required_inputs(attributes_);
     NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
                           "takes ", required, " inputs and extents, not ", get_input_size());
     const bool other = attributes_.requantize && attributes_.output_type != ov::element::dynamic;
@@ -256,9 +284,7 @@ void TransposedConvolution::validate_and_infer_types()
     for (size_t i = 2; i < first - has_slope(); i++) output = broadcast(output, i);
     if (has_slope()) {
         const ov::PartialShape &slope = get_input_partial_shape(first - 1);
-        ov::Dimension channels = ov::Dimension::dynamic();
-        if (output.rank().is_static())
-            channels = output[attributes_.channels_last ? output.size() - 1 : 1];
+        const ov::Dimension channels = channels_before_shuffle(output);
         NODE_VALIDATION_CHECK(this, slope.compatible({channels}) || slope.compatible({1}), "input ",
                               first - 1, " is not one number for each output channel");
     }
@@ -343,7 +369,7 @@ static tconv_device *find_device(const std::string &device, const ov::Node &stoc
 static bool accept(const tconv_device *device, const Attributes &attributes,
                    const ov::OutputVector &inputs, int64_t least_macs)
 {
-    const auto geometry = geometry_of(attributes, inputs, 2);
+    const auto geometry = geometry_of(attributes, inputs);
     if (!geometry) { // check what does not depend on extents, with any extents
         const size_t rank = attributes.strides.size() + 2;
         const tconv_problem problem = problem_of(attributes, inputs[0].get_element_type(),
@@ -375,8 +401,10 @@ std::shared_ptr<ov::Node> replacement(Attributes attributes, ov::OutputVector in
         tell(stock->get_type_name(), failure.what(), opened);
     }
     if (!accepted) return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
-    if (bias) inputs.insert(inputs.begin() + 2, *bias);
-    attributes.bias = bias.has_value();
+    if (bias) {
+        inputs.insert(inputs.begin() + 2, *bias);
+        attributes.bias = true;
+    }
     return std::make_shared<TransposedConvolution>(inputs, attributes);
 }
 

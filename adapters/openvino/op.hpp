@@ -16,10 +16,10 @@ namespace tconv_openvino
 // activation has them; the tensors that are concatenated before the output, then those after it;
 // the extents, if there is one more input: output_shape, or the sizes of the enlarged data.
 // Normally scale, bias and slopes have one axis, with one number or one for each output channel,
-// and the residual is a tensor like the output without what is concatenated. With channels_last,
-// data, residual, concatenated tensors and output are [N, X..., C]; the filter is as usual. After a
-// model was reshaped, scale, bias and residual may have other shapes that OpenVINO broadcasts: then
-// OpenVINO's own operators compute.
+// // and the residual is a tensor like the output without what is concatenated. With a shuffle,
+// these channels are those before it. With channels_last, data, residual, concatenated tensors and
+// output are [N, X..., C]; the filter is as usual. After a model was reshaped, scale, bias and
+// residual may have other shapes that OpenVINO broadcasts: then OpenVINO's own operators compute.
 class TransposedConvolution : public ov::op::Op
 {
   public:
@@ -51,22 +51,25 @@ class TransposedConvolution : public ov::op::Op
     };
 
     bool has_slope() const;
-    size_t neighbours() const;      // how many tensors are concatenated with the output
-    size_t required_inputs() const; // all but the extents
+    size_t neighbours() const; // how many tensors are concatenated with the output
     ov::PartialShape infer_sums(size_t required); // without what is fused
     ov::PartialShape broadcast(ov::PartialShape output, size_t input) const;
+    ov::Dimension channels_before_shuffle(const ov::PartialShape &output) const;
     ov::PartialShape concatenated(ov::PartialShape output, size_t first) const;
 
     Attributes attributes_;
     mutable State state_;
 };
 
+// How many inputs the attributes say: all but the extents.
+size_t required_inputs(const Attributes &attributes);
+
 // Replaces OpenVINO's own operator, `stock`, by ours with these attributes and inputs (data,
-// filter, perhaps the extents), and the bias, of one axis, if there is one. If the library refuses
-// the operator, or there is no device, OpenVINO's own stays, and a line says why. It also stays,
-// without a line, if shapes are known and the operator has fewer multiply-adds than `least_macs`
-// (negative: tconv_device_least_macs). Throws Failure for a named device that does not exist, an
-// unknown search or math, or a wrong value in the environment.
+// filter, what the attributes say, perhaps the extents), and the bias, of one axis, if there is
+// one. If the library refuses the operator, or there is no device, OpenVINO's own stays, and a line
+// says why. It also stays, without a line, if shapes are known and the operator has fewer
+// multiply-adds than `least_macs` (negative: tconv_device_least_macs). Throws Failure for a named
+// device that does not exist, an unknown search or math, or a wrong value in the environment.
 std::shared_ptr<ov::Node> replacement(Attributes attributes, ov::OutputVector inputs,
                                       const std::shared_ptr<ov::Node> &stock, int64_t least_macs,
                                       const std::optional<ov::Output<ov::Node>> &bias = {});

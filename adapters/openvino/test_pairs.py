@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nearest upsamplings before convolutions, as one layer, against OpenVINO's own two operators.
+"""Nearest upsamplings before convolutions, and pixel shuffles behind them, as one layer, against OpenVINO's own
+operators.
 
 usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device
 
@@ -20,7 +21,20 @@ import tconv_cl
 from tconv_cl._openvino.pairs import REPEATING
 from tconv_cl.openvino import convert as convert_model
 from tconv_cl.openvino import explain
-from test_extension import EXACT, ROOT, STOCK, Counted, compiled, convert, convolution, numbers, random, reread, types
+from test_extension import (
+    EXACT,
+    ROOT,
+    STOCK,
+    Counted,
+    compiled,
+    convert,
+    convolution,
+    numbers,
+    random,
+    reread,
+    transposed,
+    types,
+)
 
 DATA = [1, 4, 5, 4]
 
@@ -80,6 +94,20 @@ def convolved(x, weights, begin=None, end=None, dilations=None, auto_pad="explic
     return NodeFactory("opset1").create(kind, [x.output(0), ops.constant(weights).output(0)], attributes)
 
 
+def shuffled(x, factors, dcr=False, by="DepthToSpace"):
+    """By DepthToSpace, which has one factor, or as exporters write other shuffles."""
+    if by == "DepthToSpace":
+        return ops.depth_to_space(x, "blocks_first" if dcr else "depth_first", factors[0])
+    batch, channels, *extents = x.get_output_shape(0)
+    axes, channels = len(extents), channels // math.prod(factors)
+    first = [batch, *factors, channels, *extents] if dcr else [batch, channels, *factors, *extents]
+    order = [0, axes + 1 if dcr else 1]
+    for axis in range(axes):
+        order += [axes + 2 + axis, axis + (1 if dcr else 2)]
+    last = [batch, channels, *(extent * factor for extent, factor in zip(extents, factors))]
+    return ops.reshape(ops.transpose(ops.reshape(x, first, False), order), last, False)
+
+
 def drawn(seed):
     """Attributes of a pair that is taken."""
     draw = np.random.default_rng(seed)
@@ -87,74 +115,89 @@ def drawn(seed):
     def pick(*choices):
         return choices[draw.integers(len(choices))]
 
-    axes, groups = pick(1, 2, 2, 3), pick(1, 1, 2)
+    axes, groups, form = pick(1, 2, 2, 3), pick(1, 1, 2), pick("upsample", "upsample", "shuffle", "shuffle_dcr")
     factors = [pick(1, 2, 2, 3, 4) for _ in range(axes)]
-    factors[pick(*range(axes))] = pick(2, 2, 3)
+    longest = pick(*range(axes))
+    factors[longest] = 4 if max(factors) == 4 else pick(2, 3)
     kernel = [pick(1, 2, 3, 3, 5) for _ in range(axes)]
-    kernel[factors.index(max(factors))] = pick(3, 3, 4)
-    dilations = [1] * axes
-    span = [d * (k - 1) for d, k in zip(dilations, kernel)]
-    by = pick("scales", "sizes")
+    kernel[longest] = pick(3, 3, 4)
+    groups = 1 if form == "shuffle_dcr" else groups
+    by = pick("DepthToSpace", "Reshape")
+    if by == "DepthToSpace" and form != "upsample":
+        factors = [factors[longest]] * axes
     which = pick(None, list(range(axes + 2)))
-    if by == "scales" and axes > 1 and pick(True, False):
+    calculation = pick("scales", "sizes")
+    if calculation == "scales" and axes > 1 and pick(True, False):
         which = list(range(2, axes + 2))[::-1]
+    upsamples = form == "upsample"
+    outputs = groups * pick(1, 3, 8)
+    mode, opset = pick(*sorted(REPEATING)), pick(4, 11)
     return {
+        "form": form,
         "shape": [pick(1, 2), groups * pick(2, 3, 8), *(int(draw.integers(4, [30, 9, 6][axes - 1])) for _ in factors)],
-        "outputs": groups * pick(1, 3, 8),
-        "interpolate": {
-            "factors": factors,
-            "mode": pick(*sorted(REPEATING)),
-            "by": by,
-            "opset": pick(4, 11),
-            "axes": which,
-        },
+        "outputs": outputs,
+        "channels": outputs if upsamples else outputs * math.prod(factors),  # of the convolution
+        "factors": factors,
+        "beside": {"mode": mode, "by": calculation, "opset": opset, "axes": which} if upsamples else {"by": by},
         "kernel": kernel,
         "convolution": {
             "groups": groups,
-            "dilations": dilations,
-            "begin": [int(draw.integers(0, s + 2)) for s in span],
-            "end": [int(draw.integers(0, s + 1)) for s in span],
+            "begin": [int(draw.integers(0, k + 1)) for k in kernel],
+            "end": [int(draw.integers(0, k)) for k in kernel],
             "auto_pad": pick("explicit", "explicit", "valid", "same_upper", "same_lower"),
         },
-        "follows": pick("", "", "bias", "bias and relu", "residual"),
+        "inside": pick("", "bias", "bias and slopes") if not upsamples else "",
+        "follows": pick("", "bias", "bias and relu", "residual"),
         "between": pick(True, False),
     }
 
 
-def model_of(a, weights, after):
+def model_of(a, weights, seed):
+    axes, form = len(a["kernel"]), a["form"]
     x = ops.parameter(a["shape"], np.float32)
-    node = convolution(x, np.abs(random([a["shape"][1]] * 2 + [1] * len(a["kernel"]), 3))) if a["between"] else x
-    node = convolved(enlarged(node, **a["interpolate"]), weights, **a["convolution"])
+    node = convolution(x, np.abs(random([a["shape"][1]] * 2 + [1] * axes, 3))) if a["between"] else x
+    if form == "upsample":
+        node = enlarged(node, a["factors"], **a["beside"])
+    node = convolved(node, weights, **a["convolution"])
     node.set_friendly_name("the pair")
-    return ov.Model([after(node)], [x])
+    if "bias" in a["inside"]:
+        node = ops.add(node, numbers(a["channels"], axes, seed + 2))
+    if "slopes" in a["inside"]:
+        node = ops.prelu(node, numbers(a["channels"], 0, seed + 3, 0.1, 1).reshape(-1))
+    if form != "upsample":
+        node = shuffled(node, a["factors"], form == "shuffle_dcr", **a["beside"])
+    fused = "slopes" not in a["inside"]  # nothing is fused behind an activation
+    if "bias" in a["follows"] and fused:
+        node = ops.add(ops.multiply(node, numbers(a["outputs"], axes, seed + 4)), numbers(a["outputs"], axes, seed))
+    if "residual" in a["follows"] and fused:
+        node = ops.add(node, np.ones(node.get_output_shape(0), np.float32))
+    if "relu" in a["follows"] and fused:
+        node = ops.relu(node)
+    return ov.Model(
+        [convolution(node, np.abs(random([2, a["outputs"], *[1] * axes], 4))) if a["between"] else node], [x]
+    )
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("TCONV_CL_TEST_PAIRS", "16"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TCONV_CL_TEST_PAIRS", "20"))))
 def test_random_pairs(seed):
     """Against the bound of docs/semantics.md for f32, for both sides."""
     a = drawn(seed)
     groups, channels = a["convolution"]["groups"], a["shape"][1]
-    weights = random([a["outputs"], channels // groups, *a["kernel"]], seed)
-    data, axes = random(a["shape"], seed + 1), len(a["kernel"])
-
-    def after(node):
-        if "bias" in a["follows"]:
-            node = ops.add(node, numbers(a["outputs"], axes, seed))
-        if "residual" in a["follows"]:
-            node = ops.add(node, np.ones(node.get_output_shape(0), np.float32))
-        return ops.relu(node) if "relu" in a["follows"] else node
-
-    model = model_of(a, weights, after)
+    weights = random([a["channels"], channels // groups, *a["kernel"]], seed)
+    data = random(a["shape"], seed + 1)
+    model = model_of(a, weights, seed)
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    sums = STOCK.compile_model(model_of(a, np.abs(weights), after), "CPU", EXACT)(np.abs(data))[0]
-    assert convert(model) == 1 and "Interpolate" not in types(model) and types(model).count("Add") == 0
+    sums = STOCK.compile_model(model_of(a, np.abs(weights), seed), "CPU", EXACT)(np.abs(data))[0]
+    assert convert(model) == 1
+    left = {"Interpolate", "DepthToSpace", "Reshape", "Add", "Multiply", "Relu", "PRelu"} & set(types(model))
+    assert left == set() and ("Transpose" in types(model)) <= a["between"]
     counted = Counted()
     output = compiled(model)(data)[0]
     assert (counted.evaluations, counted.fallbacks) == (1, 0)
     assert output.shape == wanted.shape
-    terms = channels // groups * math.prod(a["kernel"]) + a["between"] * (channels + 1)
-    added = math.prod(a["interpolate"]["factors"])
-    assert (np.abs(output - wanted) <= (2 * terms + added + 4) * 2.0**-24 * sums).all()
+    terms = channels // groups * math.prod(a["kernel"]) + a["between"] * (channels + a["outputs"] + 2)
+    added = math.prod(a["factors"]) if a["form"] == "upsample" else 0
+    assert (np.abs(output - wanted) <= (2 * terms + added + 8) * 2.0**-24 * sums).all()
 
 
 LEFT = {
@@ -315,21 +358,24 @@ def test_small_pairs_stay(least, changed):
     assert bool(explain(model).left) != bool(changed)
 
 
-def test_math():
-    """Fast algorithms are used for both forms if they are allowed, stay within their bound, and are in a saved model."""
-    data = random([1, 32, 24, 24])
+@pytest.mark.parametrize("is_pair", [False, True])
+def test_math(is_pair):
+    """Fast algorithms are used if they are allowed."""
+    data = random([1, 64, 16, 16])
     x = ops.parameter(data.shape, np.float32)
-    weights = random([32, 32, 3, 3], 2)
-    model = ov.Model([convolved(enlarged(x, [2, 2]), weights, [1, 1], [1, 1])], [x])
+    if is_pair:
+        node = convolved(enlarged(x, [2, 2]), random([64, 64, 3, 3], 2), [1, 1], [1, 1])
+    else:
+        node = transposed(x, ops.constant(random([64, 64, 4, 4], 2)), [2, 2])
+    model = ov.Model([node], [x])
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    for math_, algorithms in (("exact", False), ("fast", True)):
+    for math_ in ("exact", "fast"):
         changed = model.clone()
-        assert convert(changed, math=math_) == 1
-        assert changed.get_ordered_ops()[-2].get_attributes()["math"] == math_
+        assert convert(changed, math=math_, search="model") == 1
         with tconv_cl.trace() as events:
             output = compiled(changed)(data)[0]
-        used = {event.algorithm for event in events if event.kind == "plan"}
-        assert any("winograd" in name for name in used) == algorithms, used
+        algorithms = {event.algorithm for event in events if event.kind == "plan"}
+        assert ("winograd_vector" in algorithms) == (math_ == "fast")
         np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="math is 'quick': it must be exact or fast"):
         convert(model, math="quick")
@@ -392,3 +438,97 @@ def test_the_tool_reads_a_converted_pair(channels_last, tmp_path):
     files = ["--data", tmp_path / "data.npy", "--output", tmp_path / "output.npy"]
     subprocess.run([tool, "run", "--model", tmp_path / "after.xml", *files], capture_output=True, check=True)
     np.testing.assert_allclose(np.load(tmp_path / "output.npy"), wanted, rtol=1e-5, atol=1e-5)
+
+
+# ---- pixel shuffle
+
+
+@pytest.mark.parametrize("dcr", [False, True])
+@pytest.mark.parametrize("factors", [[2, 2], [2, 3]])
+def test_numbers_before_and_behind_a_shuffle(factors, dcr):
+    """Factors, addends and slopes of the convolution's channels, then of the output's."""
+    x, channels = ops.parameter([2, 4, 5, 4], np.float32), 3 * math.prod(factors)
+    node = convolved(x, random([channels, 4, 3, 3], 2), [1, 1], [1, 1])
+    node = ops.add(ops.multiply(node, numbers(channels, 2, 3)), numbers(channels, 2, 4))
+    node = shuffled(node, factors, dcr, "Reshape")
+    node = ops.subtract(ops.multiply(node, numbers(3, 2, 5)), numbers(3, 2, 6))
+    model = ov.Model([ops.prelu(node, np.linspace(-0.5, 0.5, 3, dtype=np.float32))], [x])
+    stock = model.clone()
+    assert convert(model) == 1 and explain(model)[0].note == "with pixel shuffle, scale, bias, prelu"
+    assert convert(model) == 0
+    same(model, stock, random([2, 4, 5, 4]))
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+@pytest.mark.parametrize("form", ["shuffle", "shuffle_dcr"])
+def test_shuffles_fall_back(form, slopes, tmp_path):
+    """A residual that is broadcast is OpenVINO's, in the layer's order, with channels last."""
+    x, r = ops.parameter([2, 4, 5, 4], np.float32), ops.parameter([2, 3, 10, 8], np.float32)
+    node = convolved(convolution(x, random([4, 4, 1, 1], 3)), random([12, 4, 3, 3], 2), [1, 1], [1, 1])
+    node = shuffled(ops.add(node, numbers(12, 2, 4)), [2, 2], form == "shuffle_dcr")
+    node = ops.add(node, r)
+    node = ops.prelu(node, np.array([-0.5, 0.2, 0.7], np.float32)) if slopes else ops.relu(node)
+    model = ov.Model([convolution(node, random([3, 3, 1, 1], 4))], [x, r])
+    stock = model.clone()
+    assert convert(model) == 1
+    model = reread(model, tmp_path)
+    (layer,) = (node for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution")
+    assert layer.get_attributes()["channels_last"]
+    same(model, stock, [random([2, 4, 5, 4]), random([2, 3, 10, 8], 5)])
+    for one in (model, stock):
+        one.reshape({1: [1, 3, 1, 8]})
+    same(model, stock, [random([2, 4, 5, 4]), random([1, 3, 1, 8], 5)], fallbacks=1)
+
+
+@pytest.mark.parametrize("shape", [[1, 4, -1, -1], [-1, 4, 5, -1]])
+def test_a_shuffle_of_any_extents(shape):
+    x = ops.parameter(shape, np.float32)
+    model = ov.Model([ops.depth_to_space(convolved(x, random([8, 4, 3, 3], 2), [1, 1], [1, 1]), "depth_first", 2)], [x])
+    stock = model.clone()
+    assert convert(model) == 1
+    assert model.output(0).partial_shape.compatible(stock.output(0).partial_shape)
+    same(model, stock, random([1, 4, 5, 7]))
+
+
+SHUFFLES = {
+    "dilation": (lambda x: shuffled(dilated(x), [2, 2]), "see stderr"),
+    "stride": (lambda x: shuffled(convolved(x, random([8, 4, 3, 3]), strides=[2, 2]), [2, 2]), "stride is not 1"),
+    "residual": (
+        lambda x: shuffled(ops.add(convolved(x, random([8, 4, 1, 1])), random([1, 8, 6, 6])), [2, 2]),
+        "added before the shuffle",
+    ),
+    "groups": (
+        lambda x: shuffled(convolved(x, random([8, 2, 3, 3]), groups=2), [2, 2], True),
+        "see stderr",
+    ),
+    "another order": (
+        lambda x: ops.reshape(
+            ops.transpose(ops.reshape(convolved(x, random([8, 4, 1, 1])), [1, 2, 4, 6, 6], False), [0, 2, 1, 3, 4]),
+            [1, 8, 6, 6],
+            False,
+        ),
+        None,
+    ),
+    "another shape": (
+        lambda x: ops.reshape(shuffled(convolved(x, random([8, 4, 1, 1])), [2, 2], by="Reshape"), [1, 4, 6, 12], False),
+        "",
+    ),
+}
+
+
+def dilated(x):
+    return convolved(x, random([8, 4, 3, 3]), dilations=[2, 1])
+
+
+@pytest.mark.parametrize("name", SHUFFLES)
+def test_shuffles_that_are_left(name):
+    make, reason = SHUFFLES[name]
+    x = ops.parameter([1, 4, 6, 6], np.float32)
+    model = ov.Model([make(x)], [x])
+    before = types(model)
+    if reason == "":  # the shuffle itself is taken
+        assert convert(model) == 1
+        return
+    assert convert(model) == 0 and types(model) == before
+    left = list(explain(model).left.values())
+    assert left == [] if reason is None else len(left) == 1 and reason in left[0]

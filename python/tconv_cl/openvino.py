@@ -29,6 +29,7 @@ from ._openvino.pairs import Pair, fold_reshapes, pair_of
 __all__ = ["Explanation", "Layer", "Statistics", "add_extension", "convert", "explain", "library", "statistics"]
 
 LEFT = "convert was not called, least_macs is larger, or it was refused (see stderr)"
+FORMS = {"upsample": "upsampling", "shuffle": "pixel shuffle", "shuffle_dcr": "pixel shuffle"}
 AGAIN = "install tconv_cl_openvino or with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
@@ -89,8 +90,8 @@ def convert(
     least_macs: int | None = None,
     fuse_concat: bool = True,
 ) -> openvino.Model:
-    """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and its nearest upsamplings
-    with the convolution that follows. Returns `model`.
+    """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and its convolutions with a
+    nearest upsampling before or a pixel shuffle behind them. Returns `model`.
 
     The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one
     constant for each channel, a tensor of the output's shape that is added, and an activation that the library has,
@@ -151,8 +152,8 @@ def _change(
 
 
 def explain(model: openvino.Model) -> Explanation:
-    """Which transposed convolutions of `model` tconv-cl computes, and which nearest upsamplings with the convolution that
-    follows; and with what; in the bodies of its branches too.
+    """Which layers of `model` tconv-cl computes, and with what, in the bodies of its branches too: transposed
+    convolutions, and convolutions with a nearest upsampling before or a pixel shuffle behind them.
 
     Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
     reasons.
@@ -161,7 +162,7 @@ def explain(model: openvino.Model) -> Explanation:
     for node in _found(model, OURS, *STOCK, *CONVOLUTIONS):
         name, kind, attributes = node.get_friendly_name(), node.get_type_name(), node.get_attributes()
         if kind == OURS:
-            fused = ["upsampling"] if attributes["form"] == "upsample" else []
+            fused = [] if attributes["form"] == "transposed" else [FORMS[attributes["form"]]]
             fused += [each for each in ("scale", "bias", "residual") if attributes[each]]
             fused += [attributes["activation"]] if attributes["activation"] != "none" else []
             fused += ["concatenation"] if attributes["concat_before"] or attributes["concat_after"] else []
@@ -194,22 +195,21 @@ class _Replace(MatcherPass):
     def replace(self, matcher: Matcher) -> bool:
         node = matcher.get_match_root()
         kind, inputs, attributes = node.get_type_name(), node.input_values(), node.get_attributes()
-        name = kind
+        name, first = kind, node
         if kind in CONVOLUTIONS:
+            fold_reshapes(node)
             pair = pair_of(node)
             if not isinstance(pair, Pair):
                 return False
-            name, (inputs, attributes) = OURS_OR_PAIR, pair
+            name, (node, inputs, attributes) = OURS_OR_PAIR, pair
         if kind != OURS:
             # The extension decides: its factory returns OpenVINO's own node if the library refuses it.
             made = self.factory.create(name, inputs, {**attributes, **self.choices})
             if made.get_type_name() != OURS:
                 return False
             attributes = made.get_attributes()
-        if kind in CONVOLUTIONS:
-            fold_reshapes(node)
         last, inputs, fused = fuse(node, inputs, attributes)
-        if kind == OURS and last == node:
+        if kind == OURS and last == first:
             return False
         made = self.factory.create(OURS, inputs, {**attributes, **fused})
         made.set_friendly_name(last.get_friendly_name())
