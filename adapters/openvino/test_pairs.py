@@ -214,6 +214,7 @@ LEFT = {
     "antialias": (dict(antialias=True), {}, "pads or antialias"),
     "stride": ({}, dict(strides=[2, 1]), "stride is not 1"),
     "dilation": (dict(factors=[2, 3]), dict(dilations=[3, 1]), "see stderr"),
+    "dilation of the factor": ({}, dict(dilations=[2, 2]), "hardly save multiply-adds"),
     "kernel of 1": ({}, dict(kernel=[1, 1]), "kernel is 1"),
 }
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* The operator that tconv_cl.openvino.convert puts into models: a transposed convolution, or a
- * nearest upsampling and a convolution, with what was fused behind it. */
+ * convolution with an upsampling or a shuffle, with what was fused behind it. */
 static const char converted_type[] = "TransposedConvolution";
 
 static bool is_true(const struct graph_layer *layer, const char *name)
@@ -140,6 +140,25 @@ static void read_type(struct entry *entry, const char *precision)
                         precision);
 }
 
+/* Reads the attribute `form` of a converted operator. False if it is unknown. */
+static bool read_form(const char *form, tconv_operation *operation)
+{
+    static const struct {
+        const char *form;
+        tconv_operation operation;
+    } forms[] = {
+        {"upsample", TCONV_UPSAMPLE_CONV},
+        {"shuffle", TCONV_CONV_PIXEL_SHUFFLE},
+        {"shuffle_dcr", TCONV_CONV_PIXEL_SHUFFLE_DCR},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(form, forms[i].form) == 0) {
+            *operation = forms[i].operation;
+            return true;
+        }
+    return strcmp(form, "transposed") == 0;
+}
+
 static bool read_layer(struct suite *suite, const struct graph *graph,
                        const struct graph_layer *layer, struct bin *bin)
 {
@@ -151,13 +170,11 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
     const bool grouped = is_true(layer, "grouped") ||
                          strcmp(layer->type, "GroupConvolutionBackpropData") == 0;
     const char *form = graph_attribute_of(layer, "form");
-    const bool upsamples = form != NULL && strcmp(form, "upsample") == 0;
-    if (form != NULL && !upsamples && strcmp(form, "transposed") != 0)
+    p->operation = grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
+    if (form != NULL && !read_form(form, &p->operation))
         entry_set_error(entry, "its form is \"%s\", which this version does not know", form);
-    p->operation = upsamples ? TCONV_UPSAMPLE_CONV
-                   : grouped ? TCONV_GROUP_CONV_BACKPROP
-                             : TCONV_CONV_BACKPROP;
-    p->rules = upsamples ? TCONV_RULES_SPEC : TCONV_RULES_OPENVINO;
+    const bool forward = tconv_convolves(p->operation);
+    p->rules = forward ? TCONV_RULES_SPEC : TCONV_RULES_OPENVINO;
     if (options.rules != NULL) tconv_rules_from_name(options.rules, &p->rules);
     const struct graph_port *data = graph_input(layer, 0);
     if (data == NULL) {
@@ -171,9 +188,9 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
                                "original model");
     read_attributes(entry, layer);
     read_filter(entry, graph, layer, bin);
-    if (upsamples && grouped) suite_take_groups(p);
+    if (forward && grouped) suite_take_groups(p);
     if (is_true(layer, "channels_last")) suite_oneapi(p);
-    if (!upsamples) /* its factors are attributes */
+    if (!forward) /* its factors are attributes */
         read_output_shape(entry, graph, layer, bin);
     return true;
 }
