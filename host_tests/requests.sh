@@ -191,6 +191,17 @@ expect 2 "does not exist" bench --algorithm winograd
 expect 2 "it must be exact or fast" bench --math quick
 expect 2 "it must be exact or fast" check --math ""
 expect 2 "no layer of the suite" bench --ids B07,B99
+convolution="shape --data-shape 1,6,8,9 --filter-shape 8,6,3,3"
+expect 2 "layer has one of them" $convolution --upsample 2 --pixel-shuffle 2
+expect 2 "--pixel-shuffle and --strides: the convolution has stride 1" $convolution --pixel-shuffle 2 --strides 2
+expect 2 "--upsample and --strides: the convolution has stride 1" $convolution --upsample 2 --strides 2
+expect 2 "--pixel-shuffle is not: add it" $convolution --shuffle-order DCR
+expect 2 "must be CRD or DCR" $convolution --pixel-shuffle 2 --shuffle-order CDR
+expect 2 "pixel shuffle by 3x3 takes 9 of them" $convolution --pixel-shuffle 3
+expect 2 "NCX), but the filter wants 5 input channels (axis 1" shape --data-shape 1,6,8,9 --filter-shape 8,5,3,3 --upsample 2
+"$tool" $convolution --pixel-shuffle 2 --shuffle-order dcr | grep -q '^output_shape  1,2,12,14$' || fail "shape of a pixel shuffle"
+"$tool" bench --list --data-shape 1,6,8,9 --filter-shape 8,6,3,3 --pixel-shuffle 2 --shuffle-order dcr 2>/dev/null |
+    grep -q -- '--pixel-shuffle 2,2 --shuffle-order DCR$' || fail "options of a pixel shuffle"
 expect 2 "--layer needs --model" bench --layer up
 expect 2 "the layers of a suite have their own" bench --ids B05 --strides 3
 expect 2 "the layers of a suite have their own" bench --ids B05 --data-format NXC --groups 3

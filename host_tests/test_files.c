@@ -453,6 +453,42 @@ static void the_built_in_suite_is_complete(void **state)
     suite_free(&suite);
 }
 
+/* Layers of the other built-in suite are convolutions; a file may have its columns. */
+static void suites_have_convolutions(void **state)
+{
+    (void)state;
+    struct suite suite;
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    assert_int_equal(suite_read("upsampling", &suite), EXIT_DONE);
+    assert_int_equal(suite.count, 20);
+    for (size_t i = 0; i < suite.count; i++)
+        assert_int_equal(suite.entries[i].problem.operation,
+                         i < 15 ? TCONV_UPSAMPLE_CONV : TCONV_CONV_PIXEL_SHUFFLE);
+    assert_int_equal(tconv_resolve(&suite.entries[19].problem, &g, NULL), TCONV_OK);
+    assert_int_equal(suite.entries[19].problem.filter.dim[0], 4096);
+    assert_int_equal(g.output[2], 48);
+    suite_channels_last(&suite.entries[19].problem);
+    assert_int_equal(suite.entries[19].problem.operation, TCONV_CONV_PIXEL_SHUFFLE);
+    assert_int_equal(tconv_resolve(&suite.entries[19].problem, &g, NULL), TCONV_OK);
+    assert_int_equal(g.output_shape.dim[4], 512);
+    suite_free(&suite);
+    const char *text = "id,in_channels,out_channels,groups,input,kernel,strides,upsample,"
+                       "pixel_shuffle\nX,6,4,2,5x7,1x1,,,3x2\nY,6,4,1,5,3,,2,\n";
+    assert_int_equal(suite_read(write_text("s.csv", text), &suite), EXIT_DONE);
+    const tconv_problem *p = &suite.entries[0].problem;
+    assert_int_equal(p->groups, 2);
+    assert_int_equal(p->filter.rank, 4);
+    assert_int_equal(p->filter.dim[0], 24);
+    assert_int_equal(p->filter.dim[1], 3);
+    assert_int_equal(tconv_resolve(p, &g, NULL), TCONV_OK);
+    assert_int_equal(g.output_shape.dim[1], 4);
+    assert_int_equal(g.output[0], 15);
+    assert_int_equal(suite.entries[1].problem.operation, TCONV_UPSAMPLE_CONV);
+    suite_free(&suite);
+    text = "id,in_channels,out_channels,input,kernel,strides,upsample\nX,6,4,5,3,2,2\n";
+    assert_int_equal(suite_read(write_text("s.csv", text), &suite), EXIT_REQUEST_WRONG);
+}
+
 static void suites_say_what_is_wrong_with_them(void **state)
 {
     (void)state;
@@ -832,6 +868,7 @@ int main(void)
 #endif
         cmocka_unit_test(outputs_have_all_their_bytes_or_none),
         cmocka_unit_test(the_built_in_suite_is_complete),
+        cmocka_unit_test(suites_have_convolutions),
         cmocka_unit_test(suites_say_what_is_wrong_with_them),
         cmocka_unit_test(many_layers_are_found_by_their_ids),
         cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),

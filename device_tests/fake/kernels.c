@@ -442,7 +442,7 @@ static void add_up(const struct bound *b)
 {
     const struct tconv_loops *l = &b->known->loops;
     const struct tconv_equivalent *e = &l->equivalent;
-    const int64_t size = (int64_t)tconv_type_size(l->filter_type);
+    const size_t size = tconv_type_size(l->filter_type);
     const double count = (double)e->elements;
     for (int64_t i = (int64_t)(count * b->first + 0.5),
                  last = (int64_t)(count * (b->first + b->count) + 0.5);
@@ -458,6 +458,7 @@ static void add_up(const struct bound *b)
         const int64_t at = rest / l->out_channels / l->in_channels * e->group_step +
                            ci * e->in_step + co * e->out_step + phase;
         const unsigned char *found = NULL;
+        int reached = 0;
         double sum = 0;
         for (int64_t p = 0; p < points; p++) {
             int64_t place = at, left = p;
@@ -470,11 +471,12 @@ static void add_up(const struct bound *b)
                 left /= e->kernel[a];
             }
             if (!reaches) continue;
+            reached++;
             sum += tconv_oracle_read(l->filter_type, b->place[TCONV_ARG_WEIGHTS], place);
-            found = b->place[TCONV_ARG_WEIGHTS] + place * size;
+            found = b->place[TCONV_ARG_WEIGHTS] + (size_t)place * size;
         }
-        if (own_phases(l) > 1) /* a copy: integers need not fit a double */
-            memcpy(b->place[TCONV_ARG_EQUIVALENT] + i * size, found, size);
+        if (reached == 1) /* a copy: integers need not fit a double */
+            memcpy(b->place[TCONV_ARG_EQUIVALENT] + (size_t)i * size, found, size);
         else
             tconv_oracle_write(l->filter_type, b->place[TCONV_ARG_EQUIVALENT], i, sum);
     }

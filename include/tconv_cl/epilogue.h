@@ -52,7 +52,8 @@ typedef enum tconv_activation {
  *
  * Types of its tensors: the residual's is the output's; the bias's is the output's, with
  * `requantize` f32; scale and slope are f32, for f64 data f64. Start from TCONV_EPILOGUE_INIT,
- * which changes nothing.
+ * which changes nothing. Of a convolution and pixel shuffle, bias, scale and slope have numbers for
+ * the convolution's channels, before the shuffle.
  *
  * This structure is a member of others, so it never grows: later versions turn parts of `reserved`
  * into members, with 0 as their default. */

@@ -145,6 +145,15 @@ static int phased_axes(const struct tconv_request *request)
     return any ? request->loops->phase_axes : 0;
 }
 
+/* PHASED_LAST of cl/common/epilogue.clh. */
+static int phased_last(const struct tconv_loops *loops)
+{
+    enum { MOST = 16 };
+    const struct tconv_phase_axis *last = &loops->phase[loops->phase_axes - 1];
+    if (last->output_step != 1 || last->period > MOST) return 0;
+    return last->period == 0 ? 1 : (int)last->period;
+}
+
 static const char *c_name(tconv_type type)
 {
     return type == TCONV_F32   ? "float"
@@ -168,9 +177,10 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
     const int dot = packing != TCONV_PACK_QUADS            ? words
                     : request->device->integer_dot_product ? 2
                                                            : 1;
-    char phased[24] = "";
+    char phased[48] = "";
     if (phased_axes(request) > 0)
-        snprintf(phased, sizeof phased, " -DPHASED=%d", phased_axes(request));
+        snprintf(phased, sizeof phased, " -DPHASED=%d -DPHASED_LAST=%d", phased_axes(request),
+                 phased_last(loops));
     return snprintf(
         text, size,
         "-cl-std=%s -DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s "

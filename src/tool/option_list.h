@@ -126,7 +126,8 @@
 
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
-      "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one") \
+      "a list of layers with the columns of bench/suite.csv, - is stdin; upsampling: built-in "    \
+      "convolutions with upsampling or pixel shuffle; default: a built-in one")                    \
     O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...",                                                  \
       "only these layers of the suite, in any letter case")
 

@@ -3,6 +3,7 @@
  * output shapes. A layer that cannot be read exactly gets an error; nothing is guessed. */
 #include "tool/io/model.h"
 
+#include "base/convolves.h"
 #include "base/element_types.h"
 #include "base/members.h"
 #include "base/text.h"
@@ -173,7 +174,7 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
     p->operation = grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
     if (form != NULL && !read_form(form, &p->operation))
         entry_set_error(entry, "its form is \"%s\", which this version does not know", form);
-    const bool forward = tconv_convolves(p->operation);
+    const bool forward = tconv_convolves(p);
     p->rules = forward ? TCONV_RULES_SPEC : TCONV_RULES_OPENVINO;
     if (options.rules != NULL) tconv_rules_from_name(options.rules, &p->rules);
     const struct graph_port *data = graph_input(layer, 0);
