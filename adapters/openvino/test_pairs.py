@@ -18,6 +18,7 @@ from openvino import opset13 as ops
 from openvino.utils.node_factory import NodeFactory
 
 import tconv_cl
+from tconv_cl._openvino import pairs
 from tconv_cl._openvino.pairs import REPEATING
 from tconv_cl.openvino import convert as convert_model
 from tconv_cl.openvino import explain
@@ -37,6 +38,13 @@ from test_extension import (
 )
 
 DATA = [1, 4, 5, 4]
+
+
+@pytest.fixture(autouse=True)
+def small_shuffles(monkeypatch):
+    """Takes shuffles of any size."""
+    monkeypatch.setattr(pairs, "LEAST_CHANNELS", 1)
+    monkeypatch.setattr(pairs, "LEAST_AXES", 1)
 
 
 def enlarged(
@@ -489,6 +497,24 @@ def test_a_shuffle_of_any_extents(shape):
     assert convert(model) == 1
     assert model.output(0).partial_shape.compatible(stock.output(0).partial_shape)
     same(model, stock, random([1, 4, 5, 7]))
+
+
+@pytest.mark.parametrize(
+    "shape, outputs, groups, taken",
+    [
+        ([1, 4, 6, 6], 128, 1, True),
+        ([1, 4, 6, 6], 124, 1, False),
+        ([1, 4, 6, 6], 16, 4, True),
+        ([1, 4, 6, 6], 16, 2, False),
+        ([1, 4, 36], 128, 1, False),
+    ],
+)
+def test_shuffles_that_gain_nothing_stay(shape, outputs, groups, taken, monkeypatch):
+    monkeypatch.undo()
+    x, axes = ops.parameter(shape, np.float32), len(shape) - 2
+    node = convolved(x, random([outputs, 4 // groups, *[3] * axes]), groups=groups)
+    model = ov.Model([ops.depth_to_space(node, "depth_first", 2)], [x])
+    assert convert(model) == taken and len(explain(model).left) == (not taken)
 
 
 SHUFFLES = {

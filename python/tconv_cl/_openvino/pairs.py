@@ -21,6 +21,9 @@ REPEATING = {
     ("tf_half_pixel_for_nn", "floor"), ("tf_half_pixel_for_nn", "simple"),
 }  # fmt: skip
 VERSIONS = ("opset4", "opset11")
+# Of a shuffle, channels behind it and spatial axes: with fewer, OpenVINO's own operators are as fast or faster, unless
+# each channel has its own filter.
+LEAST_CHANNELS, LEAST_AXES = 32, 2
 LEAST_GAIN = 1.25  # multiply-adds of the two operators for one of the layer's; with fewer, OpenVINO's own are as fast
 
 
@@ -121,6 +124,10 @@ def _shuffled(node: Node) -> Pair | None:
     if fused.get("residual"):
         raise _Left("a tensor is added before the shuffle")
     attributes = {**_layer(node, "shuffle_dcr" if dcr else "shuffle", factors), **fused}
+    channels = after.get_output_partial_shape(0)[1]
+    many = channels.is_static and channels.get_length() >= LEAST_CHANNELS and len(factors) >= LEAST_AXES
+    if not many and not (attributes["grouped"] and node.input_value(1).get_shape()[2] == 1):
+        raise _Left(f"with one axis or fewer than {LEAST_CHANNELS} channels behind the shuffle it gains nothing")
     return Pair(after, inputs, attributes)
 
 
@@ -193,6 +200,3 @@ def _check_gain(kernel: list[int], dilations: list[int], factors: list[int]) -> 
     of_layer = math.prod(k if s == 1 else (d * (k - 1) + s) / s for k, d, s in zip(kernel, dilations, factors))
     if of_both < LEAST_GAIN * of_layer:
         raise _Left("sums of its weights hardly save multiply-adds")
-
-
-
