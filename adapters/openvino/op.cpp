@@ -272,7 +272,9 @@ void TransposedConvolution::validate_and_infer_types()
                               " of ", most, " inputs");
     const size_t required = required_inputs(attributes_);
     NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
-                          "takes ", required, " inputs and extents, not ", get_input_size());
+                          "takes ", required, " inputs and ",
+                          attributes_.form == "upsample" ? "sizes" : "output_shape", ", not ",
+                          get_input_size());
     const bool other = attributes_.requantize && attributes_.output_type != ov::element::dynamic;
     const auto output_type = other ? attributes_.output_type : get_input_element_type(0);
     const auto type = attributes_.requantize ? ov::element::f32 : get_input_element_type(0);
