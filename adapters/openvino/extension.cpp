@@ -12,6 +12,30 @@
 namespace tconv_openvino
 {
 
+static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &stock)
+{
+    Attributes a;
+    a.grouped = ov::is_type<ov::op::v1::GroupConvolutionBackpropData>(&stock);
+    a.strides = stock.get_strides();
+    a.dilations = stock.get_dilations();
+    a.pads_begin = stock.get_pads_begin();
+    a.pads_end = stock.get_pads_end();
+    a.output_padding = stock.get_output_padding();
+    a.auto_pad = stock.get_auto_pad();
+    return a;
+}
+
+// The choices of tconv_cl.openvino.convert, which gives them beside an operator's own attributes.
+static int64_t read_choices(ov::AttributeVisitor &visitor, Attributes &attributes)
+{
+    int64_t least_macs = 0;
+    visitor.on_attribute("device", attributes.device);
+    visitor.on_attribute("search", attributes.search);
+    visitor.on_attribute("math", attributes.math);
+    visitor.on_attribute("least_macs", least_macs);
+    return least_macs;
+}
+
 // Makes our operator wherever OpenVINO makes its own from a description: when it reads IR, and in a
 // NodeFactory with this extension.
 template <typename Stock> class Replacement : public ov::BaseOpExtension
@@ -29,12 +53,40 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
         stock->set_arguments(inputs);
         stock->visit_attributes(visitor);
         stock->constructor_validate_and_infer_types();
-        std::string device, search;
-        int64_t least_macs = 0;
-        visitor.on_attribute("device", device);
-        visitor.on_attribute("search", search);
-        visitor.on_attribute("least_macs", least_macs);
-        return replacement(stock, device, search, least_macs)->outputs();
+        Attributes attributes = attributes_of(*stock);
+        const int64_t least_macs = read_choices(visitor, attributes);
+        return replacement(attributes, inputs, stock, least_macs)->outputs();
+    }
+
+    std::vector<ov::Extension::Ptr> get_attached_extensions() const override
+    {
+        return {};
+    }
+};
+
+// For tconv_cl.openvino.convert, which finds pairs of OpenVINO's operators: makes ours with the
+// attributes and inputs that are given, or the pair if ours cannot compute it or has too little to
+// do.
+class Pair : public ov::BaseOpExtension
+{
+  public:
+    const ov::DiscreteTypeInfo &get_type_info() const override
+    {
+        static const ov::DiscreteTypeInfo info{"TransposedConvolutionOrPair", "tconv_cl"};
+        return info;
+    }
+
+    ov::OutputVector create(const ov::OutputVector &inputs,
+                            ov::AttributeVisitor &visitor) const override
+    {
+        Attributes attributes;
+        TransposedConvolution::visit(visitor, attributes);
+        const int64_t least_macs = read_choices(visitor, attributes);
+        std::optional<ov::Output<ov::Node>> extents;
+        const size_t required = required_inputs(attributes);
+        if (inputs.size() > required) extents = inputs[required];
+        const auto stock = stock_operator(attributes, inputs.at(0), inputs.at(1), extents);
+        return replacement(attributes, inputs, stock, least_macs)->outputs();
     }
 
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override
@@ -89,6 +141,7 @@ static std::vector<ov::Extension::Ptr> extensions()
         std::make_shared<ov::OpExtension<tconv_openvino::TransposedConvolution>>(),
         std::make_shared<tconv_openvino::Replacement<ov::op::v1::ConvolutionBackpropData>>(),
         std::make_shared<tconv_openvino::Replacement<ov::op::v1::GroupConvolutionBackpropData>>(),
+        std::make_shared<tconv_openvino::Pair>(),
         std::make_shared<ov::frontend::ConversionExtension>("ConvTranspose",
                                                             tconv_openvino::conv_transpose),
     };

@@ -7,12 +7,14 @@
 #include <openvino/runtime/core.hpp>
 #include <openvino/runtime/properties.hpp>
 
+#include <numeric>
+
 namespace tconv_openvino
 {
 namespace op = ov::opset8;
 
 template <typename Operator>
-static std::shared_ptr<Operator> make(const Attributes &a, const ov::Output<ov::Node> &data,
+static std::shared_ptr<ov::Node> make(const Attributes &a, const ov::Output<ov::Node> &data,
                                       const ov::Output<ov::Node> &filter,
                                       const std::optional<ov::Output<ov::Node>> &output_shape)
 {
@@ -23,13 +25,50 @@ static std::shared_ptr<Operator> make(const Attributes &a, const ov::Output<ov::
                                       a.dilations, a.auto_pad, a.output_padding);
 }
 
-std::shared_ptr<ov::op::util::ConvolutionBackPropBase>
-stock_operator(const Attributes &a, const ov::Output<ov::Node> &data,
-               const ov::Output<ov::Node> &filter,
-               const std::optional<ov::Output<ov::Node>> &output_shape)
+template <typename Operator>
+static std::shared_ptr<ov::Node> make_forward(const Attributes &a, const ov::Output<ov::Node> &data,
+                                              const ov::Output<ov::Node> &filter)
 {
-    if (a.grouped) return make<op::GroupConvolutionBackpropData>(a, data, filter, output_shape);
-    return make<op::ConvolutionBackpropData>(a, data, filter, output_shape);
+    return std::make_shared<Operator>(data, filter, ov::Strides(a.strides.size(), 1), a.pads_begin,
+                                      a.pads_end, a.dilations, a.auto_pad);
+}
+
+std::shared_ptr<ov::Node> stock_upsampling(const Attributes &a, const ov::Output<ov::Node> &data,
+                                           const std::optional<ov::Output<ov::Node>> &sizes)
+{
+    using Interpolate = ov::op::v11::Interpolate;
+    const size_t axes = a.strides.size();
+    const bool all = sizes && sizes->get_partial_shape().compatible(
+                                  {static_cast<int64_t>(axes) + 2}); // not only the spatial ones
+    std::vector<int64_t> which(all ? axes + 2 : axes);
+    std::iota(which.begin(), which.end(), all ? 0 : 2);
+    Interpolate::InterpolateAttrs attributes;
+    attributes.mode = Interpolate::InterpolateMode::NEAREST;
+    attributes.shape_calculation_mode = sizes ? Interpolate::ShapeCalcMode::SIZES
+                                              : Interpolate::ShapeCalcMode::SCALES;
+    attributes.coordinate_transformation_mode = a.coordinate_transformation_mode;
+    attributes.nearest_mode = a.nearest_mode;
+    const ov::Output<ov::Node> scales =
+        sizes ? *sizes : op::Constant::create(ov::element::f32, {axes}, a.strides)->output(0);
+    return std::make_shared<Interpolate>(
+        data, scales, op::Constant::create(ov::element::i64, {which.size()}, which), attributes);
+}
+
+std::shared_ptr<ov::Node> stock_operator(const Attributes &a, const ov::Output<ov::Node> &data,
+                                         const ov::Output<ov::Node> &filter,
+                                         const std::optional<ov::Output<ov::Node>> &extents)
+{
+    if (form_of(a) == Form::UPSAMPLE) {
+        const auto enlarged = stock_upsampling(a, data, extents);
+        if (a.grouped) return make_forward<op::GroupConvolution>(a, enlarged, filter);
+        return make_forward<op::Convolution>(a, enlarged, filter);
+    }
+    if (is_shuffle(a)) {
+        if (a.grouped) return make_forward<op::GroupConvolution>(a, data, filter);
+        return make_forward<op::Convolution>(a, data, filter);
+    }
+    if (a.grouped) return make<op::GroupConvolutionBackpropData>(a, data, filter, extents);
+    return make<op::ConvolutionBackpropData>(a, data, filter, extents);
 }
 
 static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::Node> &x,
@@ -103,6 +142,55 @@ static ov::Output<ov::Node> transpose(const ov::Output<ov::Node> &x,
         x, op::Constant::create(ov::element::i64, {axes.size()}, axes));
 }
 
+static ov::Output<ov::Node> reshape(const ov::Output<ov::Node> &x, const ov::Shape &shape)
+{
+    return std::make_shared<op::Reshape>(
+        x, op::Constant::create(ov::element::i64, {shape.size()}, shape), false);
+}
+
+// The axes of a tensor before its shuffle, with those of phases apart, and their order behind it.
+struct Shuffle {
+    Shuffle(const Attributes &a, const ov::Shape &before)
+        : whole(before), apart{before[0]}, order{0}, behind{before[0], before[1] / phases_of(a)}
+    {
+        const bool dcr = form_of(a) == Form::SHUFFLE_DCR;
+        const auto axes = static_cast<int64_t>(a.strides.size());
+        if (!dcr) apart.push_back(behind[1]);
+        apart.insert(apart.end(), a.strides.begin(), a.strides.end());
+        if (dcr) apart.push_back(behind[1]);
+        apart.insert(apart.end(), before.begin() + 2, before.end());
+        order.push_back(dcr ? axes + 1 : 1);
+        for (int64_t i = 0; i < axes; i++) {
+            order.insert(order.end(), {axes + 2 + i, (dcr ? 1 : 2) + i});
+            const auto axis = static_cast<size_t>(i);
+            behind.push_back(before[axis + 2] * a.strides[axis]);
+        }
+    }
+
+    ov::Output<ov::Node> apply(const ov::Output<ov::Node> &x) const
+    {
+        return reshape(transpose(reshape(x, apart), order), behind);
+    }
+
+    // Broadcasts a tensor behind the shuffle, and gives it before the shuffle.
+    ov::Output<ov::Node> undo(const ov::Output<ov::Node> &x) const
+    {
+        const auto full = std::make_shared<op::Broadcast>(
+            x, op::Constant::create(ov::element::i64, {behind.size()}, behind));
+        ov::Shape moved;
+        std::vector<int64_t> back(order.size());
+        for (size_t i = 0; i < order.size(); i++) {
+            moved.push_back(apart[static_cast<size_t>(order[i])]);
+            back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+        }
+        return reshape(transpose(reshape(full, moved), back), whole);
+    }
+
+    ov::Shape whole, apart;
+    std::vector<int64_t> order;
+    ov::Shape behind;
+};
+
 // All shapes are fixed, and a constant filter is a constant: then the plugin accepts every request.
 static std::shared_ptr<ov::Model> model_of(const Request &r)
 {
@@ -115,10 +203,9 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
         filter = std::make_shared<op::Constant>(r.filter);
     else
         filter = parameters.emplace_back(parameter(r.filter));
-    std::optional<ov::Output<ov::Node>> output_shape;
-    if (!r.output_shape.empty())
-        output_shape =
-            op::Constant::create(ov::element::i64, {r.output_shape.size()}, r.output_shape);
+    std::optional<ov::Output<ov::Node>> extents;
+    if (!r.extents.empty())
+        extents = op::Constant::create(ov::element::i64, {r.extents.size()}, r.extents);
     ov::Output<ov::Node> data = parameters[0];
     const Attributes &a = r.attributes;
     if (a.requantize) {
@@ -127,19 +214,25 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
     }
     const size_t rank = r.data.get_shape().size();
     if (r.attributes.channels_last) data = transpose(data, axes_to_first(rank));
-    ov::Output<ov::Node> result = stock_operator(r.attributes, data, filter, output_shape);
+    ov::Output<ov::Node> result = stock_operator(r.attributes, data, filter, extents);
     if (r.scale != nullptr)
         result = by_channel<op::Multiply>(result, parameters.emplace_back(parameter(*r.scale)));
     if (r.bias != nullptr)
         result = by_channel<op::Add>(result, parameters.emplace_back(parameter(*r.bias)));
+    std::optional<Shuffle> shuffle;
+    if (is_shuffle(a)) shuffle.emplace(a, result.get_shape());
+    const bool shuffled_last = r.slope != nullptr; // slopes belong to the convolution's channels
+    if (shuffle && !shuffled_last) result = shuffle->apply(result);
     if (r.residual != nullptr) {
         ov::Output<ov::Node> residual = parameters.emplace_back(parameter(*r.residual));
         if (r.attributes.channels_last) residual = transpose(residual, axes_to_first(rank));
+        if (shuffle && shuffled_last) residual = shuffle->undo(residual);
         result = std::make_shared<op::Add>(result, residual);
     }
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
     result = activate(r.attributes, result, slope);
+    if (shuffle && shuffled_last) result = shuffle->apply(result);
     if (a.requantize)
         result = to_integers(result, a.output_zero_point,
                              a.output_type == ov::element::dynamic ? r.data.get_element_type()
@@ -165,8 +258,8 @@ void Fallback::run(const Request &r)
         for (const ov::Tensor &tensor : r.neighbours) shapes.push_back(tensor.get_shape());
         const std::lock_guard<std::mutex> lock(mutex_);
         const bool forked = tconv_process_forked();
-        if (shapes != shapes_ || r.output_shape != output_shape_ ||
-            r.data.get_element_type() != type_ || forked != forked_) {
+        if (shapes != shapes_ || r.extents != extents_ || r.data.get_element_type() != type_ ||
+            forked != forked_) {
             static auto *core = new ov::Core; // never released: plugins may be gone at the end
             shapes_.clear();
             ov::AnyMap properties{ov::hint::inference_precision(ov::element::f32)};
@@ -176,7 +269,7 @@ void Fallback::run(const Request &r)
             if (forked && !forked_) new ov::CompiledModel(std::move(compiled_));
             compiled_ = core->compile_model(model_of(r), "CPU", properties);
             shapes_ = shapes;
-            output_shape_ = r.output_shape;
+            extents_ = r.extents;
             type_ = r.data.get_element_type();
             forked_ = forked;
         }

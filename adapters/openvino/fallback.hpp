@@ -5,8 +5,8 @@
 #include "layer.hpp"
 
 #include <openvino/op/constant.hpp>
+#include <openvino/op/interpolate.hpp>
 #include <openvino/op/reshape.hpp>
-#include <openvino/op/util/convolution_backprop_base.hpp>
 #include <openvino/runtime/compiled_model.hpp>
 
 #include <optional>
@@ -14,12 +14,17 @@
 namespace tconv_openvino
 {
 
-// Makes OpenVINO's operator with these attributes, without fused parts. `output_shape` may be
-// absent.
-std::shared_ptr<ov::op::util::ConvolutionBackPropBase>
-stock_operator(const Attributes &attributes, const ov::Output<ov::Node> &data,
-               const ov::Output<ov::Node> &filter,
-               const std::optional<ov::Output<ov::Node>> &output_shape);
+// Makes OpenVINO's operator with these attributes, without fused parts: for an upsampling the
+// convolution behind it, for a shuffle the one before it. `extents` may be absent.
+std::shared_ptr<ov::Node> stock_operator(const Attributes &attributes,
+                                         const ov::Output<ov::Node> &data,
+                                         const ov::Output<ov::Node> &filter,
+                                         const std::optional<ov::Output<ov::Node>> &extents);
+
+// Makes OpenVINO's operator that enlarges the data.
+std::shared_ptr<ov::Node> stock_upsampling(const Attributes &attributes,
+                                           const ov::Output<ov::Node> &data,
+                                           const std::optional<ov::Output<ov::Node>> &sizes);
 
 // Makes the sum or product of both. `numbers` has one axis, the channels.
 template <typename Operator>
@@ -43,7 +48,7 @@ class Fallback
   private:
     std::mutex mutex_;
     std::vector<ov::Shape> shapes_; // the shapes for which compiled_ is compiled
-    std::vector<int64_t> output_shape_;
+    Extents extents_;
     ov::element::Type type_;
     bool forked_ = false; // compiled_ was compiled in a forked child
     ov::CompiledModel compiled_;

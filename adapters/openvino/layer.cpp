@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace tconv_openvino
 {
@@ -76,28 +78,100 @@ static tconv_auto_pad auto_pad_of(ov::op::PadType type)
     }
 }
 
+Form form_of(const Attributes &attributes)
+{
+    if (attributes.form == "transposed") return Form::TRANSPOSED;
+    if (attributes.form == "upsample") return Form::UPSAMPLE;
+    if (attributes.form == "shuffle") return Form::SHUFFLE;
+    if (attributes.form == "shuffle_dcr") return Form::SHUFFLE_DCR;
+    throw Failure(TCONV_ERROR_ARGUMENT,
+                  "form is \"" + attributes.form +
+                      "\": it must be transposed, upsample, shuffle or shuffle_dcr");
+}
+
+bool is_shuffle(const Attributes &attributes)
+{
+    const Form form = form_of(attributes);
+    return form == Form::SHUFFLE || form == Form::SHUFFLE_DCR;
+}
+
+size_t phases_of(const Attributes &attributes)
+{
+    if (!is_shuffle(attributes)) return 1;
+    return std::accumulate(attributes.strides.begin(), attributes.strides.end(), size_t{1},
+                           std::multiplies<>());
+}
+
+// [G, A, B, K...] as [G*A, B, K...]. Returns G.
+static int64_t take_groups(tconv_shape &filter)
+{
+    if (filter.rank < 2) return 0;
+    int64_t *const dim = filter.dim, groups = dim[0];
+    dim[1] *= groups;
+    std::copy(dim + 1, dim + filter.rank, dim);
+    filter.rank--;
+    return groups;
+}
+
+// The factors by which the sizes are multiples of the data's extents.
+static ov::Strides factors_of(const Attributes &attributes, const ov::Shape &data,
+                              const Extents &sizes)
+{
+    const size_t axes = attributes.strides.size(), rank = axes + 2;
+    if (sizes.empty() || data.size() != rank) return attributes.strides;
+    ov::Shape extents = data; // of the axes that have sizes
+    if (attributes.channels_last)
+        std::rotate(extents.begin() + 1, extents.end() - 1, extents.end());
+    if (sizes.size() == axes) extents.erase(extents.begin(), extents.begin() + 2);
+    ov::Strides factors;
+    bool multiples = sizes.size() == extents.size();
+    for (size_t i = 0; i < extents.size() && multiples; i++) {
+        const auto extent = static_cast<int64_t>(extents[i]);
+        multiples = extent > 0 && sizes[i] >= extent && sizes[i] % extent == 0;
+        factors.push_back(multiples ? static_cast<size_t>(sizes[i] / extent) : 0);
+    }
+    if (multiples && sizes.size() == rank) {
+        multiples = factors[0] == 1 && factors[1] == 1;
+        factors.erase(factors.begin(), factors.begin() + 2);
+    }
+    if (!multiples)
+        throw Failure(TCONV_ERROR_UNSUPPORTED,
+                      "the sizes are not whole multiples of the data's extents " +
+                          data.to_string());
+    return factors;
+}
+
 tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
                          ov::element::Type filter_type, const ov::Shape &data,
-                         const ov::Shape &filter, const std::vector<int64_t> &output_shape)
+                         const ov::Shape &filter, const Extents &extents)
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
-    problem.operation = attributes.grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
     problem.filter = shape_of("the filter", filter);
-    if (attributes
-            .channels_last) { // only the oneAPI form has channels last; its groups are an attribute
+    ov::Strides strides = attributes.strides;
+    const Form form = form_of(attributes);
+    switch (form) {
+    case Form::UPSAMPLE:
+    case Form::SHUFFLE:
+    case Form::SHUFFLE_DCR:
+        problem.operation = form == Form::UPSAMPLE  ? TCONV_UPSAMPLE_CONV
+                            : form == Form::SHUFFLE ? TCONV_CONV_PIXEL_SHUFFLE
+                                                    : TCONV_CONV_PIXEL_SHUFFLE_DCR;
+        if (attributes.channels_last) problem.data_format = TCONV_NXC;
+        if (attributes.grouped) problem.groups = take_groups(problem.filter);
+        if (form == Form::UPSAMPLE) strides = factors_of(attributes, data, extents);
+        break;
+    case Form::TRANSPOSED:
+        problem.rules = TCONV_RULES_OPENVINO;
+        problem.output_shape = list_of("output_shape", extents);
+        problem.operation = attributes.grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
+        if (!attributes.channels_last) break;
+        // Only the oneAPI form has channels last; its groups are an attribute.
         problem.operation = TCONV_ONEAPI_CONV_BACKPROP;
         problem.data_format = TCONV_NXC;
         problem.filter_format = TCONV_OIX;
-        if (attributes.grouped &&
-            problem.filter.rank > 1) { // [G, CI, CO, K...] as [G*CI, CO, K...]
-            int64_t *dim = problem.filter.dim;
-            problem.groups = dim[0];
-            dim[1] *= dim[0];
-            std::copy(dim + 1, dim + problem.filter.rank, dim);
-            problem.filter.rank--;
-        }
+        if (attributes.grouped) problem.groups = take_groups(problem.filter);
+        break;
     }
-    problem.rules = TCONV_RULES_OPENVINO;
     if (!attributes.requantize && !type.is_real())
         throw Failure(TCONV_ERROR_UNSUPPORTED,
                       "only f32, f16, bf16 and f64 are computed without a scale, not " +
@@ -107,12 +181,11 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
     if (attributes.output_type != ov::element::dynamic)
         problem.output_type = type_of(attributes.output_type);
     problem.data = shape_of("data", data);
-    problem.strides = list_of("strides", attributes.strides);
+    problem.strides = list_of("strides", strides);
     problem.dilations = list_of("dilations", attributes.dilations);
     problem.pads_begin = list_of("pads_begin", attributes.pads_begin);
     problem.pads_end = list_of("pads_end", attributes.pads_end);
     problem.output_padding = list_of("output_padding", attributes.output_padding);
-    problem.output_shape = list_of("output_shape", output_shape);
     problem.auto_pad = auto_pad_of(attributes.auto_pad);
     return problem;
 }
@@ -149,6 +222,14 @@ tconv_search search_of(const std::string &name)
         throw Failure(TCONV_ERROR_ARGUMENT,
                       "search is \"" + name + "\": it must be model, records, measure or renew");
     return search;
+}
+
+tconv_math math_of(const std::string &name)
+{
+    tconv_math math = TCONV_MATH_EXACT;
+    if (!name.empty() && !tconv_math_from_name(name.c_str(), &math))
+        throw Failure(TCONV_ERROR_ARGUMENT, "math is \"" + name + "\": it must be exact or fast");
+    return math;
 }
 
 tconv_layer *Layer::layer(const Request &r)
@@ -234,10 +315,11 @@ void Layer::run(const Request &r)
     tconv_layer *layer = this->layer(r);
     tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
                                        r.filter.get_element_type(), r.data.get_shape(),
-                                       r.filter.get_shape(), r.output_shape);
+                                       r.filter.get_shape(), r.extents);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = epilogue_of(r.attributes);
     options.search = search_of(r.attributes.search);
+    options.math = math_of(r.attributes.math);
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);
@@ -246,7 +328,7 @@ void Layer::run(const Request &r)
     if (r.residual != nullptr && r.residual->get_shape() != output)
         throw Failure(TCONV_ERROR_UNSUPPORTED,
                       "the tensor that is added does not have the shape of the output");
-    const auto channels = static_cast<size_t>(geometry.groups * geometry.group_out_channels);
+    const auto channels = static_cast<size_t>(geometry.epilogue_channels);
     std::vector<std::byte> scale, bias, slope;
     tconv_tensors tensors = TCONV_TENSORS_INIT;
     tensors.scale.host = numbers_of("the scale", r.scale, false, channels, scale);

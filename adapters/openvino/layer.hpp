@@ -7,6 +7,7 @@
 #include <openvino/core/coordinate_diff.hpp>
 #include <openvino/core/strides.hpp>
 #include <openvino/op/util/attr_types.hpp>
+#include <openvino/op/util/interpolate_base.hpp>
 #include <openvino/runtime/tensor.hpp>
 
 #include <memory>
@@ -17,9 +18,23 @@
 namespace tconv_openvino
 {
 
-// The operator's attributes: those of OpenVINO's two operators, and those of fused parts.
+// What a layer stands for in a model.
+enum class Form {
+    TRANSPOSED, // ConvolutionBackpropData, or with groups GroupConvolutionBackpropData
+    // Interpolate, which repeats neighbours `strides` times, then Convolution or GroupConvolution
+    // of stride 1. The filter is the convolution's.
+    UPSAMPLE,
+    // Convolution or GroupConvolution of stride 1, then a pixel shuffle by `strides`, in the order
+    // CRD (DepthToSpace's depth_first) or DCR (blocks_first). Scale, bias and slopes have numbers
+    // for the convolution's channels.
+    SHUFFLE,
+    SHUFFLE_DCR,
+};
+
+// The operator's attributes: those of OpenVINO's operators, and those of fused parts.
 struct Attributes {
-    bool grouped = false; // GroupConvolutionBackpropData, else ConvolutionBackpropData
+    std::string form = "transposed"; // see form_of
+    bool grouped = false;            // the filter has an axis of groups
     ov::Strides strides, dilations;
     ov::CoordinateDiff pads_begin, pads_end, output_padding;
     ov::op::PadType auto_pad = ov::op::PadType::EXPLICIT;
@@ -28,6 +43,7 @@ struct Attributes {
     double a = 0, b = 0;             // its numbers
     std::string device;              // see open_device
     std::string search;              // how the algorithm is chosen, see search_of
+    std::string math;                // see math_of
     bool channels_last = false;      // data and output are [N, X..., C], else [N, C, X...]
     // Data u8 or i8, filter i8, output u8 or i8: see tconv_epilogue. Scale and bias are then f32.
     bool requantize = false;
@@ -35,13 +51,30 @@ struct Attributes {
     int64_t data_zero_point = 0, filter_zero_point = 0, output_zero_point = 0;
     // How many tensors are concatenated with the output along the channels, before and after it.
     int64_t concat_before = 0, concat_after = 0;
+    // How Interpolate takes neighbours. It matters only where sizes are no multiples of the data's
+    // extents, and OpenVINO's own operators compute.
+    ov::op::util::InterpolateBase::CoordinateTransformMode coordinate_transformation_mode =
+        ov::op::util::InterpolateBase::CoordinateTransformMode::ASYMMETRIC;
+    ov::op::util::InterpolateBase::NearestMode nearest_mode =
+        ov::op::util::InterpolateBase::NearestMode::FLOOR;
 };
 
-// Makes the library's problem. `output_shape` has spatial extents; it is empty if they are
-// computed. Throws Failure if the library has no such problem.
+// Throws Failure if there is no such form: "transposed", "upsample", "shuffle", "shuffle_dcr".
+Form form_of(const Attributes &attributes);
+bool is_shuffle(const Attributes &attributes);
+
+// How many of the convolution's channels become one of the output's.
+size_t phases_of(const Attributes &attributes);
+
+// The extents of the input behind the required ones: output_shape, which has the spatial axes; for
+// an upsampling the sizes of the enlarged data, of the spatial axes or of all. Empty if there is no
+// such input.
+using Extents = std::vector<int64_t>;
+
+// Makes the library's problem. Throws Failure if the library has no such problem.
 tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
                          ov::element::Type filter_type, const ov::Shape &data,
-                         const ov::Shape &filter, const std::vector<int64_t> &output_shape);
+                         const ov::Shape &filter, const Extents &extents);
 
 ov::Shape shape_of(const tconv_shape &shape);
 
@@ -50,6 +83,9 @@ tconv_epilogue epilogue_of(const Attributes &attributes);
 // How the algorithm is chosen; empty: as TCONV_CL_SEARCH says. Throws Failure for other names than
 // those of tconv_search_name.
 tconv_search search_of(const std::string &name);
+
+// The arithmetic; empty: exact. Throws Failure for other names than those of tconv_math_name.
+tconv_math math_of(const std::string &name);
 
 // The counts of this process so far.
 struct Statistics {
@@ -67,7 +103,7 @@ struct Request {
     ov::Tensor data, filter;
     const ov::Tensor *scale, *bias, *residual, *slope; // null: absent
     std::vector<ov::Tensor> neighbours;                // concatenated, those before come first
-    std::vector<int64_t> output_shape;
+    Extents extents;
     bool constant_filter; // the same in all calls
     ov::Tensor &output;   // the call sets its shape
 };

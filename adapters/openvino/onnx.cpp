@@ -147,12 +147,14 @@ ov::OutputVector conv_transpose(const ov::frontend::NodeContext &node)
 
     resolve(node, filter, output_shape, attributes);
     std::optional<ov::Output<ov::Node>> extents, bias;
+    ov::OutputVector inputs{data, filter};
     if (!output_shape.empty())
-        extents = ov::op::v0::Constant::create(ov::element::i64, {axes}, output_shape);
+        inputs.push_back(
+            *(extents = ov::op::v0::Constant::create(ov::element::i64, {axes}, output_shape)));
     if (node.get_input_size() > 2)
         bias = for_channels(node.get_input(2), filter, attributes.grouped);
-    return replacement(stock_operator(attributes, data, filter, extents), "", "", 0, bias)
-        ->outputs();
+    const auto stock = stock_operator(attributes, data, filter, extents);
+    return replacement(attributes, inputs, stock, 0, bias)->outputs();
 }
 
 } // namespace tconv_openvino

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in models.
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in models, and upsamplings
+// before convolutions.
 #include "op.hpp"
 
 #include <openvino/op/add.hpp>
 #include <openvino/op/constant.hpp>
 #include <openvino/op/convert.hpp>
-#include <openvino/op/group_conv.hpp>
 #include <openvino/op/parameter.hpp>
 
 #include <algorithm>
@@ -31,30 +31,40 @@ TransposedConvolution::TransposedConvolution(const ov::OutputVector &inputs,
 
 bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
 {
-    visitor.on_attribute("grouped", attributes_.grouped);
-    visitor.on_attribute("strides", attributes_.strides);
-    visitor.on_attribute("dilations", attributes_.dilations);
-    visitor.on_attribute("pads_begin", attributes_.pads_begin);
-    visitor.on_attribute("pads_end", attributes_.pads_end);
-    visitor.on_attribute("output_padding", attributes_.output_padding);
-    visitor.on_attribute("auto_pad", attributes_.auto_pad);
-    visitor.on_attribute("scale", attributes_.scale);
-    visitor.on_attribute("bias", attributes_.bias);
-    visitor.on_attribute("residual", attributes_.residual);
-    visitor.on_attribute("activation", attributes_.activation);
-    visitor.on_attribute("a", attributes_.a);
-    visitor.on_attribute("b", attributes_.b);
-    visitor.on_attribute("device", attributes_.device);
-    visitor.on_attribute("search", attributes_.search);
-    visitor.on_attribute("channels_last", attributes_.channels_last);
-    visitor.on_attribute("requantize", attributes_.requantize);
-    visitor.on_attribute("output_type", attributes_.output_type);
-    visitor.on_attribute("data_zero_point", attributes_.data_zero_point);
-    visitor.on_attribute("filter_zero_point", attributes_.filter_zero_point);
-    visitor.on_attribute("output_zero_point", attributes_.output_zero_point);
-    visitor.on_attribute("concat_before", attributes_.concat_before);
-    visitor.on_attribute("concat_after", attributes_.concat_after);
+    visit(visitor, attributes_);
     return true;
+}
+
+void TransposedConvolution::visit(ov::AttributeVisitor &visitor, Attributes &attributes)
+{
+    visitor.on_attribute("form", attributes.form);
+    visitor.on_attribute("grouped", attributes.grouped);
+    visitor.on_attribute("strides", attributes.strides);
+    visitor.on_attribute("dilations", attributes.dilations);
+    visitor.on_attribute("pads_begin", attributes.pads_begin);
+    visitor.on_attribute("pads_end", attributes.pads_end);
+    visitor.on_attribute("output_padding", attributes.output_padding);
+    visitor.on_attribute("auto_pad", attributes.auto_pad);
+    visitor.on_attribute("scale", attributes.scale);
+    visitor.on_attribute("bias", attributes.bias);
+    visitor.on_attribute("residual", attributes.residual);
+    visitor.on_attribute("activation", attributes.activation);
+    visitor.on_attribute("a", attributes.a);
+    visitor.on_attribute("b", attributes.b);
+    visitor.on_attribute("device", attributes.device);
+    visitor.on_attribute("search", attributes.search);
+    visitor.on_attribute("channels_last", attributes.channels_last);
+    visitor.on_attribute("requantize", attributes.requantize);
+    visitor.on_attribute("output_type", attributes.output_type);
+    visitor.on_attribute("data_zero_point", attributes.data_zero_point);
+    visitor.on_attribute("filter_zero_point", attributes.filter_zero_point);
+    visitor.on_attribute("output_zero_point", attributes.output_zero_point);
+    visitor.on_attribute("concat_before", attributes.concat_before);
+    visitor.on_attribute("concat_after", attributes.concat_after);
+    visitor.on_attribute("math", attributes.math);
+    visitor.on_attribute("coordinate_transformation_mode",
+                         attributes.coordinate_transformation_mode);
+    visitor.on_attribute("nearest_mode", attributes.nearest_mode);
 }
 
 bool TransposedConvolution::has_slope() const
@@ -68,10 +78,11 @@ size_t TransposedConvolution::neighbours() const
            static_cast<size_t>(attributes_.concat_after);
 }
 
-size_t TransposedConvolution::required_inputs() const
+size_t required_inputs(const Attributes &a)
 {
-    return size_t{2} + attributes_.scale + attributes_.bias + attributes_.residual + has_slope() +
-           neighbours();
+    return size_t{2} + a.scale + a.bias + a.residual +
+           tconv_activation_has_slope(epilogue_of(a).activation) +
+           static_cast<size_t>(a.concat_before) + static_cast<size_t>(a.concat_after);
 }
 
 static ov::PartialShape channels_first(ov::PartialShape shape)
@@ -87,29 +98,55 @@ static ov::PartialShape channels_last(ov::PartialShape shape)
     return shape;
 }
 
-// Finds the constant of an input, also behind a conversion of its type.
+// Finds the constant of an input, also behind conversions of its type and of its shape.
 static std::shared_ptr<const ov::op::v0::Constant> constant_of(const ov::Output<ov::Node> &input)
 {
     auto node = input.get_node_shared_ptr();
-    if (ov::is_type<ov::op::v0::Convert>(node)) node = node->get_input_node_shared_ptr(0);
+    while (ov::is_type<ov::op::v0::Convert>(node) || ov::is_type<ov::op::v1::Reshape>(node))
+        node = node->get_input_node_shared_ptr(0);
     return ov::as_type_ptr<ov::op::v0::Constant>(node);
 }
 
-// Resolves the extents of data, filter and output_shape, which is the input after the `required`
-// ones. Empty if they are not all known. Throws Failure if the library refuses them.
-static std::optional<tconv_geometry> geometry_of(const Attributes &attributes, const ov::Node &node,
-                                                 size_t required)
+// The shape of the enlarged data, as OpenVINO infers it.
+static ov::PartialShape enlarged(const Attributes &attributes, const ov::Output<ov::Node> &data,
+                                 const ov::Output<ov::Node> &sizes)
 {
-    const bool given = node.get_input_size() > required;
-    const auto output_shape = given ? constant_of(node.input_value(required)) : nullptr;
-    if (node.get_input_partial_shape(0).is_dynamic() ||
-        node.get_input_partial_shape(1).is_dynamic() || (given && output_shape == nullptr))
+    const ov::PartialShape &shape = data.get_partial_shape();
+    const auto stand_in = std::make_shared<ov::op::v0::Parameter>(
+        data.get_element_type(), attributes.channels_last ? channels_first(shape) : shape);
+    return stock_upsampling(attributes, stand_in, sizes)->get_output_partial_shape(0);
+}
+
+// The extents that the last input says, or no value if they are not known.
+static std::optional<Extents> extents_of(const Attributes &attributes,
+                                         const ov::OutputVector &inputs, size_t required)
+{
+    if (inputs.size() <= required) return Extents{};
+    if (form_of(attributes) == Form::UPSAMPLE) {
+        const ov::PartialShape shape = enlarged(attributes, inputs[0], inputs[required]);
+        if (shape.is_dynamic()) return std::nullopt;
+        const ov::Shape known = shape.to_shape();
+        return Extents(known.begin(), known.end());
+    }
+    const auto constant = constant_of(inputs[required]);
+    if (constant == nullptr) return std::nullopt;
+    return constant->cast_vector<int64_t>();
+}
+
+// Resolves the extents of data, filter and the input after the required ones. Empty if they are not
+// all known. Throws Failure if the library refuses them.
+static std::optional<tconv_geometry> geometry_of(const Attributes &attributes,
+                                                 const ov::OutputVector &inputs)
+{
+    const ov::Output<ov::Node> &data = inputs[0], &filter = inputs[1];
+    if (data.get_partial_shape().is_dynamic() || filter.get_partial_shape().is_dynamic())
         return std::nullopt;
-    std::vector<int64_t> extents;
-    if (given) extents = output_shape->cast_vector<int64_t>();
-    const tconv_problem problem =
-        problem_of(attributes, node.get_input_element_type(0), node.get_input_element_type(1),
-                   node.get_input_shape(0), node.get_input_shape(1), extents);
+    const std::optional<Extents> extents =
+        extents_of(attributes, inputs, required_inputs(attributes));
+    if (!extents) return std::nullopt;
+    const tconv_problem problem = problem_of(attributes, data.get_element_type(),
+                                             filter.get_element_type(), data.get_shape(),
+                                             filter.get_shape(), *extents);
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);
@@ -125,11 +162,26 @@ static void allow_extents_of_0(const ov::PartialShape &data, ov::PartialShape &o
         if (data[i].is_dynamic() || data[i] == 0) output[i] = {1, output[i].get_max_length()};
 }
 
-ov::PartialShape TransposedConvolution::infer_sums(size_t required) const
+// The shape behind the shuffle, if there is one.
+static ov::PartialShape shuffled(const Attributes &attributes, ov::PartialShape shape)
+{
+    if (!is_shuffle(attributes) || shape.rank().is_dynamic()) return shape;
+    const auto phases = static_cast<int64_t>(phases_of(attributes));
+    shape[1] = shape[1].is_static() ? ov::Dimension(shape[1].get_length() / phases)
+                                    : ov::Dimension::dynamic();
+    for (size_t i = 0; i < attributes.strides.size() && i + 2 < shape.size(); i++)
+        shape[i + 2] = shape[i + 2] * ov::Dimension(static_cast<int64_t>(attributes.strides[i]));
+    return shape;
+}
+
+ov::PartialShape TransposedConvolution::infer_sums(size_t required)
 {
     try {
-        if (const auto geometry = geometry_of(attributes_, *this, required))
+        if (const auto geometry = geometry_of(attributes_, input_values())) {
+            if (form_of(attributes_) == Form::UPSAMPLE) // the factors may follow from sizes
+                attributes_.strides.assign(geometry->stride, geometry->stride + geometry->axes);
             return shape_of(geometry->output_shape);
+        }
     } catch (const Failure &failure) {
         NODE_VALIDATION_CHECK(this, !failure.is_wrong_request(), failure.what());
     }
@@ -146,12 +198,20 @@ ov::PartialShape TransposedConvolution::infer_sums(size_t required) const
         data = stand_in(0, moved ? channels_first(shape) : shape);
     }
     if (bytes) filter = stand_in(1, get_input_partial_shape(1));
-    std::optional<ov::Output<ov::Node>> output_shape;
-    if (get_input_size() > required) output_shape = input_value(required);
-    const auto stock = stock_operator(attributes_, data, filter, output_shape);
-    ov::PartialShape output = stock->get_output_partial_shape(0);
-    if (!output_shape) allow_extents_of_0(data.get_partial_shape(), output);
+    std::optional<ov::Output<ov::Node>> extents;
+    if (get_input_size() > required) extents = input_value(required);
+    const auto stock = stock_operator(attributes_, data, filter, extents);
+    ov::PartialShape output = shuffled(attributes_, stock->get_output_partial_shape(0));
+    if (!extents) allow_extents_of_0(data.get_partial_shape(), output);
     return moved ? channels_last(output) : output;
+}
+
+// How many numbers scale, bias and slopes have.
+ov::Dimension TransposedConvolution::channels_before_shuffle(const ov::PartialShape &output) const
+{
+    if (output.rank().is_dynamic()) return ov::Dimension::dynamic();
+    const ov::Dimension channels = output[attributes_.channels_last ? output.size() - 1 : 1];
+    return channels * ov::Dimension(static_cast<int64_t>(phases_of(attributes_)));
 }
 
 // The output with the shape of scale, bias or residual.
@@ -163,6 +223,12 @@ ov::PartialShape TransposedConvolution::broadcast(ov::PartialShape output, size_
         NODE_VALIDATION_CHECK(this, shape.rank().compatible(1), "input ", input,
                               " is not one number for each output channel");
         if (output.rank().is_dynamic()) return output;
+        if (is_shuffle(attributes_)) {
+            NODE_VALIDATION_CHECK(
+                this, shape.compatible({channels_before_shuffle(output)}) || shape.compatible({1}),
+                "input ", input, " is not one number for each channel");
+            return output;
+        }
         const size_t axis = attributes_.channels_last ? output.size() - 1 : 1;
         const ov::Dimension channels = shape.rank().is_static() ? shape[0]
                                                                 : ov::Dimension::dynamic();
@@ -204,9 +270,11 @@ void TransposedConvolution::validate_and_infer_types()
     for (const int64_t number : {attributes_.concat_before, attributes_.concat_after})
         NODE_VALIDATION_CHECK(this, number >= 0 && number <= most, "cannot concatenate ", number,
                               " of ", most, " inputs");
-    const size_t required = required_inputs();
+    const size_t required = required_inputs(attributes_);
     NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
-                          "takes ", required, " inputs and output_shape, not ", get_input_size());
+                          "takes ", required, " inputs and ",
+                          attributes_.form == "upsample" ? "sizes" : "output_shape", ", not ",
+                          get_input_size());
     const bool other = attributes_.requantize && attributes_.output_type != ov::element::dynamic;
     const auto output_type = other ? attributes_.output_type : get_input_element_type(0);
     const auto type = attributes_.requantize ? ov::element::f32 : get_input_element_type(0);
@@ -218,9 +286,7 @@ void TransposedConvolution::validate_and_infer_types()
     for (size_t i = 2; i < first - has_slope(); i++) output = broadcast(output, i);
     if (has_slope()) {
         const ov::PartialShape &slope = get_input_partial_shape(first - 1);
-        ov::Dimension channels = ov::Dimension::dynamic();
-        if (output.rank().is_static())
-            channels = output[attributes_.channels_last ? output.size() - 1 : 1];
+        const ov::Dimension channels = channels_before_shuffle(output);
         NODE_VALIDATION_CHECK(this, slope.compatible({channels}) || slope.compatible({1}), "input ",
                               first - 1, " is not one number for each output channel");
     }
@@ -257,8 +323,8 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     next += neighbours();
     std::vector<ov::Tensor> concatenated(neighbour,
                                          inputs.begin() + static_cast<std::ptrdiff_t>(next));
-    std::vector<int64_t> output_shape;
-    if (inputs.size() > next) output_shape = integers_of(inputs[next]);
+    Extents extents;
+    if (inputs.size() > next) extents = integers_of(inputs[next]);
     const Request request{attributes_,
                           inputs[0],
                           inputs[1],
@@ -267,7 +333,7 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
                           residual,
                           slope,
                           std::move(concatenated),
-                          std::move(output_shape),
+                          std::move(extents),
                           constant_of(input_value(1)) != nullptr,
                           outputs[0]};
     try {
@@ -287,22 +353,6 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     return true;
 }
 
-static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &stock,
-                                const std::string &device, const std::string &search)
-{
-    Attributes a;
-    a.grouped = ov::is_type<ov::op::v1::GroupConvolutionBackpropData>(&stock);
-    a.strides = stock.get_strides();
-    a.dilations = stock.get_dilations();
-    a.pads_begin = stock.get_pads_begin();
-    a.pads_end = stock.get_pads_end();
-    a.output_padding = stock.get_output_padding();
-    a.auto_pad = stock.get_auto_pad();
-    a.device = device;
-    a.search = search;
-    return a;
-}
-
 // Opens the device. If there is none, and none is named, returns null and writes a line. Throws
 // Failure if a named device does not exist, or if an environment variable has a wrong value.
 static tconv_device *find_device(const std::string &device, const ov::Node &stock)
@@ -318,15 +368,15 @@ static tconv_device *find_device(const std::string &device, const ov::Node &stoc
 
 // True if the operator has enough to do. Throws Failure for errors that are known before there are
 // tensors.
-static bool accept(const tconv_device *device, const Attributes &attributes, const ov::Node &stock,
-                   int64_t least_macs)
+static bool accept(const tconv_device *device, const Attributes &attributes,
+                   const ov::OutputVector &inputs, int64_t least_macs)
 {
-    const auto geometry = geometry_of(attributes, stock, 2);
+    const auto geometry = geometry_of(attributes, inputs);
     if (!geometry) { // check what does not depend on extents, with any extents
         const size_t rank = attributes.strides.size() + 2;
-        const tconv_problem problem =
-            problem_of(attributes, stock.get_input_element_type(0), stock.get_input_element_type(1),
-                       ov::Shape(rank, 1), ov::Shape(rank + attributes.grouped, 1), {});
+        const tconv_problem problem = problem_of(attributes, inputs[0].get_element_type(),
+                                                 inputs[1].get_element_type(), ov::Shape(rank, 1),
+                                                 ov::Shape(rank + attributes.grouped, 1), {});
         tconv_geometry any = TCONV_GEOMETRY_INIT;
         tconv_error error;
         const tconv_status status = tconv_resolve(&problem, &any, &error);
@@ -339,24 +389,24 @@ static bool accept(const tconv_device *device, const Attributes &attributes, con
                                                          : static_cast<uint64_t>(least_macs));
 }
 
-std::shared_ptr<ov::Node>
-replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
-            const std::string &device, const std::string &search, int64_t least_macs,
-            const std::optional<ov::Output<ov::Node>> &bias)
+std::shared_ptr<ov::Node> replacement(Attributes attributes, ov::OutputVector inputs,
+                                      const std::shared_ptr<ov::Node> &stock, int64_t least_macs,
+                                      const std::optional<ov::Output<ov::Node>> &bias)
 {
-    Attributes attributes = attributes_of(*stock, device, search);
-    search_of(search);
-    tconv_device *opened = find_device(device, *stock);
+    search_of(attributes.search);
+    math_of(attributes.math);
+    tconv_device *opened = find_device(attributes.device, *stock);
     bool accepted = false;
     try {
-        accepted = opened != nullptr && accept(opened, attributes, *stock, least_macs);
+        accepted = opened != nullptr && accept(opened, attributes, inputs, least_macs);
     } catch (const Failure &failure) {
         tell(stock->get_type_name(), failure.what(), opened);
     }
     if (!accepted) return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
-    ov::OutputVector inputs = stock->input_values();
-    if (bias) inputs.insert(inputs.begin() + 2, *bias);
-    attributes.bias = bias.has_value();
+    if (bias) {
+        inputs.insert(inputs.begin() + 2, *bias);
+        attributes.bias = true;
+    }
     return std::make_shared<TransposedConvolution>(inputs, attributes);
 }
 

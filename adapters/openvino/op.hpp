@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in a model.
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in a model, or an
+// Interpolate and the (Group)Convolution behind it.
 #pragma once
 
 #include "fallback.hpp"
 
 #include <openvino/op/op.hpp>
-#include <openvino/op/util/convolution_backprop_base.hpp>
 
 #include <atomic>
 
@@ -14,10 +14,11 @@ namespace tconv_openvino
 
 // Inputs: data; filter; scale, bias and residual, if the attributes say so; slopes, if the
 // activation has them; the tensors that are concatenated before the output, then those after it;
-// output_shape, if there is one more input. Normally scale, bias and slopes have one
-// axis, with one number or one for each output channel, and the residual is a tensor like the
-// output without what is concatenated. With channels_last, data, residual, concatenated tensors
-// and output are [N, X..., C]; the filter is as usual. After a model was reshaped, scale, bias and
+// the extents, if there is one more input: output_shape, or the sizes of the enlarged data.
+// Normally scale, bias and slopes have one axis, with one number or one for each output channel,
+// // and the residual is a tensor like the output without what is concatenated. With a shuffle,
+// these channels are those before it. With channels_last, data, residual, concatenated tensors and
+// output are [N, X..., C]; the filter is as usual. After a model was reshaped, scale, bias and
 // residual may have other shapes that OpenVINO broadcasts: then OpenVINO's own operators compute.
 class TransposedConvolution : public ov::op::Op
 {
@@ -30,6 +31,10 @@ class TransposedConvolution : public ov::op::Op
     void validate_and_infer_types() override;
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector &inputs) const override;
     bool visit_attributes(ov::AttributeVisitor &visitor) override;
+
+    // What visit_attributes visits.
+    static void visit(ov::AttributeVisitor &visitor, Attributes &attributes);
+
     bool has_evaluate() const override
     {
         return true;
@@ -46,24 +51,27 @@ class TransposedConvolution : public ov::op::Op
     };
 
     bool has_slope() const;
-    size_t neighbours() const;      // how many tensors are concatenated with the output
-    size_t required_inputs() const; // all but output_shape
-    ov::PartialShape infer_sums(size_t required) const; // without what is fused
+    size_t neighbours() const; // how many tensors are concatenated with the output
+    ov::PartialShape infer_sums(size_t required); // without what is fused
     ov::PartialShape broadcast(ov::PartialShape output, size_t input) const;
+    ov::Dimension channels_before_shuffle(const ov::PartialShape &output) const;
     ov::PartialShape concatenated(ov::PartialShape output, size_t first) const;
 
     Attributes attributes_;
     mutable State state_;
 };
 
-// Replaces OpenVINO's own operator by ours, with the bias, of one axis, if there is one. If the
-// library refuses the operator, or there is no device, OpenVINO's own stays, and a line says why.
-// It also stays, without a line, if shapes are known and the operator has fewer multiply-adds than
-// `least_macs` (negative: tconv_device_least_macs). Throws Failure for a named device that does
-// not exist, an unknown search, or a wrong value in the environment.
-std::shared_ptr<ov::Node>
-replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
-            const std::string &device, const std::string &search, int64_t least_macs,
-            const std::optional<ov::Output<ov::Node>> &bias = {});
+// How many inputs the attributes say: all but the extents.
+size_t required_inputs(const Attributes &attributes);
+
+// Replaces OpenVINO's own operator, `stock`, by ours with these attributes and inputs (data,
+// filter, what the attributes say, perhaps the extents), and the bias, of one axis, if there is
+// one. If the library refuses the operator, or there is no device, OpenVINO's own stays, and a line
+// says why. It also stays, without a line, if shapes are known and the operator has fewer
+// multiply-adds than `least_macs` (negative: tconv_device_least_macs). Throws Failure for a named
+// device that does not exist, an unknown search or math, or a wrong value in the environment.
+std::shared_ptr<ov::Node> replacement(Attributes attributes, ov::OutputVector inputs,
+                                      const std::shared_ptr<ov::Node> &stock, int64_t least_macs,
+                                      const std::optional<ov::Output<ov::Node>> &bias = {});
 
 } // namespace tconv_openvino

@@ -33,9 +33,9 @@ EXTENDED = ov.Core()
 add_extension(EXTENDED)
 
 
-def convert(model, device=None, *, search=None, least_macs=0, fuse_concat=True):
+def convert(model, device=None, *, search=None, math="exact", least_macs=0, fuse_concat=True):
     """Of small operators, too. Returns how many were changed."""
-    return tconv_cl.openvino._change(model, device, search, least_macs, fuse_concat)
+    return tconv_cl.openvino._change(model, device, search, math, least_macs, fuse_concat)
 
 
 class Counted:
@@ -1200,7 +1200,7 @@ def test_profiles_have_the_operators_names(options):
 def test_the_page():
     page = (ROOT / "docs" / "openvino.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
@@ -1211,7 +1211,8 @@ def test_the_page():
         "tconv-cl computes 1 of 1 transposed convolutions",
         "  up, TransposedConvolution, tconv-cl",
     ]
-    assert len(said) == 4 and " Reference 0:00:" in said[3]
+    assert said[3] == "with upsampling"
+    assert len(said) == 5 and " Reference 0:00:" in said[4]
 
 
 @pytest.mark.parametrize("grouped", [False, True])

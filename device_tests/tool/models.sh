@@ -15,6 +15,20 @@ for model in "$vectors/ir/plain_f32.xml" "$work/converted.xml"; do
 done
 cmp "$work/plain_f32.xml.npy" "$work/converted.xml.npy" && grep -q "what was fused into 1 of its layers is left out" "$work/err" ||
     fail "a converted model"
+# A model in which it put a convolution with an upsampling, whose filter has the output channels first.
+awk '/<dim>5</ && filter == 0 && layer == 1 { sub(/5/, "4"); filter = 1; print; next }
+    /<dim>4</ && filter == 1 && layer == 1 { sub(/4/, "5"); filter = 2 }
+    /<layer id/ { layer = $2 ~ /"1"/ ? 1 : 0 }
+    { sub(/shape="5, 4, 3, 3"/, "shape=\"4, 5, 3, 3\""); sub(/output_padding="1, 0"/, "output_padding=\"0, 0\""); print }' \
+    "$work/converted.xml" | sed 's/<data grouped/<data form="upsample" grouped/' >"$work/upsample.xml"
+sed 's/form="upsample"/form="other"/' "$work/upsample.xml" >"$work/other.xml"
+cp "$vectors/ir/plain_f32.bin" "$work/upsample.bin"
+cp "$vectors/ir/plain_f32.bin" "$work/other.bin"
+"$tool" check $device --model "$work/upsample.xml" --algorithm reference >"$work/out" 2>&1 && grep -q '^1 passed' "$work/out" &&
+    "$tool" bench $device --model "$work/upsample.xml" --list 2>/dev/null | grep -q -- '--upsample 2,2' ||
+    fail "a converted upsampling: $(cat "$work/out")"
+"$tool" bench $device --model "$work/other.xml" --runs 1 --no-ceilings >"$work/out" 2>&1
+[ $? = 2 ] && grep -q 'its form is "other"' "$work/out" || fail "an unknown form: $(cat "$work/out")"
 # All layers of a model: one open in its batch, one of another length; constants that were compressed, behind a Convert to
 # f64.
 sed 's/<dim>2</<dim>-1</' "$vectors/ir/plain_f16.xml" | awk '

@@ -17,8 +17,11 @@ from ._trace import callback_of, follow
 from ._request import number_of
 
 
-def check_options(search: str | None, least_macs: int | None = None, fallback: str = "warn") -> None:
-    """Raises if the search or the fallback does not exist, or if the number of multiply-adds is wrong."""
+def check_options(
+    search: str | None, least_macs: int | None = None, fallback: str = "warn", math: str = "exact"
+) -> None:
+    """Raises if the search, the fallback or the math does not exist, or if the number of multiply-adds is wrong."""
+    number_of("math", "math", math)
     if fallback not in ("warn", "error"):
         raise RequestError(f"fallback is {fallback!r}: it must be 'warn' or 'error'")
     if search is not None:

@@ -21,13 +21,15 @@ from ._library import RequestTypeError
 from ._names import RUNTIME, suggesting
 from ._openvino.concatenation import Concat
 from ._openvino.fusion import fuse
-from ._openvino.graph import OURS, STOCK, run
+from ._openvino.graph import CONVOLUTIONS, OURS, OURS_OR_PAIR, STOCK, run
 from ._openvino.integers import to_bytes
 from ._openvino.layouts import Views, channels_last, to_channels_last
+from ._openvino.pairs import Pair, fold_reshapes, pair_of
 
 __all__ = ["Explanation", "Layer", "Statistics", "add_extension", "convert", "explain", "library", "statistics"]
 
 LEFT = "convert was not called, least_macs is larger, or it was refused (see stderr)"
+FORMS = {"upsample": "upsampling", "shuffle": "pixel shuffle", "shuffle_dcr": "pixel shuffle"}
 AGAIN = "install tconv_cl_openvino or with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
@@ -84,10 +86,12 @@ def convert(
     device: int | str | None = None,
     *,
     search: str | None = None,
+    math: str = "exact",
     least_macs: int | None = None,
     fuse_concat: bool = True,
 ) -> openvino.Model:
-    """Replaces the transposed convolutions of `model`, in the bodies of its branches too. Returns `model`.
+    """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and its convolutions with a
+    nearest upsampling before or a pixel shuffle behind them. Returns `model`.
 
     The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one
     constant for each channel, a tensor of the output's shape that is added, and an activation that the library has,
@@ -98,6 +102,8 @@ def convert(
             None: the library's default.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose: "model", "records",
             "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
+        math: "exact", or "fast" for algorithms with fewer multiplications and a larger error: docs/semantics.md has the
+            bounds.
         least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operator. None: half a million on a CPU, two
             million if its driver's threads compute, where the launch of a kernel takes as long as that; 0 on other
             devices.
@@ -108,19 +114,29 @@ def convert(
         tconv_cl.Error: there is no such device.
         tconv_cl.RequestError, which is a ValueError: an argument or a variable of the environment has a wrong value.
     """
-    _change(model, device, search, least_macs, fuse_concat)
+    _change(model, device, search, math, least_macs, fuse_concat)
     return model
 
 
 def _change(
-    model: openvino.Model, device: int | str | None, search: str | None, least_macs: int | None, fuse_concat: bool
+    model: openvino.Model,
+    device: int | str | None,
+    search: str | None,
+    math: str,
+    least_macs: int | None,
+    fuse_concat: bool,
 ) -> int:
     """Replaces operators, and returns how many."""
     if not isinstance(model, openvino.Model):
         raise RequestTypeError(f"model is a {type(model).__name__}: it must be an openvino.Model")
-    check_options(search, least_macs)
+    check_options(search, least_macs, math=math)
     check_device(_library.tconv_cl_openvino_open, device)
-    replace = _Replace("" if device is None else str(device), search or "", -1 if least_macs is None else least_macs)
+    replace = _Replace(
+        device="" if device is None else str(device),
+        search=search or "",
+        math=math,
+        least_macs=-1 if least_macs is None else least_macs,
+    )
     run(replace, model)
     # A replaced operator counts as a consumer of its inputs as long as a reference to it exists.
     nodes = _found(model, OURS)
@@ -136,21 +152,25 @@ def _change(
 
 
 def explain(model: openvino.Model) -> Explanation:
-    """Which transposed convolutions of `model` tconv-cl computes, and with what, in the bodies of its branches too.
+    """Which layers of `model` tconv-cl computes, and with what, in the bodies of its branches too: transposed
+    convolutions, and convolutions with a nearest upsampling before or a pixel shuffle behind them.
 
     Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
     reasons.
     """
     layers = []
-    for node in _found(model, OURS, *STOCK):
+    for node in _found(model, OURS, *STOCK, *CONVOLUTIONS):
         name, kind, attributes = node.get_friendly_name(), node.get_type_name(), node.get_attributes()
         if kind == OURS:
-            fused = [each for each in ("scale", "bias", "residual") if attributes[each]]
+            fused = [] if attributes["form"] == "transposed" else [FORMS[attributes["form"]]]
+            fused += [each for each in ("scale", "bias", "residual") if attributes[each]]
             fused += [attributes["activation"]] if attributes["activation"] != "none" else []
             fused += ["concatenation"] if attributes["concat_before"] or attributes["concat_after"] else []
             layers.append(Layer(name, kind, True, f"with {', '.join(fused)}" if fused else ""))
-        else:
+        elif kind in STOCK:
             layers.append(Layer(name, kind, False, LEFT))
+        elif (pair := pair_of(node)) is not None:
+            layers.append(Layer(name, kind, False, LEFT if isinstance(pair, Pair) else pair))
     return Explanation(layers)
 
 
@@ -163,26 +183,33 @@ def _found(model: openvino.Model, *kinds: str) -> list[Node]:
 
 
 class _Replace(MatcherPass):
-    def __init__(self, device: str, search: str, least_macs: int) -> None:
+    def __init__(self, **choices: str | int) -> None:
         super().__init__()
         self.count = 0
-        self.choices = {"device": device, "search": search, "least_macs": least_macs}
+        self.choices = choices
         self.factory = NodeFactory()
         self.factory.add_extension(library())
-        pattern = AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, OURS))
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, *CONVOLUTIONS, OURS))
         self.register_matcher(Matcher(pattern, "tconv_cl"), self.replace)
 
     def replace(self, matcher: Matcher) -> bool:
         node = matcher.get_match_root()
-        attributes = node.get_attributes()
-        if node.get_type_name() in STOCK:
+        kind, inputs, attributes = node.get_type_name(), node.input_values(), node.get_attributes()
+        name, first = kind, node
+        if kind in CONVOLUTIONS:
+            fold_reshapes(node)
+            pair = pair_of(node)
+            if not isinstance(pair, Pair):
+                return False
+            name, (node, inputs, attributes) = OURS_OR_PAIR, pair
+        if kind != OURS:
             # The extension decides: its factory returns OpenVINO's own node if the library refuses it.
-            made = self.factory.create(node.get_type_name(), node.input_values(), {**attributes, **self.choices})
+            made = self.factory.create(name, inputs, {**attributes, **self.choices})
             if made.get_type_name() != OURS:
                 return False
             attributes = made.get_attributes()
-        last, inputs, fused = fuse(node, attributes)
-        if node.get_type_name() == OURS and last == node:
+        last, inputs, fused = fuse(node, inputs, attributes)
+        if kind == OURS and last == first:
             return False
         made = self.factory.create(OURS, inputs, {**attributes, **fused})
         made.set_friendly_name(last.get_friendly_name())

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,9 @@ from .graph import can_hold, constant, is_concatenated, only_consumer, per_chann
 MOST_FACTORS = 64  # nodes behind an operator: each is one pass over the channels
 
 
-def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
-    """Finds the nodes after `node` that can be fused: the last node, and the fused operator's inputs and attributes."""
-    inputs = node.input_values()
+def fuse(node: Node, inputs: list[Output], attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
+    """Finds the nodes after `node`, which becomes an operator with these inputs and attributes, that can be fused: the
+    last node, and the fused operator's inputs and attributes."""
     if is_concatenated(node):
         return node, inputs, {}
     shape = node.get_output_partial_shape(0)
@@ -26,11 +28,12 @@ def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], di
     if not known or stored or attributes["activation"] != "none":
         return node, inputs, {}
     channels = shape[1].get_length()
+    spread = _spread(attributes)
     before = dict(zip(fused, (values_of(value) for value in inputs[2:])))
     if any(values is None for values in before.values()):
         return node, inputs, {}
     scale, bias = before.get("scale", np.ones(1)), before.get("bias", np.zeros(1))
-    last, scale, bias = _follow(node, channels, scale, bias)
+    last, scale, bias = _follow(node, channels, scale, bias, spread)
     added, changed = [], {"scale": bool((scale != 1).any()), "bias": bool(bias.any())}
     element = node.get_output_element_type(0)
     added += [constant(values, element) for name, values in (("scale", scale), ("bias", bias)) if changed[name]]
@@ -42,12 +45,23 @@ def fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], di
     activation = _gate(last) or _activation(last, channels)
     if activation is not None:
         last, slopes, its = activation
-        added += slopes
+        added += [constant(spread(each), element) for each in slopes]
         changed.update(its)
     return last, inputs[:2] + added + inputs[2 + len(fused) :], changed
 
 
-def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> tuple[Node, np.ndarray, np.ndarray]:
+def _spread(attributes: dict[str, Any]) -> Callable[[Any], Any]:
+    """How numbers for each channel of the output become those for each channel before a shuffle."""
+    form, phases = attributes.get("form", "transposed"), math.prod(attributes.get("strides", ()))
+    if form not in ("shuffle", "shuffle_dcr"):
+        return lambda values: values
+    repeat = np.repeat if form == "shuffle" else np.tile
+    return lambda values: repeat(values, phases) if np.size(values) > 1 else values
+
+
+def _follow(
+    node: Node, channels: int, scale: np.ndarray, bias: np.ndarray, spread: Callable[[Any], Any]
+) -> tuple[Node, np.ndarray, np.ndarray]:
     """The last of the nodes after `node` that together are one factor and one addend for each channel, and these
     two."""
     for _ in range(MOST_FACTORS):
@@ -55,7 +69,7 @@ def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> t
         affine = None if after is None else _affine(after, node, channels)
         if after is None or affine is None:
             break
-        factor, addend = affine
+        factor, addend = (spread(each) for each in affine)
         with np.errstate(all="ignore"):  # infinities and NaN are not fused
             now = scale * factor, bias * factor + addend
         if not all(can_hold(node.get_output_element_type(0), values) for values in now):
@@ -100,7 +114,7 @@ def _residual(data: Node) -> Output | None:
     return other if same else None
 
 
-def _gate(data: Node) -> tuple[Node, list[Output], dict[str, Any]] | None:
+def _gate(data: Node) -> tuple[Node, list[np.ndarray], dict[str, Any]] | None:
     """As _activation, for x * f(x) written as two operators that both read x."""
     gates = {"Sigmoid": "silu", "HSigmoid": "hardswish", "HardSigmoid": "hardswish", "SoftPlus": "mish"}
     consumers = [target.get_node() for target in data.output(0).get_target_inputs()]
@@ -119,8 +133,8 @@ def _gate(data: Node) -> tuple[Node, list[Output], dict[str, Any]] | None:
     return None
 
 
-def _activation(data: Node, channels: int) -> tuple[Node, list[Output], dict[str, Any]] | None:
-    """The activation after `data`, its further inputs and its attributes. None if the library does not have it."""
+def _activation(data: Node, channels: int) -> tuple[Node, list[np.ndarray], dict[str, Any]] | None:
+    """The activation after `data`, its slopes and its attributes. None if the library does not have it."""
     node = only_consumer(data)
     if node is None or node.input_value(0).get_node() != data:
         return None
@@ -128,7 +142,7 @@ def _activation(data: Node, channels: int) -> tuple[Node, list[Output], dict[str
     return None if found is None else (node, *found)
 
 
-def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output], dict[str, Any]] | None:
+def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[np.ndarray], dict[str, Any]] | None:
     kind, attributes = node.get_type_name(), node.get_attributes()
     simple = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HSwish": "hardswish", "Mish": "mish"}
     if kind in simple:
@@ -152,5 +166,5 @@ def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output],
             return ([], {"activation": "leaky_relu", "a": slope}) if abs(slope) <= most else None
         slopes = slopes_of(node.input_value(1), channels, data)
         if slopes is not None:
-            return [constant(slopes, data.get_output_element_type(0))], {"activation": "prelu"}
+            return [slopes], {"activation": "prelu"}
     return None

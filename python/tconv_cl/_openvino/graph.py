@@ -9,7 +9,9 @@ from openvino import opset13 as ops
 from openvino.passes import Manager, MatcherPass
 
 STOCK = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
+CONVOLUTIONS = ("Convolution", "GroupConvolution")
 OURS = "TransposedConvolution"
+OURS_OR_PAIR = "TransposedConvolutionOrPair"  # only in factories: makes ours, or the pair if that should stay
 UNARY = (
     "Relu", "Clamp", "Sigmoid", "Tanh", "Gelu", "Swish", "Elu", "HSwish", "HSigmoid", "Mish", "SoftPlus", "Exp", "Abs",
     "Sqrt",
@@ -49,6 +51,15 @@ def values_of(output: Output) -> np.ndarray | None:
             values = ops.constant(values, step.get_element_type()).get_data(dtype=np.float64)
         values = values.reshape(list(step.get_shape()))
     return values
+
+
+def is_constant(output: Output) -> bool:
+    """True if values_of has the elements, which may be many."""
+    for _ in range(MOST_STEPS + 1):
+        if output.get_node().get_type_name() not in ("Convert", "Reshape"):
+            break
+        output = output.get_node().input_value(0)
+    return output.get_node().get_type_name() == "Constant"
 
 
 def scalar_of(output: Output) -> float | None:

@@ -38,6 +38,8 @@ def to_bytes(node: Node, factory: NodeFactory) -> None:
     attributes, inputs, after = node.get_attributes(), node.input_values(), only_consumer(node)
     if attributes["residual"] or attributes["requantize"] or attributes["channels_last"] or after is None:
         return
+    if attributes["form"] != "transposed":  # sums of weights need not fit into bytes
+        return
     if is_concatenated(node):
         return
     if node.get_output_element_type(0) != Type.f32 or after.input_value(0).get_node() != node:

@@ -16,9 +16,8 @@ from openvino import opset13 as ops
 from openvino.passes import AnyInput, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
 
-from .graph import OURS, STOCK, UNARY, extents_of, is_concatenated, only_consumer, scalar_of
+from .graph import CONVOLUTIONS, OURS, STOCK, UNARY, extents_of, is_concatenated, only_consumer, scalar_of
 
-CONVOLUTIONS = ("Convolution", "GroupConvolution")
 # OpenVINO's processor plugin passes tensors through these operators without changing the layout.
 TRANSPARENT = (
     *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert",

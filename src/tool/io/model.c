@@ -3,6 +3,7 @@
  * output shapes. A layer that cannot be read exactly gets an error; nothing is guessed. */
 #include "tool/io/model.h"
 
+#include "base/convolves.h"
 #include "base/element_types.h"
 #include "base/members.h"
 #include "base/text.h"
@@ -14,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The operator that tconv_cl.openvino.convert puts into models: a transposed convolution, with what
- * was fused behind it. */
+/* The operator that tconv_cl.openvino.convert puts into models: a transposed convolution, or a
+ * convolution with an upsampling or a shuffle, with what was fused behind it. */
 static const char converted_type[] = "TransposedConvolution";
 
 static bool is_true(const struct graph_layer *layer, const char *name)
@@ -140,6 +141,25 @@ static void read_type(struct entry *entry, const char *precision)
                         precision);
 }
 
+/* Reads the attribute `form` of a converted operator. False if it is unknown. */
+static bool read_form(const char *form, tconv_operation *operation)
+{
+    static const struct {
+        const char *form;
+        tconv_operation operation;
+    } forms[] = {
+        {"upsample", TCONV_UPSAMPLE_CONV},
+        {"shuffle", TCONV_CONV_PIXEL_SHUFFLE},
+        {"shuffle_dcr", TCONV_CONV_PIXEL_SHUFFLE_DCR},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(form, forms[i].form) == 0) {
+            *operation = forms[i].operation;
+            return true;
+        }
+    return strcmp(form, "transposed") == 0;
+}
+
 static bool read_layer(struct suite *suite, const struct graph *graph,
                        const struct graph_layer *layer, struct bin *bin)
 {
@@ -150,8 +170,12 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
     tconv_problem *p = &entry->problem;
     const bool grouped = is_true(layer, "grouped") ||
                          strcmp(layer->type, "GroupConvolutionBackpropData") == 0;
+    const char *form = graph_attribute_of(layer, "form");
     p->operation = grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
-    p->rules = TCONV_RULES_OPENVINO;
+    if (form != NULL && !read_form(form, &p->operation))
+        entry_set_error(entry, "its form is \"%s\", which this version does not know", form);
+    const bool forward = tconv_convolves(p);
+    p->rules = forward ? TCONV_RULES_SPEC : TCONV_RULES_OPENVINO;
     if (options.rules != NULL) tconv_rules_from_name(options.rules, &p->rules);
     const struct graph_port *data = graph_input(layer, 0);
     if (data == NULL) {
@@ -165,8 +189,10 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
                                "original model");
     read_attributes(entry, layer);
     read_filter(entry, graph, layer, bin);
+    if (forward && grouped) suite_take_groups(p);
     if (is_true(layer, "channels_last")) suite_oneapi(p);
-    read_output_shape(entry, graph, layer, bin);
+    if (!forward) /* its factors are attributes */
+        read_output_shape(entry, graph, layer, bin);
     return true;
 }
 

@@ -78,21 +78,22 @@ struct entry *suite_add(struct suite *suite, const char *id, const char *layer)
     return entry;
 }
 
+void suite_take_groups(tconv_problem *p)
+{
+    if (p->filter.rank <= 2) return;
+    p->groups = p->filter.dim[0];
+    p->filter.dim[1] *= p->groups;
+    p->filter.rank--;
+    memmove(p->filter.dim, p->filter.dim + 1, (size_t)p->filter.rank * sizeof *p->filter.dim);
+}
+
 void suite_oneapi(tconv_problem *p)
 {
-    if (tconv_convolves(p)) { /* it has formats */
-        p->data_format = TCONV_NXC;
-        return;
-    }
-    if (p->operation == TCONV_GROUP_CONV_BACKPROP && p->filter.rank > 2) {
-        p->groups = p->filter.dim[0];
-        p->filter.dim[1] *= p->groups;
-        p->filter.rank--;
-        memmove(p->filter.dim, p->filter.dim + 1, (size_t)p->filter.rank * sizeof *p->filter.dim);
-    }
+    p->data_format = TCONV_NXC;
+    if (tconv_convolves(p)) return; /* it has formats */
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP) suite_take_groups(p);
     p->operation = TCONV_ONEAPI_CONV_BACKPROP;
     p->filter_format = TCONV_OIX;
-    p->data_format = TCONV_NXC;
 }
 
 void suite_channels_last(tconv_problem *p)

@@ -44,12 +44,15 @@ void entry_set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(
 /* The status of an entry's error: of a file that could not be read, or of the request. */
 tconv_status entry_status(const struct entry *entry);
 
-/* Makes a layer one of the oneAPI form, whose data are channels last: operation, formats, groups.
- * The numbers of the filter stay where they are. A convolution stays one. */
+/* Makes the filter's axis of groups a number of groups: [G, A, B, ...] becomes [G*A, B, ...]. */
+void suite_take_groups(tconv_problem *problem);
+
+/* Makes a layer one with channels last: a transposed convolution one of the oneAPI form, with its
+ * operation, formats and groups; a convolution stays one. The numbers of the filter stay where they
+ * are. */
 void suite_oneapi(tconv_problem *problem);
 
-/* Changes a layer of NCX data to the same layer of NXC data, in the oneAPI form. The filter stays
- * as it is. */
+/* Changes a layer of NCX data to the same layer of NXC data, as suite_oneapi does. */
 void suite_channels_last(tconv_problem *problem);
 
 void suite_free(struct suite *suite);
