@@ -86,9 +86,9 @@ typedef enum tconv_type {
  *                                             filter[c, ci, k...], for 0 <= z < Z
  *   output[n, co, y...] = convolved[n, co*R + f, floor(y/r)...], for 0 <= y < r*Z
  *
- *                                data                    filter                      output
- *   TCONV_CONV_PIXEL_SHUFFLE     [N, G*CI, X...] (NCX)   [G*CO*R, CI, K...] (OIX)    [N, G*CO,
- * Y...] [N, X..., G*CI] (NXC)   [K..., CI, G*CO*R] (XIO)    [N, Y..., G*CO]
+ *          data                    filter                      output
+ *   NCX    [N, G*CI, X...]         [G*CO*R, CI, K...] (OIX)    [N, G*CO, Y...]
+ *   NXC    [N, X..., G*CI]         [K..., CI, G*CO*R] (XIO)    [N, Y..., G*CO]
  *
  * That order of channels is PyTorch's PixelShuffle and DepthToSpace's mode CRD. With
  * TCONV_CONV_PIXEL_SHUFFLE_DCR, DepthToSpace's mode DCR, output channel co takes the channels
