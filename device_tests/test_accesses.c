@@ -18,8 +18,9 @@ static int random_problems;
 static int taken[32]; /* problems of each algorithm */
 
 enum form {
-    FIRST, /* channels first */
-    LAST,  /* channels last */
+    FIRST,    /* channels first */
+    LAST,     /* channels last */
+    UPSAMPLED /* channels first, nearest upsampling by `s` */
 };
 
 enum finish {
@@ -60,6 +61,8 @@ static const struct row {
     {"bytes, channels last", LAST, 1, 1, 16, 5, 2, 3, 3, 2, 1, 1, TCONV_U8, ZERO_POINTS, false},
     {"bytes, depthwise", LAST, 1, 17, 1, 1, 2, 5, 3, 2, 1, 1, TCONV_I8, PLAIN, false},
     {"fast arithmetic", FIRST, 1, 1, 3, 4, 5, 9, 3, 1, 1, 1, TCONV_F32, PLAIN, false},
+    {"upsampling", UPSAMPLED, 2, 1, 3, 5, 3, 9, 3, 2, 1, 1, TCONV_F32, EPILOGUE, false},
+    {"upsampling, other pads", UPSAMPLED, 1, 2, 3, 2, 2, 5, 3, 2, 1, 2, TCONV_F32, PLAIN, false},
     {"long rows", FIRST, 1, 1, 2, 3, 1, 70, 8, 2, 1, 3, TCONV_F32, PLAIN, false},
 };
 
@@ -80,6 +83,10 @@ static tconv_problem problem_of(const struct row *r)
         p.filter_format = TCONV_OIX;
         set_shape(&p.data, 4, (int64_t[]){r->batch, in, r->y, r->x});
         set_shape(&p.filter, 4, (int64_t[]){in, r->out, r->k, r->k});
+    }
+    if (r->form == UPSAMPLED) {
+        p.operation = TCONV_UPSAMPLE_CONV;
+        set_shape(&p.filter, 4, (int64_t[]){r->groups * r->out, r->in, r->k, r->k});
     }
     set_list(&p.strides, 2, (int64_t[]){r->s, r->s});
     set_list(&p.dilations, 2, (int64_t[]){r->d, r->d});

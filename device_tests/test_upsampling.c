@@ -3,6 +3,7 @@
  * oracle, which computes the two steps; windows, slabs, layers whose packed filters must not be
  * mixed up, and what is refused. */
 #include "random_problem.h"
+#include "sample.h"
 #include "setup.h"
 
 #include <math.h>
@@ -203,6 +204,135 @@ static void infinities_stay_where_they_are(void **state)
                 compare_with_oracle(&devices[d], &p, algorithm, false, &t);
             free_tensors(&t);
         }
+}
+
+/* Whether the status of a plan of the difference form is as wanted: it may be refused only where
+ * kernels must not take long, as most devices but CPUs have it. */
+static bool ran(tconv_status status, const tconv_error *error)
+{
+    if (status == TCONV_ERROR_ALGORITHM && strstr(error->message, "work-item") != NULL)
+        return false;
+    expect_ok(status, error);
+    return true;
+}
+
+/* The difference form gives infinity minus infinity, or overflows, where the sum of products does
+ * not. Special values in data and weights, also of taps that reach padding at borders, sums of
+ * weights that overflow, and differences that do, have the outputs of the reference. */
+static void differences_keep_special_values(void **state)
+{
+    (void)state;
+    static const struct {
+        float value;
+        bool in_filter;
+        int at, more; /* places that get the value and its negative; -1: none */
+    } rows[] = {
+        {NAN, false, 45, -1},      {INFINITY, false, 0, -1}, {-INFINITY, false, 31, 61},
+        {INFINITY, false, 31, 32}, {1e37F, false, 41, 40},   {NAN, true, 13, -1},
+        {INFINITY, true, 0, -1},   {-INFINITY, true, 8, 40}, {INFINITY, true, 4, 31},
+        {2e38F, true, 22, -1},
+    };
+    const char *algorithm = "difference_vector";
+    tconv_problem p = decoder(3, 15, 5);
+    for (int d = 0; d < device_count; d++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            if (never_runs(&devices[d], algorithm)) continue;
+            struct tensors t, reference;
+            tconv_error error;
+            p.pads_begin.value[1] = 1 + (int64_t)i % 2;
+            make_tensors(&p, SMALL_INTEGERS, 3 + (unsigned)i, &t);
+            make_tensors(&p, SMALL_INTEGERS, 3 + (unsigned)i, &reference);
+            bool both = true;
+            for (int twice = 0; twice < 2; twice++) {
+                float *array = rows[i].in_filter ? (twice ? t.filter : reference.filter)
+                                                 : (twice ? t.data : reference.data);
+                array[rows[i].at] = rows[i].value;
+                if (rows[i].more >= 0) array[rows[i].more] = -rows[i].value;
+                const tconv_status status = run_guarded(&devices[d], &p,
+                                                        twice ? algorithm : "reference", false,
+                                                        twice ? &t : &reference, &error);
+                both = both && ran(status, &error);
+            }
+            assert_true(!both || t.error_factor == 9);
+            const float most = rows[i].in_filter || isinf(rows[i].value) || isnan(rows[i].value)
+                                   ? 0
+                                   : 1e-4F * rows[i].value;
+            int finite = 0, other = 0;
+            for (size_t o = 0; both && o < t.output_count; o++) {
+                const float got = ((float *)t.output)[o], wanted = ((float *)reference.output)[o];
+                if (isfinite(wanted))
+                    finite++;
+                else
+                    other++;
+                if (got != wanted && !(isnan(got) && isnan(wanted)) &&
+                    !(fabsf(got - wanted) <= most))
+                    failed("row %d, output %d is %g, not %g", (int)i, (int)o, (double)got,
+                           (double)wanted);
+            }
+            assert_true(!both || (finite > 0 && (other > 0 || most > 0)));
+            free_tensors(&t);
+            free_tensors(&reference);
+        }
+}
+
+/* The difference form: all ranks, pads that make tiles lead, rows that end within a vector, small
+ * images that share vectors, several blocks, chunks of channels, groups, channels last. */
+static void differences_of_every_shape(void **state)
+{
+    (void)state;
+    static const struct {
+        int axes;
+        bool last;
+        int64_t batch, groups, in, out, x[3], k[3], begin[3], end[3];
+    } rows[] = {
+        {1, false, 1, 1, 5, 9, {203}, {3}, {1}, {1}},
+        {1, false, 3, 2, 3, 4, {7}, {3}, {2}, {0}},
+        {1, true, 2, 1, 3, 5, {31}, {3}, {0}, {3}},
+        {2, false, 1, 1, 7, 29, {13, 37}, {3, 3}, {1, 1}, {1, 1}},
+        {2, false, 5, 1, 6, 5, {4, 4}, {3, 3}, {1, 1}, {1, 1}},
+        {2, false, 2, 1, 3, 17, {5, 19}, {3, 3}, {2, 0}, {0, 2}},
+        {2, true, 2, 3, 5, 7, {6, 11}, {3, 3}, {1, 2}, {1, 1}},
+        {2, false, 1, 1, 3, 4, {1, 1}, {3, 3}, {1, 3}, {2, 4}},
+        {2, false, 1, 1, 2, 3, {9, 21}, {1, 3}, {0, 1}, {0, 1}},
+        {2, false, 1, 1, 2, 3, {9, 21}, {3, 1}, {1, 0}, {1, 2}},
+        {2, false, 1, 1, 700, 40, {6, 5}, {3, 3}, {1, 1}, {1, 1}},
+        {3, false, 2, 1, 5, 9, {4, 5, 6}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+        {3, true, 1, 1, 7, 6, {2, 3, 17}, {3, 3, 3}, {0, 2, 2}, {3, 0, 1}},
+    };
+    const char *algorithm = "difference_vector";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int axes = rows[i].axes;
+        int64_t data[5], filter[5] = {rows[i].groups * rows[i].out, rows[i].in}, factor[3];
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.operation = TCONV_UPSAMPLE_CONV;
+        p.groups = rows[i].groups;
+        p.data_format = rows[i].last ? TCONV_NXC : TCONV_NCX;
+        data[0] = rows[i].batch;
+        data[rows[i].last ? axes + 1 : 1] = rows[i].groups * rows[i].in;
+        for (int a = 0; a < axes; a++) {
+            data[a + (rows[i].last ? 1 : 2)] = rows[i].x[a];
+            filter[2 + a] = rows[i].k[a];
+            factor[a] = rows[i].k[a] == 3 ? 2 : 1;
+        }
+        set_shape(&p.data, axes + 2, data);
+        set_shape(&p.filter, axes + 2, filter);
+        set_list(&p.strides, axes, factor);
+        set_list(&p.pads_begin, axes, rows[i].begin);
+        set_list(&p.pads_end, axes, rows[i].end);
+        struct tensors t;
+        make_tensors(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, (unsigned)i, &t);
+        for (int d = 0; d < device_count; d++) {
+            tconv_error error;
+            if (never_runs(&devices[d], algorithm)) continue;
+            sample_begin(algorithm, &p, i % 4 == 0 ? ALWAYS : (unsigned)i);
+            const tconv_status status =
+                run_guarded(&devices[d], &p, algorithm, i % 3 == 0, &t, &error);
+            if (!sample_end(algorithm, &p, status) || !ran(status, &error)) continue;
+            if (i % 2 == 0) t.error_factor = 1; /* sums of small integers are exact */
+            compare_with_oracle(&devices[d], &p, algorithm, i % 3 == 0, &t);
+        }
+        free_tensors(&t);
+    }
 }
 
 /* Layers that differ only in how the filter becomes another one: a kept filter is not taken for
@@ -492,6 +622,8 @@ int main(void)
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(what_is_refused_of_shuffles),
         cmocka_unit_test(infinities_stay_where_they_are),
+        cmocka_unit_test(differences_keep_special_values),
+        cmocka_unit_test(differences_of_every_shape),
         cmocka_unit_test(filters_are_not_mixed_up),
         cmocka_unit_test(slabs_of_an_upsampling),
         cmocka_unit_test(slabs_and_windows_of_a_shuffle),

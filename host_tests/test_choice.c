@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each algorithm is chosen for some layer of the built-in suite, in either data format, or for one
- * with a large stride, on some described device: one that never is would be of no use. */
+/* Each algorithm is chosen for some layer of the built-in suite, in either data format, for one
+ * with a large stride or for an upsampling, on some described device: one that never is would be of
+ * no use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,8 +60,16 @@ static void each_algorithm_is_chosen(void **state)
     large_stride.data = (tconv_shape){4, {1, 3, 64, 2}};
     large_stride.filter = (tconv_shape){4, {3, 2, 3, 3}};
     large_stride.strides = (tconv_list){2, {46889, 4}};
-    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+    tconv_problem upsampling = TCONV_PROBLEM_INIT;
+    upsampling.operation = TCONV_UPSAMPLE_CONV;
+    upsampling.data = (tconv_shape){4, {1, 512, 64, 64}};
+    upsampling.filter = (tconv_shape){4, {512, 512, 3, 3}};
+    upsampling.strides = (tconv_list){2, {2, 2}};
+    upsampling.pads_begin = upsampling.pads_end = (tconv_list){2, {1, 1}};
+    for (const struct described_device *d = described_devices; d->name != NULL; d++) {
         count_choices(large_stride, TCONV_F32, &d->info, counts);
+        count_choices(upsampling, TCONV_F32, &d->info, counts);
+    }
     for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
         print_message("%-18s %ld\n", tconv_algorithm_at(a)->name, counts[a]);
         if (counts[a] == 0) fail_msg("%s is never chosen", tconv_algorithm_at(a)->name);

@@ -255,6 +255,76 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
         }
 }
 
+/* A plane behind a doubling, with `k` taps along each axis. */
+static tconv_problem doubled(int64_t in, int64_t out, int64_t x, int64_t k)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_UPSAMPLE_CONV;
+    p.data = (tconv_shape){4, {1, in, x, x}};
+    p.filter = (tconv_shape){4, {out, in, k, k}};
+    p.strides = (tconv_list){2, {2, 2}};
+    p.pads_begin = p.pads_end = (tconv_list){2, {k / 2, k / 2}};
+    return p;
+}
+
+/* The difference form is exact arithmetic, for upsampling by 2 and 3 taps; it is taken where
+ * products take more time than sums. */
+static void differences_are_for_doubled_planes(void **state)
+{
+    (void)state;
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
+    tconv_problem dilated = doubled(64, 64, 32, 3), mixed = doubled(64, 64, 32, 3);
+    dilated.dilations = (tconv_list){2, {1, 2}};
+    dilated.filter.dim[3] = 2; /* as many taps of the equivalent filter */
+    mixed.strides.value[0] = 1;
+    const struct {
+        tconv_problem problem;
+        const char *reason; /* NULL: none */
+        bool taken;
+    } rows[] = {
+        {doubled(512, 512, 64, 3), NULL, true},
+        {doubled(1280, 1280, 16, 3), NULL, true},
+        {doubled(256, 256, 128, 3), NULL, true},
+        {doubled(128, 64, 128, 3), NULL, true},
+        {doubled(16, 16, 128, 3), NULL, false},
+        {doubled(32, 32, 64, 3), NULL, false},
+        {doubled(64, 64, 32, 5), "an axis has another factor than 2, or other taps than 3", false},
+        {dilated, "an axis has another factor than 2, or other taps than 3", false},
+        {mixed, "an axis has another factor than 2, or other taps than 3", false},
+        {plane(512, 512, 64, 4, 2), "it takes nearest upsampling and a convolution only", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct tconv_loops loops = loops_of(&rows[i].problem);
+        const struct tconv_request request =
+            request_for(&loops, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+        struct tconv_reason reason;
+        const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
+        assert_non_null(algorithm);
+        if ((algorithm == &tconv_difference) != rows[i].taken)
+            fail_msg("row %d takes %s", (int)i, algorithm->name);
+        const bool named = chosen(&request, "difference_vector", &reason) != NULL;
+        assert_true(named == (rows[i].reason == NULL));
+        if (!named) assert_string_equal(reason.text, rows[i].reason);
+    }
+}
+
+/* It packs the convolution's filter; no equivalent one is made. The packed filter has 9 weights for
+ * the equivalent one's 16, and the bound of its errors is larger. */
+static void differences_pack_the_given_filter(void **state)
+{
+    (void)state;
+    const tconv_problem p = doubled(64, 24, 32, 3);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
+    struct tconv_kernel_plan kernel_plan;
+    assert_true(write_kernel_plan(&tconv_difference, &p, &cpu, TCONV_MATH_EXACT, &kernel_plan));
+    assert_true(kernel_plan.error_factor == 9);
+    assert_true(kernel_plan.filter_bytes < 9 * sizeof(float) * 64 * 32);
+    assert_null(strstr(kernel_plan.layout, "sums"));
+    for (int i = 0; i < kernel_plan.pack_count; i++)
+        assert_int_equal(kernel_plan.pack[i].args[0], TCONV_ARG_WEIGHTS);
+    tconv_kernel_plan_clear(&kernel_plan);
+}
+
 static void the_reference_takes_what_is_left(void **state)
 {
     (void)state;
@@ -968,6 +1038,8 @@ int main(void)
         cmocka_unit_test(tiles_are_asked_for),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
+        cmocka_unit_test(differences_are_for_doubled_planes),
+        cmocka_unit_test(differences_pack_the_given_filter),
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(no_ordering_is_left_to_the_reference),
         cmocka_unit_test(copied_axes_join_the_batch),

@@ -42,7 +42,27 @@
  * last one are zero. In this order weights are read in sequence, while the inputs at one point stay
  * in the first-level cache for all blocks.
  *
+ * The difference form (DIFFERENCE = 1) computes nearest upsampling by 2 and a convolution of three
+ * taps w along each axis with the same transforms, and rounds little. The two outputs around an
+ * enlarged input are
+ *
+ *   y[2i]   = w[0] x[i-1] + (w[1] + w[2]) x[i]  =  W x[i] + w[0] (x[i-1] - x[i])
+ *   y[2i+1] = (w[0] + w[1]) x[i] + w[2] x[i+1]  =  W x[i] + w[2] (x[i+1] - x[i])
+ *
+ * with W = w[0] + w[1] + w[2]: three products for two outputs. These are A and B of the 3 points
+ * with m = 2, T = 2; w[0], W and w[2] stand in place of the sums by G. The outputs of all phases
+ * are the m positions, so there is one phase, and the next tile's window begins one input later,
+ * not m. If the pad is such that output 0 is the second one of its tile, tiles lead by one output.
+ * An axis that only copies has one point.
+ *
+ * A difference of infinite inputs is NaN, though an output may be infinite. So an output that is
+ * not finite is computed again, from data and taps. The taps follow from the packed weights. If
+ * those of a block are not finite or have such sums, its flag is set, and the taps themselves are
+ * in the place of the packed weights. Packed filter: a word of flags for each [group][block],
+ * padded; then as above.
+ *
  *   macro        meaning                                        legal values
+ *   DIFFERENCE   the difference form                            0, 1
  *   VW           lanes of a vector                              2, 4, 8, 16
  *   NX           vectors of a team                              1 to 4
  *   MW           output channels of a block                     1 to 16
@@ -62,8 +82,8 @@
 
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MZ) || !defined(MY) ||                \
     !defined(MX) || !defined(TZ) || !defined(TY) || !defined(TX) || !defined(RX) ||                \
-    !defined(AX) || !defined(CHUNKED)
-#error "VW, NX, MW, MZ, MY, MX, TZ, TY, TX, RX, AX and CHUNKED must be set"
+    !defined(AX) || !defined(CHUNKED) || !defined(DIFFERENCE)
+#error "VW, NX, MW, MZ, MY, MX, TZ, TY, TX, RX, AX, CHUNKED and DIFFERENCE must be set"
 #endif
 
 #define PZ (MZ + TZ - 1)
@@ -73,6 +93,16 @@
 #error "a tile has too many points"
 #endif
 #define POINTS (PZ * PY * PX)
+
+/* Inputs between the windows of neighbouring tiles, and the packed weights in front of the points.
+ */
+#if DIFFERENCE
+#define STEP(positions) 1
+#define HEADER(table) TAPS_HEADER((table)[FOLDED_GROUPS] * (table)[FOLDED_BLOCKS], sizeof(packed_t))
+#else
+#define STEP(positions) (positions)
+#define HEADER(table) 0
+#endif
 
 /* WINDOW: inputs of a tile's row, for all phases. COLLECTED: inputs that are collected at once. */
 #define WINDOW (PX + AX - 1)
@@ -210,6 +240,63 @@ static void from_points(const int points, const int positions, const vec_t *r, c
 
 /* ---- Packing the filter ---- */
 
+#if DIFFERENCE
+/* The taps along one axis whose sum is the weight of point p. */
+static void taps_of(const int taps, const int p, const bool raw, int *first, int *last)
+{
+    const bool sum = taps > 1 && p == 1 && !raw;
+    *first = sum ? 0 : p;
+    *last = sum ? 2 : p;
+}
+
+/* The weight of a point of one input and output channel, whose first tap is at `w`. */
+static acc_t point_weight(__global const filter_t *w, __global const long *table, const int pz,
+                          const int py, const int px, const bool raw)
+{
+    int first[3], last[3];
+    taps_of(TZ, pz, raw, &first[0], &last[0]);
+    taps_of(TY, py, raw, &first[1], &last[1]);
+    taps_of(TX, px, raw, &first[2], &last[2]);
+    acc_t sum = 0;
+    for (int z = first[0]; z <= last[0]; z++)
+        for (int y = first[1]; y <= last[1]; y++)
+            for (int x = first[2]; x <= last[2]; x++)
+                sum += READ_FILTER(w + z * table[FOLDED_SOURCE_Z_STEP] +
+                                       y * table[FOLDED_SOURCE_Y_STEP] +
+                                       x * table[FOLDED_SOURCE_X_STEP],
+                                   (acc_t)0);
+    return sum;
+}
+
+/* The flag of block `b` of all groups: whether a sum of its taps may not be finite. */
+static acc_t flag_of(__global const filter_t *weights, __global const long *table, const long b)
+{
+    const long blocks = table[FOLDED_BLOCKS], co = b % blocks * MW;
+    for (long ci = 0; ci < table[FOLDED_IN_CHANNELS]; ci++)
+        for (int m = 0; m < MW && co + m < table[FOLDED_OUT_CHANNELS]; m++) {
+            __global const filter_t *w = weights + b / blocks * table[FOLDED_SOURCE_GROUP_STEP] +
+                                         ci * table[FOLDED_SOURCE_IN_STEP] +
+                                         (co + m) * table[FOLDED_SOURCE_OUT_STEP];
+            acc_t sum = 0;
+            for (int p = 0; p < POINTS; p++)
+                sum += fabs(point_weight(w, table, p / PX / PY, p / PX % PY, p % PX, true));
+            if (!isfinite(sum)) return 1;
+        }
+    return 0;
+}
+
+__kernel void tconv_difference_flags(__global const filter_t *restrict weights,
+                                     const ulong weights_offset, __global packed_t *restrict filter,
+                                     const ulong filter_offset, __global const long *restrict table,
+                                     SHARE_PARAMETER)
+{
+    EACH_SHARED(i)
+    if (SHARED_ITEM(i) < table[FOLDED_GROUPS] * table[FOLDED_BLOCKS])
+        filter[filter_offset + SHARED_ITEM(i)] =
+            flag_of(weights + weights_offset, table, SHARED_ITEM(i));
+}
+#endif
+
 /* Packs the MW weights of one (group, remainders z and y, point, remainder x), block and ci. */
 static NOINLINE void pack_point(__global const filter_t *restrict weights,
                                 __global packed_t *restrict filter,
@@ -226,7 +313,14 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
     __global const filter_t *from = weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
                                     ci * table[FOLDED_SOURCE_IN_STEP] +
                                     co * table[FOLDED_SOURCE_OUT_STEP];
-    __global packed_t *to = filter + ((p * blocks + b) * in_channels + ci) * MW;
+    __global packed_t *to = filter + HEADER(table) + ((p * blocks + b) * in_channels + ci) * MW;
+#if DIFFERENCE
+    const bool raw = filter[g * blocks + b] != 0;
+    for (int m = 0; m < MW; m++)
+        to[m] = co + m < table[FOLDED_OUT_CHANNELS]
+                    ? point_weight(from + m * table[FOLDED_SOURCE_OUT_STEP], table, pz, py, px, raw)
+                    : 0;
+#else
     acc_t sum[MW];
     for (int m = 0; m < MW; m++) sum[m] = 0;
     for (int z = 0; z < TZ; z++)
@@ -253,6 +347,7 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
                             sum[m]);
             }
     for (int m = 0; m < MW; m++) to[m] = sum[m];
+#endif
 }
 
 /* A work-item packs one input channel after the other. */
@@ -343,6 +438,13 @@ static void copy_in(__global const data_t *from, const long step, acc_t *to, con
  * each tile. */
 static void collect(const acc_t *row, const int *at, vec_t result[COLLECTED])
 {
+#if DIFFERENCE
+    if (at[VW - 1] - at[0] == VW - 1) { /* tiles of one row */
+#pragma unroll
+        for (int j = 0; j < WINDOW; j++) result[j] = LOAD(row + at[0] + j);
+        return;
+    }
+#endif
 #if COLLECTED == 1
     result[0] = LOAD(row); /* nothing overlaps */
 #elif VW >= COLLECTED
@@ -405,18 +507,18 @@ static int lay_out(__global const long *table, const int vector, const int z_beg
     for (int i = 0; i < VW; i++) at[i] = 0;
     if (run.count == 0) return 0;
     do {
-        const int x = run.x * MX + (int)table[WINOGRAD_SHIFT_X] - (TX - 1);
-        const int width = run.count * MX + WINDOW - MX;
+        const int x = run.x * STEP(MX) + (int)table[WINOGRAD_SHIFT_X] - (TX - 1);
+        const int width = run.count * STEP(MX) + WINDOW - STEP(MX);
         const int begin = clamp(-x, 0, width);
         const int end = clamp((int)table[FOLDED_INPUT_X] - x, begin, width);
         struct piece *p = &piece[pieces++];
-        p->z = run.z * MZ + z_begin;
-        p->y = run.y * MY + y_begin;
+        p->z = run.z * STEP(MZ) + z_begin;
+        p->y = run.y * STEP(MY) + y_begin;
         p->from = run.n * table[FOLDED_DATA_BATCH_STEP] + p->z * table[FOLDED_DATA_Z_STEP] +
                   p->y * table[FOLDED_DATA_Y_STEP] + (x + begin) * table[FOLDED_DATA_X_STEP];
         p->to = used + begin;
         p->count = end - begin;
-        for (int i = 0; i < run.count; i++) at[run.lane + i] = used + i * MX;
+        for (int i = 0; i < run.count; i++) at[run.lane + i] = used + i * STEP(MX);
         used += width;
     } while (next_run(table, vector, &run));
     return pieces;
@@ -608,8 +710,9 @@ static void store_tiles(const vec_t *row, __global output_t *to, const int *at)
 struct strip {
     long to; /* the begin of the run's first row in the channel's output */
     int lane, count;
-    int rows_z, rows_y; /* rows inside the output */
-    int left;           /* elements to the end of the output's row */
+    int rows_z, rows_y;       /* rows to the end of the output */
+    int left;                 /* elements to the end of the output's row */
+    int skip_z, skip_y, skip; /* rows and elements in front of the output */
 };
 
 static int lay_out_strips(__global const long *table, const int vector, const int tz, const int ty,
@@ -620,15 +723,20 @@ static int lay_out_strips(__global const long *table, const int vector, const in
     if (run.count == 0) return 0;
     do {
         const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
-        const int z = run.z * MZ * stride_z + tz, y = run.y * MY * stride_y + ty;
+        const int z = run.z * MZ * stride_z + tz - (int)table[WINOGRAD_LEAD_Z];
+        const int y = run.y * MY * stride_y + ty - (int)table[WINOGRAD_LEAD_Y];
+        const int x = run.x * RUN - (int)table[WINOGRAD_LEAD_X];
         struct strip *p = &strip[strips++];
         p->to = run.n * table[FOLDED_OUTPUT_BATCH_STEP] + z * table[FOLDED_OUTPUT_Z_STEP] +
-                y * table[FOLDED_OUTPUT_Y_STEP] + (long)run.x * RUN * table[FOLDED_OUTPUT_X_STEP];
+                y * table[FOLDED_OUTPUT_Y_STEP] + x * table[FOLDED_OUTPUT_X_STEP];
         p->lane = run.lane;
         p->count = run.count;
         p->rows_z = ((int)table[FOLDED_OUTPUT_Z] - z + stride_z - 1) / stride_z;
         p->rows_y = ((int)table[FOLDED_OUTPUT_Y] - y + stride_y - 1) / stride_y;
-        p->left = (int)table[FOLDED_OUTPUT_X] - run.x * RUN;
+        p->left = (int)table[FOLDED_OUTPUT_X] - x;
+        p->skip_z = max(-z, 0);
+        p->skip_y = max(-y, 0);
+        p->skip = max(-x, 0);
     } while (next_run(table, vector, &run));
     return strips;
 }
@@ -643,10 +751,11 @@ static void store_pieces(const struct epilogue *f, const vec_t *out, const long 
     for (int k = 0; k < RUN_POWER; k++) TO_LANES(f, out[k], SLOPES_OF(f, channel), row + k * VW);
     for (int i = 0; i < strips; i++) {
         const struct strip *p = &strip[i];
-        if (z >= p->rows_z || y >= p->rows_y) continue;
+        if (z >= p->rows_z || y >= p->rows_y || z < p->skip_z || y < p->skip_y) continue;
         const long to = first + p->to + offset;
 #if RUN == RUN_POWER
-        copy_out(f, row + p->lane * RUN, to, x_step, min(p->left, p->count * RUN), channel);
+        copy_out(f, row + p->lane * RUN + p->skip, to + p->skip * x_step, x_step,
+                 min(p->left, p->count * RUN) - p->skip, channel);
 #else
         for (int j = 0; j < p->count; j++)
             copy_out(f, row + (p->lane + j) * RUN_POWER, to + (long)j * RUN * x_step, x_step,
@@ -655,8 +764,119 @@ static void store_pieces(const struct epilogue *f, const vec_t *out, const long 
     }
 }
 
-/* The outputs of one block of channels and one team. */
+#if DIFFERENCE
+/* The two terms of output `o` along one axis. Each has an input and a weight: that of point `a`,
+ * and added to it (raw) or subtracted that of point `b`, if it is not negative. An axis that only
+ * copies has one term. */
+struct terms {
+    int input[2], a[2], b[2];
+};
+
+static void find_terms(const int taps, const long o, const long pad, const bool raw,
+                       struct terms *t)
+{
+    const int centre = (int)(o + pad) - (taps - 1), i = taps == 1 ? centre : centre >> 1;
+    const int odd = taps > 1 ? centre & 1 : 0;
+    t->input[0] = taps > 1 && odd == 0 ? i - 1 : i;
+    t->input[1] = t->input[0] + 1;
+    t->a[0] = odd;
+    t->a[1] = 1 + odd;
+    const int own = 2 * odd; /* the point of the outer tap */
+    t->b[odd] = t->b[1 - odd] = -1;
+    if (taps > 1) t->b[1 - odd] = raw ? 2 - own : own;
+}
+
+/* The weight of three terms: the sum of up to eight packed weights, which are `step` apart. */
+static acc_t term_weight(__global const packed_t *w, const struct terms t[3], const int k[3],
+                         const acc_t sign, const long step)
+{
+    acc_t sum = 0;
+    for (int c = 0; c < 8; c++) {
+        acc_t factor = 1;
+        int at[3];
+        bool exists = true;
+        for (int axis = 0; axis < 3; axis++) {
+            const bool second = c >> axis & 1;
+            at[axis] = second ? t[axis].b[k[axis]] : t[axis].a[k[axis]];
+            if (second) factor *= sign;
+            exists = exists && at[axis] >= 0;
+        }
+        if (exists) sum += factor * w[((at[0] * PY + at[1]) * PX + at[2]) * step];
+    }
+    return sum;
+}
+
+/* Computes one output from the data of its batch item and group, term by term. `w` is the weight of
+ * the first point and input channel. */
+static acc_t exact_sum(__global const data_t *data, __global const packed_t *w,
+                       __global const long *table, const long oz, const long oy, const long ox,
+                       const bool raw)
+{
+    const long in_channels = table[FOLDED_IN_CHANNELS];
+    const long step = table[FOLDED_BLOCKS] * in_channels * MW;
+    const int extent[3] = {(int)table[FOLDED_INPUT_Z], (int)table[FOLDED_INPUT_Y],
+                           (int)table[FOLDED_INPUT_X]};
+    struct terms t[3];
+    find_terms(TZ, oz, table[FOLDED_PAD_Z], raw, &t[0]);
+    find_terms(TY, oy, table[FOLDED_PAD_Y], raw, &t[1]);
+    find_terms(TX, ox, table[FOLDED_PAD_X], raw, &t[2]);
+    acc_t sum = 0;
+    for (int c = 0; c < TZ * TY * TX; c++) {
+        const int k[3] = {c / TX / TY, c / TX % TY, c % TX};
+        const int z = t[0].input[k[0]], y = t[1].input[k[1]], x = t[2].input[k[2]];
+        if (z < 0 || z >= extent[0] || y < 0 || y >= extent[1] || x < 0 || x >= extent[2]) continue;
+        __global const data_t *from = data + z * table[FOLDED_DATA_Z_STEP] +
+                                      y * table[FOLDED_DATA_Y_STEP] + x * table[FOLDED_DATA_X_STEP];
+        for (long ci = 0; ci < in_channels; ci++) {
+            const acc_t weight = term_weight(w + ci * MW, t, k, raw ? 1 : -1, step);
+            sum = MULTIPLY_ADD(READ_DATA(from + ci * table[FOLDED_DATA_CHANNEL_STEP], (acc_t)0),
+                               weight, sum);
+            if (isnan(sum)) return sum;
+        }
+    }
+    return sum;
+}
+
+/* Computes those outputs of a vector's tiles again that are not finite, or with raw weights all.
+ * The first tile is number `tile`; `data` is the first batch item's of the group. */
+static COLD void mend(const struct epilogue *f, __global const data_t *data,
+                      __global const packed_t *w, __global const long *table, const long tile,
+                      const long channel, const bool raw, vec_t *out)
+{
+    for (int lane = 0; lane < VW && tile + lane < table[WINOGRAD_TILES]; lane++) {
+        long rest = tile + lane;
+        const long tile_x = rest % table[WINOGRAD_TILES_X];
+        rest /= table[WINOGRAD_TILES_X];
+        const long tile_y = rest % table[WINOGRAD_TILES_Y];
+        rest /= table[WINOGRAD_TILES_Y];
+        const long tile_z = rest % table[WINOGRAD_TILES_Z], n = rest / table[WINOGRAD_TILES_Z];
+        for (int k = 0; k < MZ * MY * MX; k++) {
+            acc_t *sum = (acc_t *)&out[k / MX * RUN_POWER + k % MX] + lane;
+            const long z = tile_z * MZ + k / MX / MY - table[WINOGRAD_LEAD_Z];
+            const long y = tile_y * MY + k / MX % MY - table[WINOGRAD_LEAD_Y];
+            const long x = tile_x * MX + k % MX - table[WINOGRAD_LEAD_X];
+            if (raw || !isfinite(*sum))
+                *sum = affine_one(
+                    f, exact_sum(data + n * table[FOLDED_DATA_BATCH_STEP], w, table, z, y, x, raw),
+                    channel);
+        }
+    }
+}
+
+/* Whether all lanes of some vectors are finite. */
+static bool all_finite(const vec_t *v, const int count)
+{
+    vec_t zero = (vec_t)(0);
+#pragma unroll
+    for (int i = 0; i < count; i++) zero = MULTIPLY_ADD(v[i], (vec_t)(0), zero);
+    return !any(isnan(zero));
+}
+#endif
+
+/* The outputs of one block of channels and one team. `data` and `w` are the group's data and the
+ * block's first weight, `raw` whether these are taps. */
 static void finish_team(__local const acc_t *sums, const struct epilogue *f,
+                        __global const data_t *data, __global const packed_t *w, const bool raw,
                         __global const long *table, const int team, const long co,
                         const int channels, const int tz, const int ty)
 {
@@ -676,7 +896,7 @@ static void finish_team(__local const acc_t *sums, const struct epilogue *f,
             const struct strip *p = &strip[i];
             const long distance = p->to - strip[0].to;
             whole = whole && p->left >= p->count * RUN && p->rows_z >= MZ && p->rows_y >= MY &&
-                    distance < INT_MAX / 2;
+                    distance < INT_MAX / 2 && p->skip_z + p->skip_y + p->skip == 0;
             for (int j = 0; j < p->count; j++) at[lanes++] = (int)distance + j * RUN;
         }
         whole = whole && lanes == VW;
@@ -685,6 +905,16 @@ static void finish_team(__local const acc_t *sums, const struct epilogue *f,
 #pragma unroll
             for (int t = 0; t < RX; t++)
                 transform_sums(f, sums + ((t * MW + m) * NX + v) * VW, co + m, out + t);
+#if DIFFERENCE
+            if (raw || !all_finite(out, MZ * MY * RUN)) {
+                vec_t copy[MZ * MY * RUN]; /* so that `out` stays in registers */
+#pragma unroll
+                for (int i = 0; i < MZ * MY * RUN; i++) copy[i] = out[i];
+                mend(f, data, w + m, table, ((long)team * NX + v) * VW, co + m, raw, copy);
+#pragma unroll
+                for (int i = 0; i < MZ * MY * RUN; i++) out[i] = copy[i];
+            }
+#endif
 #if PZ > 1
             for (int r = 0; r < MZ * MY; r++) {
 #else
@@ -757,8 +987,9 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const struct epilogue epilogue = *f; /* in registers */
     __global const data_t *own_data = data +
                                       (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
-    __global const packed_t *own_filter = filter + (long)(g * stride_z * stride_y + remainder) *
-                                                       blocks * POINTS * RX * in_channels * MW;
+    __global const packed_t *own_filter = filter + HEADER(table) +
+                                          (long)(g * stride_z * stride_y + remainder) * blocks *
+                                              POINTS * RX * in_channels * MW;
     __local acc_t *sums = local_memory + item_teams * team_elements;
 
     for (int ci = 0; ci < in_channels; ci += chunk) {
@@ -785,8 +1016,9 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     for (int block = first_block; block < last_block; block++)
         for (int t = 0; t < teams; t++, sums += block_sums) {
             const long co = (long)g * out_channels + block * MW;
-            finish_team(sums, &epilogue, table, first_team + t, co,
-                        min(MW, out_channels - block * MW), tz, ty);
+            const bool raw = DIFFERENCE && filter[g * blocks + block] != 0;
+            finish_team(sums, &epilogue, own_data, own_filter + (long)block * in_channels * MW, raw,
+                        table, first_team + t, co, min(MW, out_channels - block * MW), tz, ty);
         }
 }
 

@@ -22,6 +22,9 @@ enum {
     WINOGRAD_PAD_PHASE_Z, /* pad modulo stride */
     WINOGRAD_PAD_PHASE_Y,
     WINOGRAD_PAD_PHASE_X,
+    WINOGRAD_LEAD_Z, /* outputs of the first tile in front of output 0: DIFFERENCE */
+    WINOGRAD_LEAD_Y,
+    WINOGRAD_LEAD_X,
     WINOGRAD_LONGS
 };
 

@@ -437,15 +437,14 @@ static cl_int check(struct fake_launch *launch)
 /* ---- what launches do ---- */
 
 /* Adds up the weights of a convolution behind an upsampling, one after another, tap by tap; or
- * finds the one of a convolution and pixel shuffle. */
-static void add_up(const struct bound *b)
+ * finds the one of a convolution and pixel shuffle. Writes a part of the equivalent filter. */
+static void add_up(const struct tconv_loops *l, const unsigned char *given,
+                   unsigned char *equivalent, double first, double part)
 {
-    const struct tconv_loops *l = &b->known->loops;
     const struct tconv_equivalent *e = &l->equivalent;
     const size_t size = tconv_type_size(l->filter_type);
     const double count = (double)e->elements;
-    for (int64_t i = (int64_t)(count * b->first + 0.5),
-                 last = (int64_t)(count * (b->first + b->count) + 0.5);
+    for (int64_t i = (int64_t)(count * first + 0.5), last = (int64_t)(count * (first + part) + 0.5);
          i < last; i++) {
         int64_t rest = i, t[TCONV_MAX_AXES], points = 1, phase = 0;
         for (int a = e->axes - 1; a >= 0; a--) {
@@ -472,14 +471,33 @@ static void add_up(const struct bound *b)
             }
             if (!reaches) continue;
             reached++;
-            sum += tconv_oracle_read(l->filter_type, b->place[TCONV_ARG_WEIGHTS], place);
-            found = b->place[TCONV_ARG_WEIGHTS] + (size_t)place * size;
+            sum += tconv_oracle_read(l->filter_type, given, place);
+            found = given + (size_t)place * size;
         }
         if (reached == 1) /* a copy: integers need not fit a double */
-            memcpy(b->place[TCONV_ARG_EQUIVALENT] + (size_t)i * size, found, size);
+            memcpy(equivalent + (size_t)i * size, found, size);
         else
-            tconv_oracle_write(l->filter_type, b->place[TCONV_ARG_EQUIVALENT], i, sum);
+            tconv_oracle_write(l->filter_type, equivalent, i, sum);
     }
+}
+
+/* Whether an upsampling's packed filter is made from the given one; then it has its elements. */
+static bool packs_given(const struct known *k)
+{
+    return k->loops.equivalent.axes > 0 && !has(&k->pack[0], TCONV_ARG_EQUIVALENT);
+}
+
+/* Where the filter that is packed has weight `i` of the packed one. */
+static int64_t place_of(const struct tconv_loops *l, int64_t i)
+{
+    int64_t at = 0;
+    for (int a = l->axes - 1; a >= 0; a--) {
+        at += i % l->axis[a].kernel * l->axis[a].filter_step;
+        i /= l->axis[a].kernel;
+    }
+    at += i % l->out_channels * l->filter_out_step;
+    i /= l->out_channels;
+    return at + i % l->in_channels * l->filter_in_step + i / l->in_channels * l->filter_group_step;
 }
 
 static void pack(const struct bound *b)
@@ -487,8 +505,10 @@ static void pack(const struct bound *b)
     const struct known *k = b->known;
     const struct tconv_loops *l = &k->loops;
     const size_t size = tconv_type_size(l->filter_type);
-    const double count = (double)weights(l);
-    const enum tconv_arg source = l->equivalent.axes > 0 ? TCONV_ARG_EQUIVALENT : TCONV_ARG_WEIGHTS;
+    const bool given = packs_given(k);
+    const double count = (double)(given ? given_weights(l) : weights(l));
+    const enum tconv_arg source = l->equivalent.axes > 0 && !given ? TCONV_ARG_EQUIVALENT
+                                                                   : TCONV_ARG_WEIGHTS;
     unsigned char *to = b->place[TCONV_ARG_FILTER];
     if (b->place[source] == NULL) return; /* it prepares */
     if (count * (double)size > (double)k->filter_bytes)
@@ -496,15 +516,7 @@ static void pack(const struct bound *b)
     for (uint64_t i = (uint64_t)(count * b->first + 0.5),
                   end = (uint64_t)(count * (b->first + b->count) + 0.5);
          i < end; i++) {
-        int64_t rest = (int64_t)i, at = 0;
-        for (int a = l->axes - 1; a >= 0; a--) {
-            at += rest % l->axis[a].kernel * l->axis[a].filter_step;
-            rest /= l->axis[a].kernel;
-        }
-        at += rest % l->out_channels * l->filter_out_step;
-        rest /= l->out_channels;
-        at += rest % l->in_channels * l->filter_in_step +
-              rest / l->in_channels * l->filter_group_step;
+        const int64_t at = given ? (int64_t)i : place_of(l, (int64_t)i);
         memcpy(to + i * size, b->place[source] + (size_t)at * size, size);
     }
 }
@@ -662,13 +674,19 @@ static const unsigned char *outputs_of(const struct bound *b, const struct tconv
 static void compute(const struct bound *b)
 {
     const struct known *k = b->known;
+    unsigned char *sums = NULL;
+    if (packs_given(k)) {
+        sums = malloc((size_t)weights(&k->loops) * tconv_type_size(k->loops.filter_type));
+        if (sums == NULL) fake_die("no memory for the equivalent filter");
+        add_up(&k->loops, b->place[TCONV_ARG_FILTER], sums, 0, 1);
+    }
     const struct tconv_operands operands = {
         .problem = &k->problem,
         .geometry = &k->geometry,
         .epilogue = &k->epilogue,
         .error_factor = 1,
         .data = data_of(b),
-        .filter = b->place[TCONV_ARG_FILTER],
+        .filter = sums != NULL ? sums : b->place[TCONV_ARG_FILTER],
         .bias = b->place[TCONV_ARG_BIAS],
         .scale = b->place[TCONV_ARG_SCALE],
         .slope = b->place[TCONV_ARG_SLOPE],
@@ -694,6 +712,7 @@ static void compute(const struct bound *b)
         else
             memcpy(to, results + (size_t)(i - begin) * size, size);
     }
+    free(sums);
 }
 
 /* Takes the time that a device with PEAK multiply-adds in a nanosecond needs for kernel `peak`. */
@@ -721,7 +740,8 @@ static void run(const struct fake_launch *launch)
     } else if (!find(launch, &b))
         fake_die("the table of %s has changed", launch->kernel);
     else if (b.packs && adds_up(b.launch->kernel))
-        add_up(&b);
+        add_up(&b.known->loops, b.place[TCONV_ARG_WEIGHTS], b.place[TCONV_ARG_EQUIVALENT], b.first,
+               b.count);
     else if (b.packs)
         pack(&b);
     else if (computes(b.launch))

@@ -147,6 +147,22 @@ tconv_problem random_shuffle(unsigned *seed, int axes, int most)
     return random_convolution(seed, axes, most, true);
 }
 
+/* An upsampling of factor 2 and 3 taps along most axes, and of neither along the others. */
+static tconv_problem random_doubling(unsigned *seed, int axes, int most)
+{
+    tconv_problem p = random_upsampling(seed, axes, most);
+    int64_t *kernel = p.filter.dim + (p.filter_format == TCONV_XIO ? 0 : 2);
+    for (int a = 0; a < axes; a++) {
+        const bool doubles = random_between(seed, 0, 3) > 0;
+        kernel[a] = doubles ? 3 : 1;
+        p.strides.value[a] = doubles ? 2 : 1;
+        p.dilations.value[a] = 1;
+        p.pads_begin.value[a] = random_between(seed, 0, 3);
+        p.pads_end.value[a] = random_between(seed, 0, 3);
+    }
+    return p;
+}
+
 /* Sets `order` to the axes, the innermost first: mostly in their own order or with the channels
  * first or last. */
 static void draw_order(unsigned *seed, int rank, int *order)
@@ -229,7 +245,9 @@ bool random_problem_for(const struct device *device, const char *algorithm, doub
     static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8};
     for (int i = 0; i < DRAWS; i++) {
         const int axes = random_between(seed, 1, 6);
-        *problem = random_problem(seed, axes, most_extent[axes - 1]);
+        *problem = strcmp(algorithm, "difference_vector") == 0
+                       ? random_doubling(seed, axes, most_extent[axes - 1])
+                       : random_problem(seed, axes, most_extent[axes - 1]);
         const int type = random_between(seed, 0, 7);
         if (type < 4) problem->data_type = problem->filter_type = types[type];
         if (random_between(seed, 0, 2) == 0) random_steps(seed, problem);

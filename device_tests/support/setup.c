@@ -29,6 +29,10 @@ tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co
         p.data_type = p.filter_type = TCONV_I8;
         p.output_type = TCONV_I32;
     }
+    if (strcmp(algorithm, "difference_vector") == 0) {
+        p.operation = TCONV_UPSAMPLE_CONV;
+        set_shape(&p.filter, 4, (int64_t[]){co, ci, 3, 3});
+    }
     if (strcmp(algorithm, "depthwise_vector") != 0) return p;
     p.operation = TCONV_ONEAPI_CONV_BACKPROP;
     p.data_format = TCONV_NXC;

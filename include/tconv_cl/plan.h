@@ -231,8 +231,9 @@ TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
  * plan was not made by a search. Writes and returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
 
-/* The factor by which the bound of rounding errors exceeds that of exact math: 1, or more with
- * TCONV_MATH_FAST. docs/semantics.md has the bound. */
+/* The factor by which the bound of rounding errors exceeds that of a sum of products: 1, or more
+ * with TCONV_MATH_FAST or if an upsampling is computed from differences. docs/semantics.md has the
+ * bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
 /* Writes one line for each algorithm: its expected milliseconds and its best tile (for the plan's

@@ -140,6 +140,7 @@ struct tconv_algorithm {
     enum tconv_made_for made_for;
     bool takes_empty;    /* also layers without input points */
     bool stages_locally; /* work-groups copy inputs or weights to local memory */
+    bool packs_given; /* of an upsampling, packs the convolution's filter, not the equivalent one */
     /* The parameters of its tiles, in the order of texts; a NULL name ends them. The first
      * `program_parameters` of them are options of its programs. */
     struct tconv_tile_parameter parameters[TCONV_MAX_TILE];

@@ -187,7 +187,8 @@ tconv_status tconv_kernel_plan_write(const struct tconv_request *request,
     if (status != TCONV_OK) return status;
     tconv_write_epilogue(request, kernel_plan->table);
     tconv_kernel_plan_types(kernel_plan, request, algorithm->packing);
-    if (request->loops->equivalent.axes > 0 && !tconv_equivalent_write(request, kernel_plan))
+    if (request->loops->equivalent.axes > 0 && !algorithm->packs_given &&
+        !tconv_equivalent_write(request, kernel_plan))
         return tconv_fail_table(error, kernel_plan);
     if (tconv_kernel_plan_fits(kernel_plan)) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_INTERNAL,

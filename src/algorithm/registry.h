@@ -15,6 +15,7 @@
     A(dot)                                                                                         \
     A(depthwise)                                                                                   \
     A(winograd)                                                                                    \
+    A(difference)                                                                                  \
     A(tiled_group)                                                                                 \
     A(direct_group)                                                                                \
     A(gather_group)                                                                                \

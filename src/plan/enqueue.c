@@ -404,7 +404,7 @@ static tconv_status bind_equivalent(const tconv_plan *plan, struct tconv_binding
                                     tconv_error *error)
 {
     const struct tconv_equivalent *e = &plan->loops.equivalent;
-    if (e->axes == 0) return TCONV_OK;
+    if (e->axes == 0 || plan->candidate.algorithm->packs_given) return TCONV_OK;
     const uint64_t bytes = (uint64_t)e->elements * tconv_type_size(plan->loops.filter_type);
     if (bytes > plan->info.allocation_limit)
         return tconv_fail(

@@ -269,6 +269,7 @@
     F(winograd_gather, 36, 0, "madds", "to begin collecting a row of a tile's inputs")             \
     F(winograd_gather_run, 6, 0, "madds", "to collect each run or point of it")                    \
     F(winograd_transform, 12, 0, "madds", "to transform a point of inputs along an axis")          \
+    F(difference_transform, 1, 0, "madds", "the same for differences of neighbours")               \
     F(winograd_sum, 8, 0, "madds", "to transform a point of accumulators")                         \
     F(winograd_store, 40, 0, "madds", "to store an output as part of a vector")                    \
     F(winograd_store_run, 5, 0, "madds", "more for each run of it")                                \

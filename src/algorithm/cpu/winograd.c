@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd algorithm: parameters, cost and kernel plan of cl/cpu/winograd.cl. */
+/* The Winograd algorithm and the difference form: parameters, cost and kernel plans of
+ * cl/cpu/winograd.cl. */
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
@@ -20,11 +21,14 @@ enum {
     MOST_TEAMS = 4,        /* of a work-item */
 };
 
+#define TOO_LARGE "no part of the work is small enough for a work-item"
+
 /* The cut of one axis into tiles and points. */
 struct cut {
     const struct tconv_axis *axis;
     int64_t positions, tiles;
     int64_t shift, pad_phase; /* floor(pad / stride), pad mod stride */
+    int64_t lead;             /* outputs of the first tile in front of output 0 */
     int taps, m, points;
 };
 
@@ -32,6 +36,7 @@ struct cut {
 struct winograd {
     struct tconv_folded folded;
     struct cut z, y, x;
+    bool difference;
     int vw, nx, mw, begins;
     bool chunked;
     int points; /* of a tile */
@@ -113,6 +118,21 @@ static int64_t largest_chunk(const struct winograd *g, double budget)
     return tconv_folded_chunk(channels, tconv_ceil_div(channels, most));
 }
 
+/* The cost of waiting for weights of so many bytes. */
+static double wait_for_weights(const struct winograd *g, double bytes, double products, double adds)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double first_teams = (double)tconv_ceil_div(g->teams, g->item_teams);
+    if (!g->difference) /* if the next product's are in main memory, the first team waits for them
+                         */
+        return bytes < m->winograd_far * m->l3
+                   ? 0
+                   : (double)g->folded.loops.groups * products * first_teams * m->winograd_wait;
+    const double loads =
+        bytes < m->l2 ? 0 : bytes * first_teams * (bytes < m->l3 ? m->wait_l3 : m->wait_memory);
+    return tconv_larger(loads - m->hidden * adds, 0); /* as in the packed algorithm */
+}
+
 /* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction
  * costs half of its lanes, or all if nothing else keeps the processor busy. */
 static double cost_of(const struct winograd *g)
@@ -132,7 +152,8 @@ static double cost_of(const struct winograd *g)
     const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
     const double window = g->x.points + g->begins - 1;
     const double prepare = rows * (m->winograd_gather + m->winograd_gather_run * (runs + window)) +
-                           m->winograd_transform * g->points * g->begins *
+                           (g->difference ? m->difference_transform : m->winograd_transform) *
+                               g->points * g->begins *
                                ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
     const double prepares = positions * in * (double)outer_phases(g) * prepare *
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
@@ -146,17 +167,16 @@ static double cost_of(const struct winograd *g)
     const double finishes = positions * (double)outer_phases(g) * channels * finish *
                             (g->folded.x.output_step == 1 ? 1 : m->winograd_strided);
     /* The begin and end of each product's loop. With chunks, sums are loaded again from local
-     * memory. If the next product's weights are in main memory, the first team waits for them. */
+     * memory. */
     const double chunks = (double)tconv_ceil_div(loops->in_channels, g->chunk);
     const double products = (double)g->blocks * g->points * phases * chunks;
     const double weights = 4 * groups * channels * in * g->points * phases;
     const double restart = m->winograd_begin +
                            (chunks > 1 ? m->winograd_keep_again : m->winograd_keep) * g->mw *
                                team_lanes(g);
-    const double wait = weights < m->winograd_far * m->l3 ? 0 : m->winograd_wait;
-    const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
-    const double restarts = products * (teams * restart + first_teams * wait);
-    const double cost = adds + prepares + finishes + restarts + m->winograd_item * (double)g->items;
+    const double cost = adds + prepares + finishes + products * teams * restart +
+                        wait_for_weights(g, weights, products, adds) +
+                        m->winograd_item * (double)g->items;
     return tconv_cpu_launch_cost(
         &g->folded, cost,
         (double)(g->item_teams * g->item_blocks) /
@@ -169,10 +189,12 @@ static double iterations(const struct winograd *g)
     const double in = (double)g->folded.loops.in_channels, lanes = team_lanes(g);
     const double rows = g->z.points * g->y.points;
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * (double)g->folded.x.stride;
+    /* Any output may be computed again, each weight from up to 8 others. */
+    const double again = g->difference ? g->z.taps * g->y.taps * g->x.taps * (2 + in * 10) : 0;
     return (double)g->item_teams *
            (in * lanes * rows * (double)(g->x.points + 2) +
-            (double)g->item_blocks *
-                (g->points * (double)g->folded.x.stride * (in + 4) + lanes * g->mw * outputs));
+            (double)g->item_blocks * (g->points * (double)g->folded.x.stride * (in + 4) +
+                                      lanes * g->mw * outputs * (1 + again)));
 }
 
 /* Derives numbers from the tile's positions and the vectors. */
@@ -215,9 +237,9 @@ static void divide(struct winograd *g, const tconv_device_info *device,
             if (derive_division(g) > INT32_MAX || (double)g->local_bytes > budget ||
                 tconv_folded_too_long(iterations(g), device))
                 continue;
-            const struct tconv_tile tile = {.mz = g->z.m,
-                                            .my = g->y.m,
-                                            .mx = g->x.m,
+            const struct tconv_tile tile = {.mz = g->difference ? 0 : g->z.m,
+                                            .my = g->difference ? 0 : g->y.m,
+                                            .mx = g->difference ? 0 : g->x.m,
                                             .vw = g->vw,
                                             .nx = g->nx,
                                             .mw = g->mw,
@@ -242,17 +264,39 @@ static void add_vectors(struct winograd *g, const int m[3], const tconv_device_i
         }
 }
 
-/* Sets what all candidates have in common. */
-static bool prepare(const struct tconv_request *request, struct winograd *g,
-                    struct tconv_reason *reason)
+/* Folds the layer, if its type is taken. */
+static bool fold(const struct tconv_request *request, struct winograd *g,
+                 struct tconv_reason *reason)
 {
-    const struct tconv_loops *loops = request->loops;
+    if (request->loops->data_type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s; it takes f32",
+                            tconv_type_name(request->loops->data_type));
+    return tconv_fold(request, &g->folded, reason);
+}
+
+/* Chooses the blocks, if positions and weights are not too many. */
+static bool make_blocks(struct winograd *g, int most_points, struct tconv_reason *reason)
+{
+    const struct tconv_loops *loops = &g->folded.loops;
+    const double positions = (double)loops->batch * (double)g->z.positions *
+                             (double)g->y.positions * (double)g->x.positions;
+    if (positions > INT32_MAX / 2)
+        return tconv_refuse(reason, "more positions than its 32-bit indices count");
+    g->mw = tconv_product_channels(&g->folded, g->folded.machine->winograd_block, 0, 1);
+    g->blocks = tconv_ceil_div(loops->out_channels, g->mw);
+    const double products = (double)loops->groups * (double)outer_phases(g) * most_points *
+                            (double)g->folded.x.stride;
+    return tconv_filter_addressable(
+        products * (double)g->blocks * g->mw * (double)loops->in_channels, sizeof(float), reason);
+}
+
+/* Sets what all candidates of the Winograd algorithm have in common. */
+static bool prepare_winograd(const struct tconv_request *request, struct winograd *g,
+                             struct tconv_reason *reason)
+{
     *g = (struct winograd){.begins = 1};
     if (request->math != TCONV_MATH_FAST) return tconv_refuse(reason, "it needs math=fast");
-    if (loops->data_type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s; it takes f32",
-                            tconv_type_name(loops->data_type));
-    if (!tconv_fold(request, &g->folded, reason) || !make_cut(&g->z, &g->folded.z, reason) ||
+    if (!fold(request, g, reason) || !make_cut(&g->z, &g->folded.z, reason) ||
         !make_cut(&g->y, &g->folded.y, reason) || !make_cut(&g->x, &g->folded.x, reason))
         return false;
     if (g->z.taps == 1 && g->y.taps == 1 && g->x.taps == 1)
@@ -261,38 +305,99 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
         return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
     if (outer_phases(g) * g->folded.x.stride > MOST_PHASES)
         return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
-    const double positions = (double)g->folded.loops.batch * (double)g->z.positions *
-                             (double)g->y.positions * (double)g->x.positions;
-    if (positions > INT32_MAX / 2)
-        return tconv_refuse(reason, "more positions than its 32-bit indices count");
     g->begins = g->x.pad_phase > 0 ? 2 : 1;
-    g->mw = tconv_product_channels(&g->folded, g->folded.machine->winograd_block, 0, 1);
-    g->blocks = tconv_ceil_div(g->folded.loops.out_channels, g->mw);
-    const double products = (double)loops->groups * (double)outer_phases(g) * MOST_PRODUCTS *
-                            (double)g->folded.x.stride;
-    return tconv_filter_addressable(
-        products * (double)g->blocks * g->mw * (double)loops->in_channels, sizeof(float), reason);
+    return make_blocks(g, MOST_PRODUCTS, reason);
+}
+
+/* The number of an axis before folding, which leaves axes with several taps as they are. */
+static int number_of(const struct tconv_loops *loops, const struct tconv_axis *axis)
+{
+    int a = 0;
+    while (loops->axis[a].kernel == 1 || loops->axis[a].filter_step != axis->filter_step) a++;
+    return a;
+}
+
+/* Cuts an axis of the difference form: two outputs of each tile, of one phase, from the taps of the
+ * given filter. */
+static bool make_difference(struct cut *cut, struct tconv_axis *axis,
+                            const struct tconv_loops *loops, struct tconv_reason *reason)
+{
+    const struct tconv_equivalent *e = &loops->equivalent;
+    *cut = (struct cut){.axis = axis, .positions = axis->output, .shift = axis->pad, .taps = 1};
+    if (axis->kernel > 1) {
+        const int a = number_of(loops, axis);
+        if (e->factor[a] != 2 || e->kernel[a] != 3 || e->dilation[a] != 1)
+            return tconv_refuse(reason, "an axis has another factor than 2, or other taps than 3");
+        /* The second enlarged input of tile 0 is number pad - 1 - lead, which is even. */
+        cut->lead = tconv_mod(axis->pad - 1, 2);
+        cut->shift = tconv_floor_div(axis->pad - 1, 2);
+        cut->positions += cut->lead;
+        cut->taps = 2;
+        axis->kernel = e->kernel[a];
+        axis->stride = 1;
+        axis->filter_step = e->step[a];
+    }
+    set_positions(cut, cut->taps);
+    return true;
+}
+
+/* Sets what all candidates of the difference form have in common. */
+static bool prepare_difference(const struct tconv_request *request, struct winograd *g,
+                               struct tconv_reason *reason)
+{
+    const struct tconv_loops *given = request->loops;
+    *g = (struct winograd){.difference = true, .begins = 1};
+    if (given->equivalent.axes == 0)
+        return tconv_refuse(reason, "it takes nearest upsampling and a convolution only");
+    struct tconv_folded *folded = &g->folded;
+    if (!fold(request, g, reason) || !make_difference(&g->z, &folded->z, given, reason) ||
+        !make_difference(&g->y, &folded->y, given, reason) ||
+        !make_difference(&g->x, &folded->x, given, reason))
+        return false;
+    if (g->z.taps == 1 && g->y.taps == 1 && g->x.taps == 1)
+        return tconv_refuse(reason, "no output takes two taps along an axis");
+    folded->loops.filter_group_step = given->equivalent.group_step;
+    folded->loops.filter_in_step = given->equivalent.in_step;
+    folded->loops.filter_out_step = given->equivalent.out_step;
+    g->points = g->z.points * g->y.points * g->x.points;
+    if (!make_blocks(g, g->points + 1, reason)) return false;
+    /* A work-item finds a block's flag, or packs weights of an input channel. */
+    const double block = (double)folded->loops.in_channels * g->mw * g->points * 4;
+    if (tconv_folded_too_long(block, request->device))
+        return tconv_refuse(reason, "a work-item would look at too many weights");
+    return true;
 }
 
 /* Tries all positions of a tile and all vectors. */
-static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
-                      struct tconv_reason *reason)
+static bool enumerate_winograd(const struct tconv_request *request,
+                               struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
     struct winograd g;
-    if (!prepare(request, &g, reason)) return false;
+    if (!prepare_winograd(request, &g, reason)) return false;
     int m[3];
     for (m[0] = 1; m[0] <= most_positions(&g.z); m[0]++)
         for (m[1] = 1; m[1] <= most_positions(&g.y); m[1]++)
             for (m[2] = 1; m[2] <= most_positions(&g.x) && m[2] * g.folded.x.stride <= MOST_RUN;
                  m[2]++)
                 add_vectors(&g, m, request->device, candidates);
-    return candidates->count > 0 ||
-           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    return candidates->count > 0 || tconv_refuse(reason, TOO_LARGE);
+}
+
+/* Tries all vectors. */
+static bool enumerate_difference(const struct tconv_request *request,
+                                 struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    struct winograd g;
+    if (!prepare_difference(request, &g, reason)) return false;
+    const int m[] = {g.z.taps, g.y.taps, g.x.taps};
+    add_vectors(&g, m, request->device, candidates);
+    return candidates->count > 0 || tconv_refuse(reason, TOO_LARGE);
 }
 
 static void use_tile(struct winograd *g, const struct tconv_tile *tile)
 {
-    const int m[] = {tile->mz, tile->my, tile->mx};
+    const int m[] = {g->difference ? g->z.taps : tile->mz, g->difference ? g->y.taps : tile->my,
+                     g->difference ? g->x.taps : tile->mx};
     g->vw = tile->vw;
     g->nx = tile->nx;
     g->mw = tile->mw;
@@ -324,6 +429,9 @@ static bool write_table(const struct winograd *g, struct tconv_kernel_plan *kern
     t[WINOGRAD_PAD_PHASE_Z] = g->z.pad_phase;
     t[WINOGRAD_PAD_PHASE_Y] = g->y.pad_phase;
     t[WINOGRAD_PAD_PHASE_X] = g->x.pad_phase;
+    t[WINOGRAD_LEAD_Z] = g->z.lead;
+    t[WINOGRAD_LEAD_Y] = g->y.lead;
+    t[WINOGRAD_LEAD_X] = g->x.lead;
     return true;
 }
 
@@ -344,6 +452,7 @@ static void write_options(struct tconv_launch *launch, const struct winograd *g)
     tconv_launch_option(launch, "RX", g->folded.x.stride);
     tconv_launch_option(launch, "AX", g->begins);
     tconv_launch_option(launch, "CHUNKED", g->chunked);
+    tconv_launch_option(launch, "DIFFERENCE", g->difference);
 }
 
 static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kernel_plan,
@@ -352,20 +461,30 @@ static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kerne
     const struct tconv_loops *loops = &g->folded.loops;
     const int64_t products = loops->groups * outer_phases(g) * g->points * g->folded.x.stride;
     char name[100];
-    snprintf(name, sizeof name, "winograd%d m%dx%dx%d s%dx%dx%d", g->mw, g->z.m, g->y.m, g->x.m,
-             (int)g->folded.z.stride, (int)g->folded.y.stride, (int)g->folded.x.stride);
+    if (g->difference)
+        snprintf(name, sizeof name, "difference%d", g->mw);
+    else
+        snprintf(name, sizeof name, "winograd%d m%dx%dx%d s%dx%dx%d", g->mw, g->z.m, g->y.m, g->x.m,
+                 (int)g->folded.z.stride, (int)g->folded.y.stride, (int)g->folded.x.stride);
     tconv_folded_layout(kernel_plan, name, &g->folded);
-    kernel_plan->filter_bytes = (uint64_t)(products * g->blocks * loops->in_channels * g->mw) *
-                                sizeof(float);
+    const int64_t all_blocks = loops->groups * g->blocks,
+                  header = g->difference ? TAPS_HEADER(all_blocks, sizeof(float)) : 0;
+    kernel_plan->filter_bytes =
+        (uint64_t)(header + products * g->blocks * loops->in_channels * g->mw) * sizeof(float);
+    const enum tconv_arg args[] = {TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE,
+                                   TCONV_ARG_SHARE};
+    if (g->difference) {
+        struct tconv_launch *flags = tconv_kernel_plan_pack(kernel_plan, "tconv_difference_flags");
+        write_options(flags, g);
+        tconv_launch_items(flags, 0, all_blocks, 1, device);
+        tconv_launch_args(flags, args, 4);
+    }
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_winograd_pack");
     write_options(pack, g);
     tconv_launch_items(pack, 0, loops->in_channels, 32, device);
     tconv_launch_items(pack, 1, g->blocks, 1, device);
     tconv_launch_items(pack, 2, products, 1, device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-        4);
+    tconv_launch_args(pack, args, 4);
 }
 
 static tconv_status write(const struct tconv_request *request,
@@ -374,7 +493,10 @@ static tconv_status write(const struct tconv_request *request,
 {
     struct winograd g;
     struct tconv_reason reason;
-    prepare(request, &g, &reason);
+    if (candidate->algorithm == &tconv_difference)
+        prepare_difference(request, &g, &reason);
+    else
+        prepare_winograd(request, &g, &reason);
     use_tile(&g, &candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     kernel_plan->error_factor = error_factor(&g);
@@ -400,6 +522,21 @@ const struct tconv_algorithm tconv_winograd = {
     .parameters = {TCONV_TILE(mz), TCONV_TILE(my), TCONV_TILE(mx), TCONV_TILE(vw), TCONV_TILE(nx),
                    TCONV_TILE(mw), TCONV_TILE(teams), TCONV_TILE(blocks), TCONV_TILE(chunk)},
     .program_parameters = 6,
-    .enumerate = enumerate,
+    .enumerate = enumerate_winograd,
+    .write = write,
+};
+
+const struct tconv_algorithm tconv_difference = {
+    .name = "difference_vector",
+    .summary = "nearest upsampling by 2 and 3 taps along each axis: products of sums and "
+               "differences of inputs; wide vectors: for CPUs",
+    .source = "cpu/winograd.cl",
+    .made_for = TCONV_FOR_VECTORS,
+    .stages_locally = true,
+    .packs_given = true,
+    .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(teams),
+                   TCONV_TILE(blocks), TCONV_TILE(chunk)},
+    .program_parameters = 3,
+    .enumerate = enumerate_difference,
     .write = write,
 };
