@@ -45,6 +45,7 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
                 k[a] = s[a] * random_between(seed, 1, 2);
                 d[a] = 1;
             }
+            /* Pads that cut, and pads of more than the taps. */
             pb[a] = random_between(seed, 0, 4);
             pe[a] = random_between(seed, 0, 4);
             op[a] = random_between(seed, 0, 3);
@@ -106,8 +107,9 @@ tconv_problem random_upsampling(unsigned *seed, int axes, int most)
             s[a] = random_between(seed, 1, 4);
             d[a] = random_between(seed, 0, 2) == 0 ? random_between(seed, 2, 3) : 1;
             if (s[a] > 1 && d[a] > s[a]) d[a] = s[a];
-            pb[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2); /* also more than taps */
-            pe[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2);
+            /* Pads that cut, and pads of more than the taps. */
+            pb[a] = random_between(seed, 1 - (int)s[a], (int)(d[a] * (k[a] - 1)) + 2);
+            pe[a] = random_between(seed, 1 - (int)s[a], (int)(d[a] * (k[a] - 1)) + 2);
         }
         set_list(&p.strides, axes, s);
         set_list(&p.dilations, axes, d);
