@@ -18,12 +18,12 @@ from ._library import RequestTypeError
 from ._names import RUNTIME, suggesting
 from ._torch import tensors
 from ._torch.call import QUANTIZED, Axes, check_out, convolve, is_unobserved, one_for_each_axis, refuse_gradients
-from ._torch.chain import upsample_convolve
+from ._torch.chain import convolve_shuffle, upsample_convolve
 from ._torch.classes import own_class, subclass_of
 from ._torch.fusion import FORWARDS, activation_of, affine, fused_with, is_activation, is_fused, is_norm_of, is_plain
 from ._torch.fusion import MODULES, NORMS, statistics_of, takes_others
 from ._torch.graphs import restore, rewrite, set_how
-from ._torch.pairs import PADS, is_convolution, is_upsampling, reason_of
+from ._torch.pairs import PADS, is_convolution, is_upsampling, reason_of, shuffle_reason_of
 from ._torch.tensors import Call, Statistics, compute_or, memory_format, output_shape, statistics
 from ._torch.traced import BEFORE, HOW, Options, Traced, enlarges, found_in
 
@@ -97,7 +97,8 @@ def conv_transpose3d(
 
 
 torch.fx.wrap("convolve")  # torch.fx records it whole, as it does with torch's own modules
-convolve.__module__ = upsample_convolve.__module__ = __name__  # the name that saved graphs import
+for _function in (convolve, upsample_convolve, convolve_shuffle):
+    _function.__module__ = __name__  # the name that saved graphs import
 
 
 # ---- modules ----
@@ -193,6 +194,11 @@ class Sequential(Options, nn.Sequential):
                 if following > at:
                     input, at = upsample_convolve(input, *parts, **self._how()), following
                     continue
+            elif type(input) is Tensor and any(type(one) is nn.PixelShuffle for one in modules[at + 1 : at + 4]):
+                parts, following = _shuffle_at(modules, at)
+                if following > at:
+                    input, at = convolve_shuffle(input, *parts, **self._how()), following
+                    continue
             at += 1
             if isinstance(module, _Layer) and is_fused(modules[at : at + 1]) and takes_others(module, input):
                 if is_norm_of(module, modules[at], input) and not torch.is_autocast_enabled("cpu"):
@@ -222,6 +228,19 @@ def _pair_at(modules: list[nn.Module], at: int) -> tuple[tuple[nn.Module | None,
     activation = others.pop(0) if others and type(others[0]) in MODULES else None
     parts = (upsampling, pads, convolution, norm, activation)
     return parts, at + sum(part is not None for part in parts)
+
+
+def _shuffle_at(modules: list[nn.Module], at: int) -> tuple[tuple[nn.Module | None, ...], int]:
+    """The same for a convolution from this place on: norm, activation, pixel shuffle, activation."""
+    if not is_convolution(modules[at]):
+        return (), at
+    parts: list[nn.Module | None] = [modules[at]]
+    others = modules[at + 1 : at + 5]
+    for known in (NORMS, MODULES, (nn.PixelShuffle,), MODULES):
+        parts.append(others.pop(0) if others and type(others[0]) in known else None)
+    if parts[3] is None:
+        return (), at
+    return tuple(parts), at + sum(part is not None for part in parts)
 
 
 class Enlarging(Traced):
@@ -435,7 +454,7 @@ def _upsamplings(module: nn.Module) -> list[Layer]:
         return [
             _upsampling_in(module, modules, at, name)
             for at, name in enumerate(module._modules)
-            if is_upsampling(modules[at])
+            if is_upsampling(modules[at]) or isinstance(modules[at], nn.PixelShuffle)
         ]
     if isinstance(module, nn.ModuleList):
         return []
@@ -448,6 +467,8 @@ def _upsamplings(module: nn.Module) -> list[Layer]:
 
 
 def _upsampling_in(sequential: nn.Sequential, modules: list[nn.Module], at: int, name: str) -> Layer:
+    if isinstance(modules[at], nn.PixelShuffle):
+        return _shuffle_in(sequential, modules, at, name)
     pads, following = None, modules[at + 1 : at + 3]
     if following and type(following[0]) in PADS:
         pads, *following = following
@@ -461,8 +482,25 @@ def _upsampling_in(sequential: nn.Sequential, modules: list[nn.Module], at: int,
     if reason is not None:
         return Layer(name, kind, False, reason, True)
     parts, _ = _pair_at(modules, at)
-    fused = [type(part).__name__ for part in parts[3:] if part is not None]
-    return Layer(name, kind, True, f"with {' and '.join(fused)}, if no gradient is asked for" if fused else "", True)
+    return Layer(name, kind, True, _with(parts[3:]), True)
+
+
+def _shuffle_in(sequential: nn.Sequential, modules: list[nn.Module], at: int, name: str) -> Layer:
+    for begin in range(max(0, at - 3), at):
+        parts, _ = _shuffle_at(modules, begin)
+        if parts and parts[3] is modules[at]:
+            kind = f"{type(parts[0]).__name__} and {type(modules[at]).__name__}"
+            reason = shuffle_reason_of(parts[0], modules[at], None)
+            if reason is None and type(sequential) is not Sequential:
+                reason = "convert was not called, or cannot change its Sequential"
+            note = _with((*parts[1:3], parts[4])) if reason is None else reason
+            return Layer(name, kind, reason is None, note, True)
+    return Layer(name, type(modules[at]).__name__, False, "what is before it is not a convolution of torch's own", True)
+
+
+def _with(parts: Sequence[nn.Module | None]) -> str:
+    fused = [type(part).__name__ for part in parts if part is not None]
+    return f"with {' and '.join(fused)}, if no gradient is asked for" if fused else ""
 
 
 def _refuse_others(name: str, model: Any) -> None:

@@ -232,6 +232,21 @@ class Returned(Twice):
         return up, self.conv(up)
 
 
+class SubPixel(nn.Module):
+    """As networks of super-resolution: an activation before or behind the shuffle, and a skip."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(4, 16, 3, padding=1), nn.Conv2d(4, 36, 3, padding=1, bias=False)
+        self.shuffle = nn.PixelShuffle(2)
+
+    def forward(self, x):
+        x = functional.leaky_relu(self.shuffle(self.conv1(x)), 0.1)
+        y = self.conv2(x)
+        x = functional.pixel_shuffle(torch.tanh(y), 3)
+        return functional.pixel_shuffle(x, 2), x
+
+
 # A module, and how many of its pairs are taken; the reason of those that are not.
 FORWARDS = {
     Block: (1, None),
@@ -243,6 +258,7 @@ FORWARDS = {
     Bilinear: (0, "its mode is bilinear"),
     Written: (0, "is between them"),
     Returned: (0, "used 2 times"),
+    SubPixel: (2, "not a convolution"),
 }
 DATA = random(2, 4, 5, 6)
 
@@ -492,6 +508,49 @@ def test_compiled_and_transformed():
         torch.testing.assert_close(torch.vmap(model)(DATA[None])[0], wanted, rtol=1e-4, atol=1e-5)
         traced = fx.symbolic_trace(model)
         torch.testing.assert_close(traced(DATA), wanted, rtol=1e-4, atol=1e-5)
+
+
+# ---- convolution and pixel shuffle ----
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_shuffles(seed):
+    dice = np.random.default_rng(seed)
+    groups, inner, outer, factor = (int(number) for number in dice.integers((1, 1, 1, 2), (3, 4, 4, 5)))
+    kernel, padding = (tuple(int(number) for number in dice.integers(low, 4, 2)) for low in (1, 0))
+    dtype = (torch.float32, torch.float64, torch.bfloat16, torch.float16)[seed % 4]
+    refused = seed % 8 == 7
+    convolution = nn.Conv2d(
+        groups * inner, groups * outer * factor**2, kernel, 1 + refused, padding, 1, groups, bool(seed % 3)
+    )
+    norm = [nn.BatchNorm2d(convolution.out_channels)] if seed % 5 == 1 else []
+    before = [nn.Tanh()] if seed % 3 == 1 else []
+    behind = [nn.Hardswish()] if seed % 2 else []
+    model = nn.Sequential(convolution, *norm, *before, nn.PixelShuffle(factor), *behind).to(dtype).eval()
+    data = random(2, groups * inner, 5, 6, dtype=dtype, seed=seed)
+    if dice.integers(2):
+        data = data.to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        wanted = model(data)
+        convert(model, fallback="error")
+        count = computed()
+        output = model(data)
+    half = dtype in (torch.float16, torch.bfloat16)
+    taken = not refused and not (norm and half)
+    assert computed() - count == taken and explain(model)[0].converted == (not refused)
+    close(output, wanted, convolution, data)
+
+
+def test_gradients_of_a_shuffle():
+    torch.manual_seed(6)
+    own = nn.Sequential(nn.Conv2d(4, 12, 3, padding=1), nn.PixelShuffle(2), nn.Sigmoid()).double()
+    ours = convert(copy.deepcopy(own), fallback="error")
+    before, results = computed(), []
+    for model in (own, ours):
+        given = DATA.double().requires_grad_()
+        results.append(torch.autograd.grad(model(given).square().sum(), [given, *model.parameters()]))
+    assert computed() == before + 1
+    torch.testing.assert_close(results[1], results[0])
 
 
 # ---- math ----

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pass on graphs of torch.fx: a nearest upsampling, a convolution and what follows become one call.
+"""A pass on graphs of torch.fx: a convolution with the nearest upsampling before it or the pixel shuffle behind it, and
+what follows, become one call.
 
 It takes what torch.fx.symbolic_trace, torch.export and the backends of torch.compile see: modules, functions, and
 operators of aten."""
@@ -15,10 +16,10 @@ from torch import fx, nn
 from torch.nn import functional
 
 from .._explanation import Layer
-from .chain import upsample_convolve
+from .chain import ACTIVATION, CONVOLUTION, NORM, PADDING, SHUFFLE, UPSAMPLING, convolve_shuffle, upsample_convolve
 from .fusion import MOST, MODULES, NORMS, is_activation, is_plain
 from .operator import ACTIVATIONS
-from .pairs import PADS, each, is_upsampling, reason_of
+from .pairs import PADS, each, is_upsampling, reason_of, shuffle_reason_of
 
 aten = torch.ops.aten
 
@@ -33,6 +34,12 @@ class Found(NamedTuple):
     def value(self, graph: fx.GraphModule) -> Any:
         return graph.get_submodule(self.part) if isinstance(self.part, str) else self.part
 
+
+# The parts of the functions that a pass puts into graphs.
+NUMBERS = {
+    upsample_convolve: (UPSAMPLING, PADDING, CONVOLUTION, NORM, ACTIVATION),
+    convolve_shuffle: (CONVOLUTION, NORM, ACTIVATION, SHUFFLE, ACTIVATION),
+}
 
 Reader = Callable[[fx.Node, fx.GraphModule], "Found | None"]
 
@@ -143,6 +150,17 @@ def read_convolution(node: fx.Node, graph: fx.GraphModule) -> Found | None:
     return Found(node, of["input"], part) if _constants(part[2:]) else None
 
 
+def read_shuffle(node: fx.Node, graph: fx.GraphModule) -> Found | None:
+    module = _module(node, graph)
+    if module is not None:
+        return Found(node, node.args[0], node.target) if type(module) is nn.PixelShuffle and _one_input(node) else None
+    if node.op != "call_function" or node.target not in (functional.pixel_shuffle, aten.pixel_shuffle.default):
+        return None
+    of = _bound(node, "input upscale_factor")
+    known = of is not None and isinstance(of["upscale_factor"], int)
+    return Found(node, of["input"], (of["upscale_factor"],)) if known else None
+
+
 def read_norm(node: fx.Node, graph: fx.GraphModule) -> Found | None:
     module = _module(node, graph)
     if module is not None:
@@ -216,26 +234,32 @@ def rewrite(graph: fx.GraphModule, how: dict[str, Any]) -> list[Layer]:
     are left. `how` has the last arguments of `upsample_convolve`."""
     layers, changed = [], False
     for node in list(graph.graph.nodes):
-        upsampling = read_upsampling(node, graph)
-        if upsampling is None:
+        upsampling, shuffle = read_upsampling(node, graph), read_shuffle(node, graph)
+        if upsampling is not None:
+            function, (parts, reason) = upsample_convolve, _behind(upsampling, graph)
+            named = parts[2] or upsampling
+        elif shuffle is not None:
+            function, (parts, reason) = convolve_shuffle, _ahead(shuffle, graph)
+            named = parts[0] or shuffle
+        else:
             continue
-        pads, convolution, reason = _behind(upsampling, graph)
-        name = _new_name(_name_of(node if convolution is None else convolution.node, graph), layers)
-        kind = " and ".join(_kind_of(part, graph) for part in (upsampling, convolution) if part is not None)
+        name = _new_name(_name_of(named.node, graph), layers)
+        pair = (upsampling, parts[2]) if upsampling is not None else (parts[0], shuffle)
+        kind = " and ".join(_called(part.node, graph) for part in pair if part is not None)
+        if reason is None:
+            change = _changes_between(parts)
+            if change is not None and upsampling is not None:  # without what follows
+                parts[3:], change = [None, None], _changes_between(parts[:3])
+            reason = None if change is None else f"{change} is between them, and may change the data"
         if reason is not None:
             layers.append(Layer(name, kind, False, reason, True))
             continue
-        norm, activation = _following(convolution, graph)
-        parts = [upsampling, pads, convolution, norm, activation]
-        if _changes_between(upsampling.node, parts):  # try without what follows
-            norm = activation = None
-            parts[3:] = [None, None]
-        change = _changes_between(upsampling.node, parts)
-        if change is not None:
-            layers.append(Layer(name, kind, False, f"{change} is between them, and may change the data", True))
-            continue
-        _replace(graph, parts, how)
-        fused = [_kind_of(part, graph) for part in (norm, activation) if part is not None]
+        fused = [
+            _called(part.node, graph)
+            for part in parts
+            if part is not None and part not in (*pair, parts[1 if upsampling else 0])
+        ]
+        _replace(graph, function, parts, how)
         note = f"with {' and '.join(fused)}, if no gradient is asked for" if fused else ""
         layers.append(Layer(name, kind, True, note, True))
         changed = True
@@ -245,26 +269,46 @@ def rewrite(graph: fx.GraphModule, how: dict[str, Any]) -> list[Layer]:
     return layers
 
 
-def _behind(upsampling: Found, graph: fx.GraphModule) -> tuple[Found | None, Found | None, str | None]:
-    """The pads and the convolution behind an upsampling, or why there is none that can be taken."""
+def _behind(upsampling: Found, graph: fx.GraphModule) -> tuple[list[Found | None], str | None]:
+    """The parts of `upsample_convolve`, or why there is no convolution that can be taken."""
     node, pads = upsampling.node, None
     while True:
+        nothing = [upsampling, pads, None, None, None]
         if len(node.users) != 1:
-            return pads, None, f"its output is used {len(node.users)} times"
+            return nothing, f"its output is used {len(node.users)} times"
         user = next(iter(node.users))
         convolution = read_convolution(user, graph)
         found = convolution or (read_pads(user, graph) if pads is None else None)
         if found is None:
-            return pads, None, f"what follows it is {_called(user, graph)}, not a convolution"
-        if found.input is not node or sum(argument is node for argument in _arguments(user)) != 1:
-            return pads, None, "the convolution takes it as its weight"
+            return nothing, f"what follows it is {_called(user, graph)}, not a convolution"
+        if found.input is not node or _arguments(user).count(node) != 1:
+            return nothing, "the convolution takes it as its weight"
         if convolution is not None:
             break
         pads, node = found, user
-    weight = None if isinstance(convolution.part, str) else convolution.part[0]
-    kernel = _shape_of(weight, graph)
-    values = [None if part is None else part.value(graph) for part in (upsampling, pads, convolution)]
-    return pads, convolution, reason_of(*values, None if kernel is None else kernel[2:])
+    parts = [upsampling, pads, convolution, *_following(convolution.node, (read_norm, read_activation), graph)]
+    values = [None if part is None else part.value(graph) for part in parts[:3]]
+    weight = _weight_of(convolution, graph)
+    return parts, reason_of(*values, None if weight is None else weight[2:])
+
+
+def _ahead(shuffle: Found, graph: fx.GraphModule) -> tuple[list[Found | None], str | None]:
+    """The parts of `convolve_shuffle`, or why there is no convolution that can be taken."""
+    parts: list[Found | None] = [None, None, None, shuffle, None]
+    node = shuffle.input
+    for at, read in ((2, read_activation), (1, read_norm), (0, read_convolution)):
+        found = read(node, graph) if isinstance(node, fx.Node) else None
+        if found is None and at == 0:
+            what = _called(node, graph) if isinstance(node, fx.Node) else "a constant"
+            return [None, None, None, shuffle, None], f"what is before it is {what}, not a convolution"
+        if found is None:
+            continue
+        if len(found.node.users) != 1:
+            return [None, None, None, shuffle, None], f"the output before it is used {len(found.node.users)} times"
+        parts[at], node = found, found.input
+    if parts[2] is None:
+        (parts[4],) = _following(shuffle.node, (read_activation,), graph)
+    return parts, shuffle_reason_of(parts[0].value(graph), shuffle.value(graph), _weight_of(parts[0], graph))
 
 
 def _arguments(node: fx.Node) -> list[fx.Node]:
@@ -273,8 +317,9 @@ def _arguments(node: fx.Node) -> list[fx.Node]:
     return found
 
 
-def _shape_of(node: fx.Node | None, graph: fx.GraphModule) -> tuple[int, ...] | None:
-    """The shape of a weight, if it is known before the graph runs."""
+def _weight_of(convolution: Found, graph: fx.GraphModule) -> tuple[int, ...] | None:
+    """The shape of the weight of a convolution that is a function, if it is known before the graph runs."""
+    node = None if isinstance(convolution.part, str) else convolution.part[0]
     if not isinstance(node, fx.Node):
         return None
     value = node.meta.get("val", node.meta.get("example_value"))
@@ -284,26 +329,24 @@ def _shape_of(node: fx.Node | None, graph: fx.GraphModule) -> tuple[int, ...] | 
     return shape if len(shape) > 2 and all(type(extent) is int for extent in shape) else None
 
 
-def _following(convolution: Found, graph: fx.GraphModule) -> tuple[Found | None, Found | None]:
-    """The batch normalization and the activation behind a convolution that nobody else sees."""
+def _following(node: fx.Node, readers: Sequence[Reader], graph: fx.GraphModule) -> list[Found | None]:
+    """What is behind a node, in this order, that nobody else sees."""
     found: list[Found | None] = []
-    node = convolution.node
-    for read in (read_norm, read_activation):
+    for read in readers:
         user = next(iter(node.users)) if len(node.users) == 1 else None
         part = None if user is None else read(user, graph)
         if part is not None and (part.input is not node or _arguments(user).count(node) != 1):
             part = None
         found.append(part)
         node = node if part is None else part.node
-    return found[0], found[1]
+    return found
 
 
-def _changes_between(first: fx.Node, parts: Sequence[Found | None]) -> str | None:
+def _changes_between(parts: Sequence[Found | None]) -> str | None:
     """A call between the parts that may change a tensor in place: the new call reads all of them at the last part."""
-    own = {part.node for part in parts if part is not None}
-    last = [part.node for part in parts if part is not None][-1]
-    node = first
-    while node is not last:
+    own = [part.node for part in parts if part is not None]
+    node = own[0]
+    while node is not own[-1]:
         node = node.next
         if node not in own and _may_change(node):
             return str(node.target)
@@ -326,18 +369,24 @@ def _may_change(node: fx.Node) -> bool:
     return not known or in_place or name in ("setitem", "set_item") or (module == "_operator" and name.startswith("i"))
 
 
-def _replace(graph: fx.GraphModule, parts: Sequence[Found | None], how: dict[str, Any]) -> None:
+def _replace(
+    graph: fx.GraphModule, function: Callable[..., Any], parts: Sequence[Found | None], how: dict[str, Any]
+) -> None:
     nodes = [part.node for part in parts if part is not None]
     with graph.graph.inserting_before(nodes[-1]):
         arguments = [
             graph.graph.get_attr(part.part) if part is not None and isinstance(part.part, str) else part and part.part
             for part in parts
         ]
-        new = graph.graph.call_function(upsample_convolve, (parts[0].input, *arguments), how)
+        new = graph.graph.call_function(function, (_first(parts).input, *arguments), how)
     new.meta = dict(nodes[-1].meta)
     nodes[-1].replace_all_uses_with(new)
     for node in reversed(nodes):
         graph.graph.erase_node(node)
+
+
+def _first(parts: Sequence[Found | None]) -> Found:
+    return next(part for part in parts if part is not None)
 
 
 def restore(graph: fx.GraphModule) -> None:
@@ -345,7 +394,7 @@ def restore(graph: fx.GraphModule) -> None:
     for node in list(_taken(graph)):
         value, *parts = node.args[:6]
         with graph.graph.inserting_before(node):
-            for number, part in enumerate(parts):
+            for number, part in zip(NUMBERS[node.target], parts):
                 if isinstance(part, fx.Node):
                     value = graph.graph.call_module(part.target, (value,))
                 elif part is not None:
@@ -361,16 +410,17 @@ def restore(graph: fx.GraphModule) -> None:
 
 def _call_of(number: int, part: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     """torch's function for a part that is a tuple, and its arguments behind the first."""
-    if number == 2:
+    if number == CONVOLUTION:
         return _CONVOLVE[len(part[2]) - 1], tuple(part), {}
-    if number == 3:
+    if number == NORM:
         return functional.batch_norm, tuple(part[:4]), {"eps": part[4]}
-    if number == 4:
+    if number == ACTIVATION:
         name, *numbers = part
         if name == "gelu_tanh":
             return functional.gelu, (), {"approximate": "tanh"}
         return ACTIVATIONS[name], tuple(numbers), {}
-    return (functional.interpolate, functional.pad)[number], tuple(part), {}
+    function = {UPSAMPLING: functional.interpolate, PADDING: functional.pad, SHUFFLE: functional.pixel_shuffle}[number]
+    return function, tuple(part), {}
 
 
 def set_how(graph: fx.GraphModule, how: dict[str, Any]) -> None:
@@ -381,7 +431,7 @@ def set_how(graph: fx.GraphModule, how: dict[str, Any]) -> None:
 
 
 def _taken(graph: fx.GraphModule) -> Iterator[fx.Node]:
-    return (node for node in graph.graph.nodes if node.op == "call_function" and node.target is upsample_convolve)
+    return (node for node in graph.graph.nodes if node.op == "call_function" and node.target in NUMBERS)
 
 
 # ---- names ----
@@ -405,10 +455,6 @@ def _name_of(node: fx.Node, graph: fx.GraphModule) -> str:
     for begin in ("L['self'].", "L['fn']."):
         path = path.removeprefix(begin)
     return path if path and not path.startswith("L[") else node.name
-
-
-def _kind_of(found: Found, graph: fx.GraphModule) -> str:
-    return _called(found.node, graph)
 
 
 def _called(node: fx.Node, graph: fx.GraphModule) -> str:

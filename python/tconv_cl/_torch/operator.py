@@ -12,7 +12,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
-from .tensors import UPSAMPLED, Call, compute_or, has_wide_padding, memory_format, output_shape
+from .tensors import SHUFFLED, TRANSPOSED, UPSAMPLED, Call, compute_or, has_wide_padding, memory_format, output_shape
 from .vmap import batched
 
 # The library's name of each activation, and torch's computation with the library's numbers.
@@ -36,8 +36,8 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
 def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
     """Computes by torch's own operators. `scale` is as `convolve` takes it."""
     added = bias if scale is None else None
-    if call.form == UPSAMPLED:
-        output = _two_steps(data, weight, added, call)
+    if call.form != TRANSPOSED:
+        output = _convolved(data, weight, added, call)
     else:
         lists = (call.stride, call.padding, call.output_padding, call.groups, call.dilation)
         function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
@@ -45,6 +45,8 @@ def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
     if scale is not None:
         ones = [1] * (weight.dim() - 2)
         output = output * scale.view(-1, *ones) + bias.view(-1, *ones)
+    if call.form == SHUFFLED:
+        output = functional.pixel_shuffle(output, call.stride[0])
     return activated(output, call.activation)
 
 
@@ -54,18 +56,19 @@ def activated(output: Tensor, activation: Sequence[Any]) -> Tensor:
     return ACTIVATIONS[name](output, *numbers)
 
 
-def _enlarged(data: Tensor, call: Call) -> tuple[Tensor, tuple[int, ...]]:
-    """The enlarged data, and the pads that are still missing: what the convolution of a call takes."""
-    data = functional.interpolate(data, scale_factor=[float(factor) for factor in call.stride], mode="nearest")
+def _before(data: Tensor, call: Call) -> tuple[Tensor, tuple[int, ...]]:
+    """What the convolution of a call takes: enlarged data, and the pads that are still missing."""
+    if call.form == UPSAMPLED:
+        data = functional.interpolate(data, scale_factor=[float(factor) for factor in call.stride], mode="nearest")
     if call.padding == call.padding_end and min(call.padding) >= 0:
         return data, call.padding
     pads = [number for ends in zip(call.padding, call.padding_end) for number in ends[::-1]][::-1]
     return functional.pad(data, pads), (0,) * len(call.padding)
 
 
-def _two_steps(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
-    """Nearest upsampling and a convolution by torch's own operators."""
-    data, padding = _enlarged(data, call)
+def _convolved(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
+    """The convolution of a call by torch's own operators, before pixel shuffle."""
+    data, padding = _before(data, call)
     function = (functional.conv1d, functional.conv2d, functional.conv3d)[weight.dim() - 3]
     return function(data, weight, bias, 1, padding, call.dilation, call.groups)
 
@@ -176,40 +179,11 @@ def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[i
     return conv_flop_count(list(data), list(weight), list(out_shape), transposed=True)
 
 
-# ---- nearest upsampling and a convolution ----
+# ---- convolutions with an upsampling before, or a pixel shuffle behind ----
 
 
-@torch.library.custom_op(
-    "tconv_cl::upsample_conv",
-    mutates_args=(),
-    schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] factors, SymInt[] padding, SymInt[] padding_end, "
-    "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
-    "str fallback='warn', str? search=None, str math='exact') -> Tensor",
-)
-def upsample_operator(
-    data: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    factors: Sequence[int],
-    padding: Sequence[int],
-    padding_end: Sequence[int],
-    groups: int,
-    dilation: Sequence[int],
-    activation: str = "none",
-    numbers: Sequence[float] = (),
-    device: int | None = None,
-    fallback: str = "warn",
-    search: str | None = None,
-    math: str = "exact",
-) -> Tensor:
-    """activation(convolution(nearest upsampling of data)): data [N, CI, X...], weight [CO, CI/groups, K...]."""
-    how = (device, fallback, search, math)
-    return _computed(
-        data, weight, bias, upsampled_call(factors, padding, padding_end, groups, dilation, activation, numbers, *how)
-    )
-
-
-def upsampled_call(
+def convolution_call(
+    form: str,
     factors: Sequence[int],
     padding: Sequence[int],
     padding_end: Sequence[int],
@@ -219,62 +193,88 @@ def upsampled_call(
     numbers: Sequence[float] = (),
     *how: Any,
 ) -> Call:
-    """The call that `upsample_operator` computes."""
+    """The call that the operator of a form computes."""
     lists = (tuple(factors), tuple(padding), (0,) * len(factors), tuple(dilation))
-    return Call(*lists, groups, (activation, *numbers), *how)._replace(form=UPSAMPLED, padding_end=tuple(padding_end))
+    return Call(*lists, groups, (activation, *numbers), *how)._replace(form=form, padding_end=tuple(padding_end))
 
 
-@upsample_operator.register_fake
-def _(data, weight, bias, *attributes) -> Tensor:
-    return _described(data, weight, bias, upsampled_call(*attributes))
+def _convolution_operator(name: str, form: str) -> Callable[..., Tensor]:
+    """A custom operator: data [N, CI, X...], weight [CO, CI/groups, K...], as of a convolution."""
 
-
-def _upsample_backward(ctx: Any, gradient: Tensor) -> tuple:
-    """torch's own: the gradients of the convolution on the enlarged data, which are made again."""
-    data, weight, bias = ctx.saved_tensors
-    factors, padding, padding_end, groups, dilation = ctx.attributes
-    if ctx.activation != "none":
-        gradient = _before_activation(ctx, upsample_operator, gradient)
-    call = upsampled_call(factors, padding, padding_end, groups, dilation)
-    _, zeros = _enlarged(data[:1], call)
-    large, pull = torch.func.vjp(lambda data: _enlarged(data, call)[0], data)
-    gradients = torch.ops.aten.convolution_backward(
-        gradient,
-        large,
-        weight,
-        None if bias is None else bias.shape,
-        [1] * len(factors),
-        zeros,
-        dilation,
-        False,
-        [0] * len(factors),
-        groups,
-        [ctx.needs_input_grad[0], ctx.needs_input_grad[1], bias is not None and ctx.needs_input_grad[2]],
+    @torch.library.custom_op(
+        f"tconv_cl::{name}",
+        mutates_args=(),
+        schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] factors, SymInt[] padding, SymInt[] padding_end, "
+        "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
+        "str fallback='warn', str? search=None, str math='exact') -> Tensor",
     )
-    of_data = None if gradients[0] is None else pull(gradients[0])[0]
-    return of_data, *gradients[1:], *[None] * (7 + len(HOW))
+    def made(
+        data: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        factors: Sequence[int],
+        padding: Sequence[int],
+        padding_end: Sequence[int],
+        groups: int,
+        dilation: Sequence[int],
+        activation: str = "none",
+        numbers: Sequence[float] = (),
+        device: int | None = None,
+        fallback: str = "warn",
+        search: str | None = None,
+        math: str = "exact",
+    ) -> Tensor:
+        lists, how = (factors, padding, padding_end), (device, fallback, search, math)
+        call = convolution_call(form, *lists, groups, dilation, activation, numbers, *how)
+        return _computed(data, weight, bias, call)
+
+    def described(data: Tensor, weight: Tensor, bias: Tensor | None, *attributes: Any) -> Tensor:
+        return _described(data, weight, bias, convolution_call(form, *attributes))
+
+    def backward(ctx: Any, gradient: Tensor) -> tuple:
+        """torch's own: the gradients of the convolution, on enlarged data that are made again."""
+        data, weight, bias = ctx.saved_tensors
+        call = convolution_call(form, *ctx.attributes)
+        if ctx.activation != "none":
+            gradient = _before_activation(ctx, made, gradient)
+        if form == SHUFFLED:
+            gradient = functional.pixel_unshuffle(gradient, call.stride[0])
+        padding = _before(data[:1], call)[1]
+        large, pull = torch.func.vjp(lambda data: _before(data, call)[0], data)
+        ones = [1] * len(padding)
+        mask = [*ctx.needs_input_grad[:2], bias is not None and ctx.needs_input_grad[2]]
+        size = None if bias is None else bias.shape
+        of_data, *others = torch.ops.aten.convolution_backward(
+            gradient, large, weight, size, ones, padding, call.dilation, False, [0] * len(ones), call.groups, mask
+        )
+        return None if of_data is None else pull(of_data)[0], *others, *[None] * (7 + len(HOW))
+
+    def flops(data: Sequence[int], weight: Sequence[int], *others: Any, out_shape: Sequence[int], **_: Any) -> int:
+        """Counts those of the convolution."""
+        factors = others[1]
+        convolved = list(out_shape)
+        if form == SHUFFLED:
+            convolved = [data[0], weight[0], *(y // r for y, r in zip(out_shape[2:], factors))]
+        return conv_flop_count(list(data), list(weight), convolved, transposed=False)
+
+    made.register_fake(described)
+    made.register_autograd(backward, setup_context=_setup_context)
+    register_flop_formula(getattr(torch.ops.tconv_cl, name))(flops)
+    return made
 
 
-upsample_operator.register_autograd(_upsample_backward, setup_context=_setup_context)
-
-
-@register_flop_formula(torch.ops.tconv_cl.upsample_conv)
-def _(
-    data: Sequence[int], weight: Sequence[int], bias: Any, factors: Sequence[int], *_: Any, out_shape: Sequence[int],
-    **__: Any,
-) -> int:  # fmt: skip
-    """Counts those of the convolution on the enlarged data."""
-    return conv_flop_count(
-        [*data[:2], *(x * s for x, s in zip(data[2:], factors))], list(weight), list(out_shape), transposed=False
-    )
+OPERATORS = {
+    UPSAMPLED: _convolution_operator("upsample_conv", UPSAMPLED),
+    SHUFFLED: _convolution_operator("conv_pixel_shuffle", SHUFFLED),
+}
 
 
 def by_operator(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
-    """The output of a call by the custom operator, which whatever observes operators sees."""
+    """The output of a call by its custom operator, which whatever observes operators sees."""
     name, *numbers = call.activation
     how = (name, numbers, call.device, call.fallback, call.search, call.math)
-    if call.form == UPSAMPLED:
+    if call.form != TRANSPOSED:
         lists = (call.stride, call.padding, call.padding_end)
-        return upsample_operator(data, weight, bias, *lists, call.groups, call.dilation, *how)
+        return OPERATORS[call.form](data, weight, bias, *lists, call.groups, call.dilation, *how)
     lists = (call.stride, call.padding, call.output_padding)
     return operator(data, weight, bias, *lists, call.groups, call.dilation, *how)

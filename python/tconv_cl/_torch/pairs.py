@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nearest upsamplings tconv-cl computes together with the convolution behind them, and why not the others.
+"""Which nearest upsamplings tconv-cl computes together with the convolution behind them, which convolutions with the
+pixel shuffle behind them, and why not the others.
 
 The parts of such a pair are modules, or tuples of what torch.nn.functional's functions take; tuples stand in graphs:
 
@@ -12,6 +13,7 @@ The parts of such a pair are modules, or tuples of what torch.nn.functional's fu
                                                                        dilation, groups
     norm          BatchNorm1d, 2d, 3d                                  mean, variance, weight, bias, eps
     activation    a class of `fusion.MODULES`                          the library's name, numbers
+    shuffle       PixelShuffle                                         upscale_factor
     ============  ===================================================  =====================================
 """
 
@@ -46,7 +48,7 @@ PADS: dict[type[nn.Module], str] = {
     )
     for axes in (1, 2, 3)
 }
-FORWARDS.update({cls: cls.forward for cls in (*UPSAMPLINGS, *CONVOLUTIONS, *PADS)})
+FORWARDS.update({cls: cls.forward for cls in (*UPSAMPLINGS, *CONVOLUTIONS, *PADS, nn.PixelShuffle)})
 
 
 class Pair(NamedTuple):
@@ -228,6 +230,63 @@ def _factors(pair: Pair, extents: tuple[int, ...] | None, axes: int) -> list[int
 
 
 kept_plan = functools.lru_cache(maxsize=4096)(plan_of)
+
+# ---- convolution and pixel shuffle ----
+
+
+def factor_of(shuffle: Part) -> int:
+    return shuffle.upscale_factor if isinstance(shuffle, nn.Module) else shuffle[0]
+
+
+def shuffle_plan_of(pair: Pair, weight: tuple[int, ...], factor: int, extents: tuple[int, ...] | None) -> Plan | str:
+    """How the library computes a convolution and a pixel shuffle, or why it should not."""
+    kernel = weight[2:]
+    if len(kernel) != 2:
+        return f"the convolution has {len(kernel)} axes: PixelShuffle takes two"
+    if pair.stride != (1, 1):
+        return f"the convolution's stride is {list(pair.stride)}, not 1"
+    if pair.pad_mode != "constant":
+        return f"the convolution has {pair.pad_mode} pads"
+    if not isinstance(factor, int) or factor < 2:
+        return f"its factor is {factor}"
+    if any(d > 1 and k > 1 for d, k in zip(pair.dilation, kernel)):
+        return f"the convolution's dilation is {list(pair.dilation)}, not 1"
+    if weight[0] % (pair.groups * factor * factor):
+        return f"{weight[0]} channels in {pair.groups} groups are not phases of whole groups"
+    begin, end = (tuple(zeros[i] for zeros in pair.padding) for i in range(2))
+    numbers = zip(extents or kernel, kernel, begin, end)
+    outputs = [x + b + e - k + 1 for x, k, b, e in numbers]
+    if extents is not None and min(outputs) < 1:
+        return "there is no output"
+    return Plan((factor, factor), begin, end, (), "", prod(outputs) * prod(kernel))
+
+
+kept_shuffle_plan = functools.lru_cache(maxsize=4096)(shuffle_plan_of)
+
+
+def shuffle_pair_of(convolution: Part) -> Pair | str:
+    """What the convolution before a pixel shuffle computes."""
+    return pair_of((None, 1, "nearest"), None, convolution, 2)
+
+
+def shuffle_reason_of(convolution: Part, shuffle: Part, weight: tuple[int, ...] | None) -> str | None:
+    """Why a convolution and a pixel shuffle can never be taken together; None: they can."""
+    if isinstance(convolution, nn.Module):
+        if not is_convolution(convolution):
+            return f"the {type(convolution).__name__} has hooks, a forward of its own, or is quantized"
+        weight = tuple(convolution.weight.shape)
+    if isinstance(shuffle, nn.Module) and not is_plain(shuffle):
+        return f"the {type(shuffle).__name__} has hooks or a forward of its own"
+    if weight is None:
+        return None  # seen at run time
+    if len(weight) != 4:
+        return f"the convolution has {len(weight) - 2} axes: PixelShuffle takes two"
+    pair = shuffle_pair_of(convolution)
+    plan = pair if isinstance(pair, str) else shuffle_plan_of(pair, weight, factor_of(shuffle), None)
+    return plan if isinstance(plan, str) else None
+
+
+# ---- reasons ----
 
 
 def reason_of(upsampling: Part, pads: Part | None, convolution: Part, kernel: tuple[int, ...] | None) -> str | None:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +92,8 @@ def statistics() -> Statistics:
 # What a call computes, and the operation of the library's that does; none: by the attributes and shapes.
 TRANSPOSED = "transposed convolution"
 UPSAMPLED = "nearest upsampling and convolution"  # `stride` has the factors, the rest is the convolution's
-OPERATIONS = {TRANSPOSED: None, UPSAMPLED: _request.UPSAMPLE_CONV}
+SHUFFLED = "convolution and pixel shuffle"  # likewise
+OPERATIONS = {TRANSPOSED: None, UPSAMPLED: _request.UPSAMPLE_CONV, SHUFFLED: _request.SHUFFLES["CRD"]}
 
 
 class Call(NamedTuple):
@@ -361,12 +363,14 @@ def has_nothing(data: Tensor, weight: Tensor, call: Call) -> bool:
 
 
 def output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
-    if call.form == UPSAMPLED:
-        numbers = (data.shape[2:], weight.shape[2:], call.stride, call.padding, call.padding_end, call.dilation)
+    if call.form != TRANSPOSED:
+        ones = (1,) * len(call.stride)
+        before, behind = (call.stride, ones) if call.form == UPSAMPLED else (ones, call.stride)
+        numbers = (data.shape[2:], weight.shape[2:], before, behind, call.padding, call.padding_end, call.dilation)
         return [
             data.shape[0],
-            weight.shape[0],
-            *(x * s + begin + end - d * (k - 1) for x, k, s, begin, end, d in zip(*numbers)),
+            weight.shape[0] // prod(behind),
+            *((x * s + begin + end - d * (k - 1)) * r for x, k, s, r, begin, end, d in zip(*numbers)),
         ]
     return [
         data.shape[0],

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import fx, nn
 from torch.autograd import forward_ad
 
 from .._explanation import Layer
@@ -20,7 +20,8 @@ from .pairs import is_upsampling
 from .tensors import logger
 
 HOW = ("device", "fallback", "search", "math")
-NAMES = {"interpolate", "upsample", "upsample_nearest", "Upsample", "UpsamplingNearest2d"}
+SHUFFLES = {"pixel_shuffle", "PixelShuffle"}
+NAMES = SHUFFLES | {"interpolate", "upsample", "upsample_nearest", "Upsample", "UpsamplingNearest2d"}
 OTHER_MODES = {"linear", "bilinear", "bicubic", "trilinear", "area"}
 BEFORE = "its forward enlarges data: pairs are looked for in its first call without gradients"
 
@@ -108,7 +109,7 @@ def found_in(module: Traced) -> list[Layer]:
 
 
 def enlarges(module: nn.Module) -> bool:
-    """Whether a module's own forward may enlarge data by nearest neighbours, and convolve them."""
+    """Whether a module's own forward may enlarge data by nearest neighbours or pixel shuffle, and convolve them."""
     cls = type(module)
     code = getattr(cls.forward, "__code__", None)
     own = not cls.__module__.startswith(("torch.nn.", "torch.fx.", "torch.jit."))
@@ -120,15 +121,21 @@ def enlarges(module: nn.Module) -> bool:
     ):
         return False
     names, constants = _words(code)
-    if not names & NAMES and not any(map(_may_be_taken, _children(module))):
+    called = any(map(_may_be_taken, _children(module)))
+    if not names & NAMES and not called:
         return False
-    if constants & OTHER_MODES and not any(word.startswith("nearest") for word in constants):
+    if (
+        not called
+        and not names & SHUFFLES
+        and constants & OTHER_MODES
+        and not any(word.startswith("nearest") for word in constants)
+    ):
         return False
     return any(isinstance(one, nn.modules.conv._ConvNd) for one in module.modules())
 
 
 def _may_be_taken(module: nn.Module) -> bool:
-    return is_upsampling(module) and str(module.mode).startswith("nearest")
+    return isinstance(module, nn.PixelShuffle) or (is_upsampling(module) and str(module.mode).startswith("nearest"))
 
 
 def _children(module: nn.Module) -> list[nn.Module]:
