@@ -456,7 +456,7 @@ def _upsamplings(module: nn.Module) -> list[Layer]:
             for at, name in enumerate(module._modules)
             if is_upsampling(modules[at]) or isinstance(modules[at], nn.PixelShuffle)
         ]
-    if isinstance(module, nn.ModuleList):
+    if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
         return []
     reason = "a forward calls it: convert was not called, or cannot change that"
     return [

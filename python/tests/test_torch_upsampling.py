@@ -384,8 +384,8 @@ def watched(hooked):
 
 
 CHANGES = {
-    **{f"{register} of {n}": watched((register, n)) for register in ("register_forward_hook", "register_forward_pre_hook")
-       for n in range(5)},
+    **{f"hook of {n}": watched(("register_forward_hook", n)) for n in range(5)},
+    **{f"pre-hook of {n}": watched(("register_forward_pre_hook", n)) for n in range(5)},
     "forward": lambda model, seen: setattr(
         model[1], "forward", lambda x, own=model[1].forward: seen.append(1) or own(x) + 1
     ),
