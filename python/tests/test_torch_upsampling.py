@@ -474,6 +474,11 @@ def test_small_layers_are_left_to_pytorch():
         assert statistics()[:2] == before[:2]
         convert(large)(random(1, 64, 20, 20))
         assert computed() == before.computed + 1
+        shuffle = convert(nn.Sequential(nn.Conv2d(64, 64, 3), nn.PixelShuffle(2)))
+        shuffle(random(1, 64, 20, 20).to(memory_format=torch.channels_last))
+        assert computed() == before.computed + 1
+        shuffle(random(1, 64, 20, 20))
+        assert computed() == before.computed + 2
 
 
 @pytest.mark.parametrize("extents", [(0, 5), (3, 4)])

@@ -16,7 +16,7 @@ from .fusion import NORMS, activation_of, affine, fits, is_activation, is_alone,
 from .operator import activated, convolution_call
 from .pairs import PADS, UPSAMPLINGS, Part, Plan, factor_of, is_convolution, kept_plan, kept_shuffle_plan, pair_of
 from .pairs import plan_of, shuffle_pair_of, shuffle_plan_of
-from .tensors import SHUFFLED, UPSAMPLED, least_macs
+from .tensors import SHUFFLED, UPSAMPLED, least_macs, memory_format
 
 CONVOLVE = (functional.conv1d, functional.conv2d, functional.conv3d)
 
@@ -167,6 +167,8 @@ def _shuffle_taken(input: Tensor, convolution: Part, shuffle: Part, device: int 
     plan = find(pair, tuple(weight.shape), factor_of(shuffle), tuple(input.shape[2:]))
     if isinstance(plan, str) or _is_small(plan, input, weight, device, fallback):
         return None
+    if fallback != "error" and memory_format(input) != torch.contiguous_format:
+        return None  # measured: with channels last, torch's two steps are faster
     return _Taken(plan, weight, bias, pair.dilation, pair.groups)
 
 
