@@ -74,7 +74,7 @@ def random_pair(seed):
 
     groups = int(dice.integers(1, 3))
     factors, kernel, dilation = numbers(1, 4), numbers(1, 5), numbers(1, 3)
-    extents = numbers(3, 7)
+    extents = numbers(4, 7)
     if dice.integers(4) == 0:
         factors = (2,) * axes
     scale = tuple(float(factor) for factor in factors)
