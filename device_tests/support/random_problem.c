@@ -45,6 +45,7 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
                 k[a] = s[a] * random_between(seed, 1, 2);
                 d[a] = 1;
             }
+            /* Pads that cut, and pads of more than the taps. */
             pb[a] = random_between(seed, 0, 4);
             pe[a] = random_between(seed, 0, 4);
             op[a] = random_between(seed, 0, 3);
@@ -110,8 +111,10 @@ static tconv_problem random_convolution(unsigned *seed, int axes, int most, bool
             if (s[a] > 1 && d[a] > s[a]) d[a] = s[a];
             if (s[a] > 1 && shuffles) d[a] = 1;
             if (shuffles) out *= s[a];
-            pb[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2); /* also more than taps */
-            pe[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2);
+            /* Pads that cut, and pads of more than the taps. */
+            const int least = shuffles ? 0 : 1 - (int)s[a];
+            pb[a] = random_between(seed, least, (int)(d[a] * (k[a] - 1)) + 2);
+            pe[a] = random_between(seed, least, (int)(d[a] * (k[a] - 1)) + 2);
         }
         set_list(&p.strides, axes, s);
         set_list(&p.dilations, axes, d);

@@ -66,7 +66,8 @@ typedef enum tconv_type {
  *                               [N, X..., G*CI] (NXC)   [K..., CI, G*CO] (XIO)
  *
  * The filter is the convolution's own, and so are dilations, pads (of the enlarged data, which the
- * kernel sees as zeros) and groups. The enlarged data never exist: it is computed as the transposed
+ * kernel sees as zeros) and groups. A pad may be negative, down to 1 - s: it cuts elements of the
+ * enlarged data off. The enlarged data never exist: it is computed as the transposed
  * convolution with stride s, kernel d*(k-1) + s and pads d*(k-1) - p, whose weights are sums of the
  * given ones, added up in f32 (f64 for f64) and rounded once to the filter's type while they are
  * packed. With factor 2 and 3 x 3 taps an output takes 4 multiply-adds; the two steps take 9. With

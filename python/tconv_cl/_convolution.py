@@ -231,7 +231,8 @@ def upsample_conv(
     Args:
         data, filter, bias: arrays, as for conv_transpose; the filter is the convolution's. bias: [G*CO].
         scale: the factors: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
-        dilations, pads_begin, pads_end: of the convolution; pads are zeros around the enlarged data.
+        dilations, pads_begin, pads_end: of the convolution; pads are zeros around the enlarged data. Negative pads,
+            down to 1 minus the factor, cut elements of these off.
         auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the enlarged extents.
         groups: of the convolution; None: 1.
         The others: as for conv_transpose.

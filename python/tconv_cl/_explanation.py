@@ -7,16 +7,17 @@ from typing import NamedTuple
 
 
 class Layer(NamedTuple):
-    """A transposed convolution of a model."""
+    """A transposed convolution of a model, or an upsampling with the convolution behind it."""
 
     name: str
     kind: str  # its class or operator
     converted: bool  # tconv-cl computes it
     note: str  # what it computes besides, or why it is not converted
+    upsamples: bool = False  # it is an upsampling
 
 
 class Explanation(tuple[Layer, ...]):
-    """The transposed convolutions of a model, in its order. Its text has a line for each."""
+    """The layers of a model, in its order. Its text has a line for each."""
 
     __slots__ = ()
 
@@ -31,7 +32,14 @@ class Explanation(tuple[Layer, ...]):
         return {layer.name: layer.note for layer in self if not layer.converted}
 
     def __str__(self) -> str:
-        lines = [f"tconv-cl computes {len(self.converted)} of {len(self)} transposed convolutions"]
+        upsamplings = [layer for layer in self if layer.upsamples]
+        others = [layer for layer in self if not layer.upsamples]
+        counts = [
+            f"{sum(layer.converted for layer in layers)} of {len(layers)} {what}"
+            for layers, what in ((others, "transposed convolutions"), (upsamplings, "upsamplings"))
+            if layers or what == "transposed convolutions" and not upsamplings
+        ]
+        lines = [f"tconv-cl computes {' and '.join(counts)}"]
         for layer in self:
             words = (layer.name or "(the model)", layer.kind, "tconv-cl" if layer.converted else "left")
             lines.append(f"  {', '.join(words)}{': ' if layer.note else ''}{layer.note}")

@@ -381,6 +381,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_process_forked": (c_bool,),
     "tconv_threads_enable": (c_bool,),
     "tconv_device_release": (None, c_void_p),
+    "tconv_device_least_macs": (c_uint64, c_void_p),
     "tconv_device_threads": (c_int, c_void_p),
     "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
     "tconv_plan_release": (None, c_void_p),

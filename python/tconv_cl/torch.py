@@ -18,10 +18,14 @@ from ._library import RequestTypeError
 from ._names import RUNTIME, suggesting
 from ._torch import tensors
 from ._torch.call import QUANTIZED, Axes, check_out, convolve, is_unobserved, one_for_each_axis, refuse_gradients
+from ._torch.chain import convolve_shuffle, upsample_convolve
 from ._torch.classes import own_class, subclass_of
 from ._torch.fusion import FORWARDS, activation_of, affine, fused_with, is_activation, is_fused, is_norm_of, is_plain
-from ._torch.fusion import takes_others
+from ._torch.fusion import MODULES, NORMS, statistics_of, takes_others
+from ._torch.graphs import restore, rewrite, set_how
+from ._torch.pairs import PADS, is_convolution, is_upsampling, reason_of, shuffle_reason_of
 from ._torch.tensors import Call, Statistics, compute_or, memory_format, output_shape, statistics
+from ._torch.traced import BEFORE, HOW, Options, Traced, enlarges, found_in
 
 __all__ = [
     "ConvTranspose1d",
@@ -93,7 +97,8 @@ def conv_transpose3d(
 
 
 torch.fx.wrap("convolve")  # torch.fx records it whole, as it does with torch's own modules
-convolve.__module__ = __name__  # the name that saved graphs import
+for _function in (convolve, upsample_convolve, convolve_shuffle):
+    _function.__module__ = __name__  # the name that saved graphs import
 
 
 # ---- modules ----
@@ -107,13 +112,10 @@ def _refuse_script(module: nn.Module) -> nn.Module:
     raise RuntimeError(SCRIPTED)
 
 
-class _Layer(nn.Module):
+class _Layer(Options):
     """The forward of the three classes below. A Sequential fuses the modules `norm` and `activation` into it. `out` is
     as that of the functions."""
 
-    tconv_cl_device: int | None = None
-    tconv_cl_fallback = "warn"
-    tconv_cl_search: str | None = None
     __prepare_scriptable__ = _refuse_script
 
     def forward(
@@ -134,7 +136,7 @@ class _Layer(nn.Module):
         own = self._parameters  # faster than self.weight, which torch finds by a function in Python
         weight = own["weight"] if "weight" in own else self.weight
         bias = own["bias"] if "bias" in own else self.bias
-        scale, bias = (None, bias) if norm is None else affine(norm, bias)
+        scale, bias = (None, bias) if norm is None else affine(statistics_of(norm), bias)
         return convolve(
             axes,
             input,
@@ -151,6 +153,7 @@ class _Layer(nn.Module):
             self.tconv_cl_search,
             scale,
             out,
+            self.tconv_cl_math,
         )
 
     def _is_quantized(self, input: Any) -> bool:
@@ -172,9 +175,10 @@ class ConvTranspose3d(_Layer, nn.ConvTranspose3d):
     """torch.nn.ConvTranspose3d, computed by tconv-cl."""
 
 
-class Sequential(nn.Sequential):
-    """torch.nn.Sequential; where no gradient is asked for, a layer computes what follows it, too: a batch normalization
-    in inference, and an activation. `out` is as that of the functions."""
+class Sequential(Options, nn.Sequential):
+    """torch.nn.Sequential; a nearest upsampling and the convolution behind it are one layer. Where no gradient is asked
+    for, a layer computes what follows it, too: a batch normalization in inference, and an activation. `out` is as that
+    of the functions."""
 
     __prepare_scriptable__ = _refuse_script
 
@@ -185,6 +189,16 @@ class Sequential(nn.Sequential):
         modules, at = list(self), 0
         while at < len(modules):
             module, taken = modules[at], {}
+            if isinstance(module, nn.Upsample) and type(input) is Tensor:
+                parts, following = _pair_at(modules, at)
+                if following > at:
+                    input, at = upsample_convolve(input, *parts, **self._how()), following
+                    continue
+            elif type(input) is Tensor and any(type(one) is nn.PixelShuffle for one in modules[at + 1 : at + 4]):
+                parts, following = _shuffle_at(modules, at)
+                if following > at:
+                    input, at = convolve_shuffle(input, *parts, **self._how()), following
+                    continue
             at += 1
             if isinstance(module, _Layer) and is_fused(modules[at : at + 1]) and takes_others(module, input):
                 if is_norm_of(module, modules[at], input) and not torch.is_autocast_enabled("cpu"):
@@ -200,6 +214,39 @@ class Sequential(nn.Sequential):
             check_out(out, input, input.shape)
             out.copy_(input)
         return input if out is None else out
+
+
+def _pair_at(modules: list[nn.Module], at: int) -> tuple[tuple[nn.Module | None, ...], int]:
+    """A nearest upsampling, pads, convolution, norm and activation from this place on, and the place behind them; the
+    same place: there is no such pair."""
+    upsampling, *others = modules[at : at + 5]
+    pads = others.pop(0) if others and type(others[0]) in PADS else None
+    if not others or not is_convolution(others[0]):
+        return (), at
+    convolution, *others = others
+    norm = others.pop(0) if others and type(others[0]) in NORMS else None
+    activation = others.pop(0) if others and type(others[0]) in MODULES else None
+    parts = (upsampling, pads, convolution, norm, activation)
+    return parts, at + sum(part is not None for part in parts)
+
+
+def _shuffle_at(modules: list[nn.Module], at: int) -> tuple[tuple[nn.Module | None, ...], int]:
+    """The same for a convolution from this place on: norm, activation, pixel shuffle, activation."""
+    if not is_convolution(modules[at]):
+        return (), at
+    parts: list[nn.Module | None] = [modules[at]]
+    others = modules[at + 1 : at + 5]
+    for known in (NORMS, MODULES, (nn.PixelShuffle,), MODULES):
+        parts.append(others.pop(0) if others and type(others[0]) in known else None)
+    if parts[3] is None:
+        return (), at
+    return tuple(parts), at + sum(part is not None for part in parts)
+
+
+class Enlarging(Traced):
+    """The class of modules whose own forward enlarges data, above their own class."""
+
+    __prepare_scriptable__ = _refuse_script
 
 
 LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
@@ -280,14 +327,24 @@ SCRIPT = "convert cannot change it: call the model in a `with tconv_cl.torch.dis
 
 @suggesting(maker="", table=RUNTIME)
 def convert(
-    model: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
+    model: nn.Module,
+    device: int | str | None = None,
+    *,
+    fallback: str = "warn",
+    search: str | None = None,
+    math: str = "exact",
 ) -> nn.Module:
-    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `model`, itself included. Returns `model`.
+    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `model`, itself included, and its nearest upsamplings
+    with the convolutions behind them. Returns `model`.
 
     The model is changed in place: the modules stay, with their weights, hooks and names; only their class changes. A
     subclass of torch's class becomes a subclass of tconv-cl's class and its own. What cannot be converted, such as a
     subclass with a forward of its own, stays as it is; the logger `tconv_cl` warns, and `explain` says why. Modules
     converted before get the new device.
+
+    A pair of upsampling and convolution is found in an nn.Sequential, in a graph of torch.fx (a GraphModule, which gets
+    other nodes), and in a `forward` that enlarges data itself: this is seen in its first call without gradients, which
+    torch's compiler follows, as torch.compile would. The convolution keeps its class and its weights.
 
     Args:
         device: a number as tconv_cl.devices lists them, "gpu", "cpu", "accelerator" or a part of a name; None: the
@@ -296,14 +353,16 @@ def convert(
             `tconv_cl` says why; "error": RuntimeError.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
+        math: "exact", or "fast", which allows kernels that round more, as that of tconv_cl.conv_transpose.
 
     Raises:
         tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: `fallback` or `search` is unknown, or `model` is a TorchScript module.
+        tconv_cl.RequestError: `fallback`, `search` or `math` is unknown, or `model` is a TorchScript module.
     """
     _refuse_others("model", model)
-    check_options(search, fallback=fallback)
+    check_options(search, fallback=fallback, math=math)
     number = tensors.device_number(device)
+    how = dict(zip(HOW, (number, fallback, search, math)))
     for name, one in model.named_modules():
         if _is_layer(one):
             reason = _why_left(one)
@@ -312,31 +371,47 @@ def convert(
                 tensors.logger.warning(f"tconv_cl: {module}, is not converted: {reason}")
                 continue
         if "forward" not in vars(one):
-            _set_class(one, _converted(_class_of(one)))
-        if isinstance(one, _Layer):
-            one.tconv_cl_device, one.tconv_cl_fallback, one.tconv_cl_search = number, fallback, search
+            _set_class(one, _converted(_class_of(one)) or _traced(one))
+        if isinstance(one, Options):
+            for option, value in how.items():
+                setattr(one, f"tconv_cl_{option}", value)
+        elif isinstance(one, fx.GraphModule):
+            set_how(one, how)
+            one.meta["tconv_cl"] = {
+                **one.meta.get("tconv_cl", {}),
+                **{layer.name: layer for layer in rewrite(one, how)},
+            }
     return model
 
 
+def _traced(module: nn.Module) -> type[nn.Module] | None:
+    """The class of tconv-cl's for a module whose own forward enlarges data."""
+    cls = type(module)
+    return subclass_of(Enlarging, cls) if not isinstance(module, Options) and enlarges(module) else None
+
+
 def revert(model: nn.Module) -> nn.Module:
-    """Undoes convert: all transposed convolutions are torch's own again. Returns `model`."""
+    """Undoes convert: all modules and graphs are torch's own again. Returns `model`."""
     _refuse_others("model", model)
     for one in model.modules():
-        if isinstance(one, _Layer):
-            for name in ("tconv_cl_device", "tconv_cl_fallback", "tconv_cl_search"):
+        if isinstance(one, Options):
+            for name in (*(f"tconv_cl_{option}" for option in HOW), "tconv_cl_found"):
                 vars(one).pop(name, None)
-        if isinstance(one, (_Layer, Sequential)):
             cls = _class_of(one)
             _set_class(one, own_class(cls) or REVERTED.get(cls))
+        elif isinstance(one, fx.GraphModule):
+            restore(one)
+            one.meta.pop("tconv_cl", None)
     return model
 
 
 def explain(model: nn.Module) -> Explanation:
-    """Which transposed convolutions of `model` tconv-cl computes, with which modules behind them; why not the others.
+    """Which transposed convolutions of `model`, and which nearest upsamplings with a convolution, tconv-cl computes,
+    with which modules behind them; why not the others.
 
     Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
-    reasons.
-    Calls of torch.nn.functional in a `forward` are not modules, and not listed.
+    reasons. Pairs in a `forward` are known after its first call. Transposed convolutions that a `forward` computes by
+    torch.nn.functional are not modules, and not listed.
 
     Examples:
         >>> print(explain(convert(nn.Sequential(nn.ConvTranspose1d(4, 3, 2), nn.ReLU()))))
@@ -350,7 +425,7 @@ def explain(model: nn.Module) -> Explanation:
             for index, layer in enumerate(one):
                 if isinstance(layer, _Layer):
                     behind[layer] = [type(module).__name__ for module in fused_with(layer, list(one)[index + 1 :])]
-    layers = []
+    layers: list[Layer] = []
     for name, one in model.named_modules():
         if isinstance(one, _Layer):
             fused = behind.get(one, [])
@@ -361,7 +436,71 @@ def explain(model: nn.Module) -> Explanation:
         elif _is_layer(one):
             reason = _why_left(one) or "convert was not called"
             layers.append(Layer(name, type(one).__name__, False, reason))
+        else:
+            prefix = f"{name}." if name else ""
+            layers += [layer._replace(name=prefix + layer.name) for layer in _upsamplings(one)]
     return Explanation(layers)
+
+
+def _upsamplings(module: nn.Module) -> list[Layer]:
+    """The nearest upsamplings that a module itself calls, with names below the module."""
+    if isinstance(module, fx.GraphModule):
+        return list(module.meta.get("tconv_cl", {}).values())
+    if isinstance(module, Traced):
+        kind = type(module).__name__
+        return found_in(module) or [Layer("forward", kind, False, BEFORE, True)]
+    if isinstance(module, nn.Sequential) and type(module).forward in (nn.Sequential.forward, Sequential.forward):
+        modules = list(module)
+        return [
+            _upsampling_in(module, modules, at, name)
+            for at, name in enumerate(module._modules)
+            if is_upsampling(modules[at]) or isinstance(modules[at], nn.PixelShuffle)
+        ]
+    if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
+        return []
+    reason = "a forward calls it: convert was not called, or cannot change that"
+    return [
+        Layer(name, type(one).__name__, False, reason, True)
+        for name, one in module.named_children()
+        if is_upsampling(one)
+    ]
+
+
+def _upsampling_in(sequential: nn.Sequential, modules: list[nn.Module], at: int, name: str) -> Layer:
+    if isinstance(modules[at], nn.PixelShuffle):
+        return _shuffle_in(sequential, modules, at, name)
+    pads, following = None, modules[at + 1 : at + 3]
+    if following and type(following[0]) in PADS:
+        pads, *following = following
+    if not following or not isinstance(following[0], nn.modules.conv._ConvNd):
+        what = f"what follows it is a {type(following[0]).__name__}" if following else "nothing follows it"
+        return Layer(name, type(modules[at]).__name__, False, f"{what}, not a convolution", True)
+    kind = f"{type(modules[at]).__name__} and {type(following[0]).__name__}"
+    reason = reason_of(modules[at], pads, following[0], None)
+    if reason is None and type(sequential) is not Sequential:
+        reason = "convert was not called, or cannot change its Sequential"
+    if reason is not None:
+        return Layer(name, kind, False, reason, True)
+    parts, _ = _pair_at(modules, at)
+    return Layer(name, kind, True, _with(parts[3:]), True)
+
+
+def _shuffle_in(sequential: nn.Sequential, modules: list[nn.Module], at: int, name: str) -> Layer:
+    for begin in range(max(0, at - 3), at):
+        parts, _ = _shuffle_at(modules, begin)
+        if parts and parts[3] is modules[at]:
+            kind = f"{type(parts[0]).__name__} and {type(modules[at]).__name__}"
+            reason = shuffle_reason_of(parts[0], modules[at], None)
+            if reason is None and type(sequential) is not Sequential:
+                reason = "convert was not called, or cannot change its Sequential"
+            note = _with((*parts[1:3], parts[4])) if reason is None else reason
+            return Layer(name, kind, reason is None, note, True)
+    return Layer(name, type(modules[at]).__name__, False, "what is before it is not a convolution of torch's own", True)
+
+
+def _with(parts: Sequence[nn.Module | None]) -> str:
+    fused = [type(part).__name__ for part in parts if part is not None]
+    return f"with {' and '.join(fused)}, if no gradient is asked for" if fused else ""
 
 
 def _refuse_others(name: str, model: Any) -> None:
@@ -412,7 +551,7 @@ def _stock_base(cls: type[nn.Module]) -> type[nn.Module] | None:
 def _converted(cls: type[nn.Module]) -> type[nn.Module] | None:
     """The class of tconv-cl's for a class that computes as torch's own."""
     base = _stock_base(cls)
-    if issubclass(cls, (_Layer, Sequential)) or base is None or not (base.forward is cls.forward is STOCK[base]):
+    if issubclass(cls, Options) or base is None or not (base.forward is cls.forward is STOCK[base]):
         return None
     if cls is base:
         return CONVERTED[base]
@@ -476,10 +615,18 @@ class dispatch(TorchDispatchMode):
     """
 
     @suggesting(maker="", table=RUNTIME, name="dispatch")
-    def __init__(self, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None) -> None:
+    def __init__(
+        self,
+        device: int | str | None = None,
+        *,
+        fallback: str = "warn",
+        search: str | None = None,
+        math: str = "exact",
+    ) -> None:
         super().__init__()
-        check_options(search, fallback=fallback)
+        check_options(search, fallback=fallback, math=math)
         self.device, self.fallback, self.search = tensors.device_number(device), fallback, search
+        self.math = math
         self._seen = 0  # transposed convolutions
         self._entered: dict[int, list[int]] = {}  # by thread: what had been seen when it entered
 
@@ -511,5 +658,5 @@ class dispatch(TorchDispatchMode):
         data, weight, bias, stride, padding, dilation, _, output_padding, groups = args[:9]
         axes = weight.dim() - 2
         lists = (one_for_each_axis(axes, value) for value in (stride, padding, output_padding, dilation))
-        call = Call(*lists, groups, device=self.device, fallback=self.fallback, search=self.search)
+        call = Call(*lists, groups, device=self.device, fallback=self.fallback, search=self.search, math=self.math)
         return compute_or(lambda: func(*args, **kwargs), data, weight, bias, call)

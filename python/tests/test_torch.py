@@ -1260,7 +1260,7 @@ def test_the_data_gradient_of_a_convolution(extent, kernel, stride, pad, dilatio
 def test_the_page():
     text = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 9
     assert "tconv_cl:" not in in_process("\n".join(blocks))
 
 

@@ -113,6 +113,18 @@ def test_other_names_of_the_factors(name):
         tconv_cl.upsample_conv(x, w, **{name: 2})
 
 
+def test_negative_pads_cut():
+    """As 3 x 3 taps behind pads that repeat the border: the border of the small data is repeated before."""
+    random = np.random.default_rng(1)
+    x, w = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((1, 2, 3, 4), (3, 2, 3, 3)))
+    wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], mode="edge")
+    enlarged = np.pad(x.repeat(2, 2).repeat(2, 3), [(0, 0), (0, 0), (1, 1), (1, 1)], mode="reflect")
+    y = tconv_cl.upsample_conv(wide, w, scale=2, pads_begin=-1, pads_end=-1)
+    np.testing.assert_array_equal(y, two_steps(enlarged, w, (1, 1), (0, 0), (0, 0), (1, 1), 1, False, False))
+    with pytest.raises(tconv_cl.RequestError, match="pads_end is -2 at spatial axis 1: it must be at least -1"):
+        tconv_cl.upsample_conv(wide, w, scale=2, pads_end=(-1, -2))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_shuffle_of_a_convolution(seed):
     random = np.random.default_rng(seed)

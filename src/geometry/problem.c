@@ -332,11 +332,30 @@ static const char *argument_of(const tconv_problem *p, const char *member)
                              : "strides (the factors of the upsampling)";
 }
 
+/* Pads of an upsampling may be negative: how far depends on the factor (check_cut). */
+static int64_t least_of(const tconv_problem *p, const char *member, int64_t least)
+{
+    const bool pads = strcmp(member, "pads_begin") == 0 || strcmp(member, "pads_end") == 0;
+    return pads && p->operation == TCONV_UPSAMPLE_CONV ? INT64_MIN : least;
+}
+
 #define NUMBERS(kind, member, ...) int64_t member[TCONV_MAX_AXES];
 #define READ(kind, member, option, reads, absent, least)                                           \
     if (status == TCONV_OK)                                                                        \
-        status = read_list(argument_of(p, #member), &p->member, g->axes, absent, least, of.member, \
-                           error);
+        status = read_list(argument_of(p, #member), &p->member, g->axes, absent,                   \
+                           least_of(p, #member, least), of.member, error);
+
+/* Negative pads cut enlarged data, but not all that one input became: that would be smaller data.
+ */
+static tconv_status check_cut(const struct tconv_axis_request *r, int a, tconv_error *error)
+{
+    const int64_t least = 1 - r->stride;
+    const tconv_status status =
+        tconv_range_check("pads_begin", "spatial axis", a, r->pad_begin, least, INT64_MAX, error);
+    return status != TCONV_OK ? status
+                              : tconv_range_check("pads_end", "spatial axis", a, r->pad_end, least,
+                                                  INT64_MAX, error);
+}
 
 /* The pads of a convolution whose taps reach over `span` + 1 inputs. */
 static void forward_pads(tconv_auto_pad auto_pad, const struct tconv_axis_request *r, int64_t span,
@@ -435,6 +454,8 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
         };
         struct tconv_axis_pads pads;
         const bool shuffles = tconv_shuffles(p), convolves = tconv_convolves(p);
+        if (convolves && !shuffles && (status = check_cut(&request, a, error)) != TCONV_OK)
+            return status;
         const bool fits = shuffles    ? resolve_shuffle(p->auto_pad, &request, g, a)
                           : convolves ? resolve_upsampling(p->auto_pad, &request, g, a)
                                       : tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads);

@@ -13,8 +13,8 @@ from torch._C import _len_torch_dispatch_stack
 from torch.autograd import _profiler_enabled, forward_ad
 
 from . import tensors
-from .operator import operator, own
-from .tensors import Call, compute_or, fell_back, output_shape
+from .operator import by_operator, own
+from .tensors import TRANSPOSED, Call, compute_or, fell_back, output_shape
 
 Axes = Union[int, Sequence[int]]
 
@@ -44,10 +44,26 @@ def convolve(
     search: str | None = None,
     scale: Tensor | None = None,
     out: Tensor | None = None,
+    math: str = "exact",
 ) -> Tensor:
     """A transposed convolution along so many axes. `scale` is [CO], a factor of the sums before the bias."""
     stride, padding = one_for_each_axis(axes, stride), one_for_each_axis(axes, padding)
     output_padding, dilation = one_for_each_axis(axes, output_padding), one_for_each_axis(axes, dilation)
+    call = Call(stride, padding, output_padding, dilation, groups, activation, device, fallback, search, math)
+    return compute_call(axes, f"conv_transpose{axes}d", data, weight, bias, call, scale, out)
+
+
+def compute_call(
+    axes: int,
+    function: str,
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    call: Call,
+    scale: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The output of a call along so many axes, of torch's function of this name. `scale` is as `convolve` takes it."""
     direct = is_unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
     if (
         direct
@@ -56,8 +72,7 @@ def convolve(
         and not torch.is_autocast_enabled("cpu")
         and weight.dim() == axes + 2
     ):
-        attributes = (stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
-        output = tensors.again(attributes, data, weight, bias, scale)
+        output = tensors.again(call, data, weight, bias, scale)
         if output is not None:
             return output
     if data.is_quantized:
@@ -65,10 +80,10 @@ def convolve(
     if torch.jit.is_tracing() and torch.onnx.is_in_onnx_export():
         raise RuntimeError(EXPORTED)
     if out is not None:
-        refuse_gradients(f"conv_transpose{axes}d", out, data, weight, bias)
+        refuse_gradients(function, out, data, weight, bias)
     if data.dim() not in (axes + 1, axes + 2) or weight.dim() != axes + 2:
         raise RuntimeError(
-            f"conv_transpose{axes}d takes data of {axes + 1} or {axes + 2} axes and a weight of {axes + 2}, "
+            f"{function} takes data of {axes + 1} or {axes + 2} axes and a weight of {axes + 2}, "
             f"not {list(data.shape)} and {list(weight.shape)}"
         )
     kind = "cpu" if data.is_cpu else data.device.type
@@ -82,33 +97,17 @@ def convolve(
     if not batched:
         data = data.unsqueeze(0)
     target = out if out is None or batched else out.unsqueeze(0)
-    call = Call(stride, padding, output_padding, dilation, groups, activation, device, fallback, search)
     if target is not None:
         check_out(target, data, output_shape(data, weight, call))
-    reason = transform_of(data)
+    reason = transform_of(data, call.form)
     if reason is not None:
         if not torch.compiler.is_compiling():
-            fell_back(weight, reason, fallback)
+            fell_back(weight, reason, call)
         output = own(data, weight, bias, call, scale)
     elif direct:
         output = compute_or(lambda: own(data, weight, bias, call, scale), data, weight, bias, call, scale, target)
     else:
-        name, *numbers = activation
-        output = operator(
-            data,
-            weight,
-            bias,
-            call.stride,
-            call.padding,
-            call.output_padding,
-            groups,
-            call.dilation,
-            name,
-            numbers,
-            device,
-            fallback,
-            search,
-        )
+        output = by_operator(data, weight, bias, call)
     if target is not None:
         if output is not target:
             target.copy_(output)
@@ -149,12 +148,12 @@ def _need_gradients(*tensors: Tensor | None) -> bool:
     return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def transform_of(data: Tensor) -> str | None:
+def transform_of(data: Tensor, form: str = TRANSPOSED) -> str | None:
     """Why a custom operator cannot handle this call, or None. Under these transforms its derivatives would be missing,
     sometimes silently. (torch splits complex convolutions before dispatch, so ours would never see them.)"""
     if data.is_complex():
         return f"data has elements of type {data.dtype}"
-    if torch._C._are_functorch_transforms_active() and not _only_vmap():
+    if torch._C._are_functorch_transforms_active() and not (form == TRANSPOSED and _only_vmap()):
         return "it is transformed by torch.func"
     if forward_ad._current_level >= 0:
         return "forward-mode derivatives are on"

@@ -13,8 +13,10 @@ from .fusion import FORWARDS
 
 @cache
 def subclass_of(ours: type[nn.Module], own: type[nn.Module]) -> type[nn.Module]:
-    """A subclass of a class of tconv-cl's, whose forward it has, and of the module's own class."""
+    """A subclass of a class of tconv-cl's, whose forward it has or makes, and of the module's own class."""
     names = {"__module__": ours.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
+    if hasattr(ours, "forward_of"):
+        names["forward"] = ours.forward_of(own)
     made: type[nn.Module] = type(own.__name__, (ours, own), {**names, "__reduce_ex__": _reduce})
     FORWARDS[made] = made.forward
     return made

@@ -36,14 +36,20 @@ FORWARDS = {cls: cls.forward for cls in (*NORMS, *MODULES)}  # tconv_cl.torch ad
 CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
-def affine(norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """A batch normalization in inference as a factor of a sum, and the bias after it."""
-    scale = torch.rsqrt(norm.running_var + norm.eps)
-    if norm.weight is not None:
-        scale = scale * norm.weight
-    shift = -norm.running_mean if bias is None else bias - norm.running_mean
+def statistics_of(norm: nn.Module) -> tuple:
+    """What torch.nn.functional.batch_norm needs of a batch normalization in inference."""
+    return norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps
+
+
+def affine(norm: tuple, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A batch normalization in inference, of `statistics_of`, as a factor of a sum, and the bias after it."""
+    mean, variance, weight, added, eps = norm
+    scale = torch.rsqrt(variance + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean if bias is None else bias - mean
     shift = shift * scale
-    return scale, shift if norm.bias is None else shift + norm.bias
+    return scale, shift if added is None else shift + added
 
 
 def is_fused(following: list[nn.Module]) -> bool:
@@ -54,13 +60,17 @@ def is_fused(following: list[nn.Module]) -> bool:
 def takes_others(layer: nn.Module, input: Any) -> bool:
     """True if nothing can observe the result between a layer and the next module. Traces must not depend on whether
     gradients are on."""
+    return is_alone(input) and is_plain(layer)
+
+
+def is_alone(input: Any) -> bool:
+    """The same, if nothing watches the modules themselves."""
     return (
         type(input) is Tensor
         and input.is_floating_point()  # activations of integers are other types
         and not torch.is_grad_enabled()
         and is_unobserved()
         and transform_of(input) is None
-        and is_plain(layer)
     )
 
 
@@ -85,12 +95,13 @@ def activation_of(module: nn.Module) -> tuple:
     return MODULES[type(module)](module)
 
 
-def is_plain(module: nn.Module) -> bool:
+def is_plain(module: nn.Module, cls: type[nn.Module] | None = None) -> bool:
     """Whether calling a module only calls its class's forward, as that was when tconv_cl.torch was imported: it has no
-    hooks of its own or of all modules, and no method is replaced. torch.nn.utils.parametrize makes other classes."""
+    hooks of its own or of all modules, and no method is replaced. torch.nn.utils.parametrize makes other classes: `cls`
+    is the class below one that may be."""
     own, every = vars(module), nn.modules.module
     return (
-        type(module).forward is FORWARDS.get(type(module))
+        type(module).forward is FORWARDS.get(cls or type(module))
         and (nn.Module.__call__, nn.Module._call_impl) == CALLS
         and METHODS.isdisjoint(own)
         and own.get("_compiled_call_impl") is None
@@ -104,19 +115,25 @@ def is_plain(module: nn.Module) -> bool:
 def is_norm_of(layer: nn.Module, norm: nn.Module, input: Tensor) -> bool:
     """True for a batch normalization in inference with its own statistics, in the layer's type and for the channels
     that its weight has: `out_channels` may say others."""
-    axes, weight = len(layer.kernel_size), layer.weight
-    if NORMS.get(type(norm)) != axes or input.dim() != axes + 2 or norm.training or not is_plain(norm):
+    axes = NORMS.get(type(norm))
+    if axes != len(layer.kernel_size) or input.dim() != axes + 2 or norm.training or not is_plain(norm):
         return False
+    weight = layer.weight
     if weight.dim() != axes + 2:
         return False
-    tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias, layer.bias)
-    dtype, channels = weight.dtype, (weight.shape[1] * layer.groups,)
+    channels = weight.shape[1] * layer.groups if layer.transposed else weight.shape[0]
+    return fits(statistics_of(norm), weight, layer.bias, channels)
+
+
+def fits(norm: tuple, weight: Tensor, bias: Tensor | None, channels: int) -> bool:
+    """Whether a layer with this weight and bias can compute a batch normalization of `statistics_of`."""
+    mean, variance, scale, shift, _ = norm
     return (
-        norm.running_mean is not None
-        and norm.running_var is not None
-        and dtype in (torch.float32, torch.float64)
+        mean is not None
+        and variance is not None
+        and weight.dtype in (torch.float32, torch.float64)
         and all(
-            tensor is None or (tensor.shape == channels and tensor.dtype == dtype and tensor.is_cpu)
-            for tensor in tensors
+            tensor is None or (tensor.shape == (channels,) and tensor.dtype == weight.dtype and tensor.is_cpu)
+            for tensor in (mean, variance, scale, shift, bias)
         )
     )

@@ -12,7 +12,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
-from .tensors import Call, compute_or, has_wide_padding, memory_format, output_shape
+from .tensors import SHUFFLED, TRANSPOSED, UPSAMPLED, Call, compute_or, has_wide_padding, memory_format, output_shape
 from .vmap import batched
 
 # The library's name of each activation, and torch's computation with the library's numbers.
@@ -35,14 +35,42 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
 
 def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
     """Computes by torch's own operators. `scale` is as `convolve` takes it."""
-    function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[weight.dim() - 3]
     added = bias if scale is None else None
-    output = function(data, weight, added, call.stride, call.padding, call.output_padding, call.groups, call.dilation)
+    if call.form != TRANSPOSED:
+        output = _convolved(data, weight, added, call)
+    else:
+        lists = (call.stride, call.padding, call.output_padding, call.groups, call.dilation)
+        function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
+        output = function[weight.dim() - 3](data, weight, added, *lists)
     if scale is not None:
         ones = [1] * (weight.dim() - 2)
         output = output * scale.view(-1, *ones) + bias.view(-1, *ones)
-    name, *numbers = call.activation
+    if call.form == SHUFFLED:
+        output = functional.pixel_shuffle(output, call.stride[0])
+    return activated(output, call.activation)
+
+
+def activated(output: Tensor, activation: Sequence[Any]) -> Tensor:
+    """torch's computation of an activation of the library's, with its numbers."""
+    name, *numbers = activation
     return ACTIVATIONS[name](output, *numbers)
+
+
+def _before(data: Tensor, call: Call) -> tuple[Tensor, tuple[int, ...]]:
+    """What the convolution of a call takes: enlarged data, and the pads that are still missing."""
+    if call.form == UPSAMPLED:
+        data = functional.interpolate(data, scale_factor=[float(factor) for factor in call.stride], mode="nearest")
+    if call.padding == call.padding_end and min(call.padding) >= 0:
+        return data, call.padding
+    pads = [number for ends in zip(call.padding, call.padding_end) for number in ends[::-1]][::-1]
+    return functional.pad(data, pads), (0,) * len(call.padding)
+
+
+def _convolved(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
+    """The convolution of a call by torch's own operators, before pixel shuffle."""
+    data, padding = _before(data, call)
+    function = (functional.conv1d, functional.conv2d, functional.conv3d)[weight.dim() - 3]
+    return function(data, weight, bias, 1, padding, call.dilation, call.groups)
 
 
 # Registered for tensors of every device; at run time torch computes those that are not the processor's.
@@ -51,7 +79,7 @@ def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
     mutates_args=(),
     schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] output_padding, "
     "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
-    "str fallback='warn', str? search=None) -> Tensor",
+    "str fallback='warn', str? search=None, str math='exact') -> Tensor",
 )
 def operator(
     data: Tensor,
@@ -67,11 +95,14 @@ def operator(
     device: int | None = None,
     fallback: str = "warn",
     search: str | None = None,
+    math: str = "exact",
 ) -> Tensor:
     """activation(torch.convolution(..., transposed=True)): data [N, CI, X...], weight [CI, CO/groups, K...]."""
     lists = (tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation))
-    call = Call(*lists, groups, (activation, *numbers), device, fallback, search)
+    return _computed(data, weight, bias, Call(*lists, groups, (activation, *numbers), device, fallback, search, math))
 
+
+def _computed(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
     return compute_or(
         lambda: own(data, weight, bias, call).contiguous(memory_format=memory_format(data)), data, weight, bias, call
     )
@@ -82,6 +113,11 @@ def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_)
     call = Call(tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation), groups)
     if has_wide_padding(call):
         raise RuntimeError("output padding must be smaller than either stride or dilation")  # torch's sentence
+    return _described(data, weight, bias, call)
+
+
+def _described(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
+    """An output without values."""
     shape = output_shape(data, weight, call)
     nothing = (data.numel() == 0, weight.numel() == 0, *(extent <= 0 for extent in shape))
     if any(map(statically_known_true, nothing)):
@@ -89,8 +125,12 @@ def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_)
     return torch.empty(shape, dtype=data.dtype, device=data.device, memory_format=memory_format(data))
 
 
+HOW = ("device", "fallback", "search", "math")  # the last arguments of the operators
+
+
 def _setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    data, weight, bias, *ctx.attributes, ctx.activation, ctx.numbers, ctx.device, ctx.fallback, ctx.search = inputs
+    data, weight, bias, *ctx.attributes, ctx.activation, ctx.numbers = inputs[: -len(HOW)]
+    ctx.how = dict(zip(HOW, inputs[-len(HOW) :]))
     ctx.save_for_backward(data, weight, bias)
 
 
@@ -99,10 +139,7 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
     data, weight, bias = ctx.saved_tensors
     stride, padding, output_padding, groups, dilation = ctx.attributes
     if ctx.activation != "none":  # the sums were not kept: compute them again
-        how = {"device": ctx.device, "fallback": ctx.fallback, "search": ctx.search}
-        sums = operator(data, weight, bias, *ctx.attributes, **how)
-        _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
-        (gradient,) = pull(gradient)
+        gradient = _before_activation(ctx, operator, gradient)
     gradients = torch.ops.aten.convolution_backward(
         gradient,
         data,
@@ -116,7 +153,15 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
         groups,
         [ctx.needs_input_grad[0], ctx.needs_input_grad[1], bias is not None and ctx.needs_input_grad[2]],
     )
-    return *gradients, *[None] * 10
+    return *gradients, *[None] * (7 + len(HOW))
+
+
+def _before_activation(ctx: Any, function: Callable[..., Tensor], gradient: Tensor) -> Tensor:
+    """The gradient with respect to the sums, which were not kept: they are computed again."""
+    sums = function(*ctx.saved_tensors, *ctx.attributes, **ctx.how)
+    _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
+    (gradient,) = pull(gradient)
+    return gradient
 
 
 operator.register_autograd(_backward, setup_context=_setup_context)
@@ -132,3 +177,104 @@ def _(info, in_dims, data, weight, bias, stride, padding, output_padding, groups
 def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
     """Counts floating-point operations as torch does for its own operator."""
     return conv_flop_count(list(data), list(weight), list(out_shape), transposed=True)
+
+
+# ---- convolutions with an upsampling before, or a pixel shuffle behind ----
+
+
+def convolution_call(
+    form: str,
+    factors: Sequence[int],
+    padding: Sequence[int],
+    padding_end: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+    activation: str = "none",
+    numbers: Sequence[float] = (),
+    *how: Any,
+) -> Call:
+    """The call that the operator of a form computes."""
+    lists = (tuple(factors), tuple(padding), (0,) * len(factors), tuple(dilation))
+    return Call(*lists, groups, (activation, *numbers), *how)._replace(form=form, padding_end=tuple(padding_end))
+
+
+def _convolution_operator(name: str, form: str) -> Callable[..., Tensor]:
+    """A custom operator: data [N, CI, X...], weight [CO, CI/groups, K...], as of a convolution."""
+
+    @torch.library.custom_op(
+        f"tconv_cl::{name}",
+        mutates_args=(),
+        schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] factors, SymInt[] padding, SymInt[] padding_end, "
+        "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
+        "str fallback='warn', str? search=None, str math='exact') -> Tensor",
+    )
+    def made(
+        data: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        factors: Sequence[int],
+        padding: Sequence[int],
+        padding_end: Sequence[int],
+        groups: int,
+        dilation: Sequence[int],
+        activation: str = "none",
+        numbers: Sequence[float] = (),
+        device: int | None = None,
+        fallback: str = "warn",
+        search: str | None = None,
+        math: str = "exact",
+    ) -> Tensor:
+        lists, how = (factors, padding, padding_end), (device, fallback, search, math)
+        call = convolution_call(form, *lists, groups, dilation, activation, numbers, *how)
+        return _computed(data, weight, bias, call)
+
+    def described(data: Tensor, weight: Tensor, bias: Tensor | None, *attributes: Any) -> Tensor:
+        return _described(data, weight, bias, convolution_call(form, *attributes))
+
+    def backward(ctx: Any, gradient: Tensor) -> tuple:
+        """torch's own: the gradients of the convolution, on enlarged data that are made again."""
+        data, weight, bias = ctx.saved_tensors
+        call = convolution_call(form, *ctx.attributes)
+        if ctx.activation != "none":
+            gradient = _before_activation(ctx, made, gradient)
+        if form == SHUFFLED:
+            gradient = functional.pixel_unshuffle(gradient, call.stride[0])
+        padding = _before(data[:1], call)[1]
+        large, pull = torch.func.vjp(lambda data: _before(data, call)[0], data)
+        ones = [1] * len(padding)
+        mask = [*ctx.needs_input_grad[:2], bias is not None and ctx.needs_input_grad[2]]
+        size = None if bias is None else bias.shape
+        of_data, *others = torch.ops.aten.convolution_backward(
+            gradient, large, weight, size, ones, padding, call.dilation, False, [0] * len(ones), call.groups, mask
+        )
+        return None if of_data is None else pull(of_data)[0], *others, *[None] * (7 + len(HOW))
+
+    def flops(data: Sequence[int], weight: Sequence[int], *others: Any, out_shape: Sequence[int], **_: Any) -> int:
+        """Counts those of the convolution."""
+        factors = others[1]
+        convolved = list(out_shape)
+        if form == SHUFFLED:
+            convolved = [data[0], weight[0], *(y // r for y, r in zip(out_shape[2:], factors))]
+        return conv_flop_count(list(data), list(weight), convolved, transposed=False)
+
+    made.register_fake(described)
+    made.register_autograd(backward, setup_context=_setup_context)
+    register_flop_formula(getattr(torch.ops.tconv_cl, name))(flops)
+    return made
+
+
+OPERATORS = {
+    UPSAMPLED: _convolution_operator("upsample_conv", UPSAMPLED),
+    SHUFFLED: _convolution_operator("conv_pixel_shuffle", SHUFFLED),
+}
+
+
+def by_operator(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
+    """The output of a call by its custom operator, which whatever observes operators sees."""
+    name, *numbers = call.activation
+    how = (name, numbers, call.device, call.fallback, call.search, call.math)
+    if call.form != TRANSPOSED:
+        lists = (call.stride, call.padding, call.padding_end)
+        return OPERATORS[call.form](data, weight, bias, *lists, call.groups, call.dilation, *how)
+    lists = (call.stride, call.padding, call.output_padding)
+    return operator(data, weight, bias, *lists, call.groups, call.dilation, *how)

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from .. import _request
 from .._callbacks import raise_kept, was_kept
 from .._device import Device, Kept, Layer, Layers, Request, Resolved, number_of, opened
 from .._host import compute
-from .._request import attributes_of, integer
+from .._request import DEFAULTS, attributes_among, integer
 from .._trace import is_followed, tell_fallback
 
 WEIGHTS = 512  # packed weights kept
@@ -47,7 +48,7 @@ logger = logging.getLogger("tconv_cl")
 
 
 class Statistics(NamedTuple):
-    """Counts of this process: transposed convolutions by tconv-cl and by torch's own operator, and packed weights."""
+    """Counts of this process: layers by tconv-cl and by torch's own operators, and packed weights."""
 
     computed: int
     fallbacks: int
@@ -88,6 +89,13 @@ def statistics() -> Statistics:
         return Statistics(state.computed, state.fallbacks, packed)
 
 
+# What a call computes, and the operation of the library's that does; none: by the attributes and shapes.
+TRANSPOSED = "transposed convolution"
+UPSAMPLED = "nearest upsampling and convolution"  # `stride` has the factors, the rest is the convolution's
+SHUFFLED = "convolution and pixel shuffle"  # likewise
+OPERATIONS = {TRANSPOSED: None, UPSAMPLED: _request.UPSAMPLE_CONV, SHUFFLED: _request.SHUFFLES["CRD"]}
+
+
 class Call(NamedTuple):
     """The attributes of a call, in torch's meaning; lists have one number for each axis."""
 
@@ -100,6 +108,9 @@ class Call(NamedTuple):
     device: int | None = None
     fallback: str = "warn"
     search: str | None = None
+    math: str = "exact"
+    form: str = TRANSPOSED
+    padding_end: tuple[int, ...] | None = None  # if it differs from `padding`
 
 
 # ---- weights ----
@@ -286,16 +297,21 @@ def _asked(
     gathers = place is None
     if place is None:
         place = _Place(_channels_last(data.shape) if last else tuple(data.shape))
-    attributes = attributes_of(
-        strides=call.stride,
-        pads_begin=call.padding,
-        pads_end=call.padding,
-        output_padding=call.output_padding,
-        dilations=call.dilation,
-        groups=call.groups,
-        activation=call.activation,
-        search=call.search,
-        data_format="NXC" if last else "NCX",
+    attributes = attributes_among(
+        {
+            **DEFAULTS,
+            "strides": call.stride,
+            "pads_begin": call.padding,
+            "pads_end": call.padding if call.padding_end is None else call.padding_end,
+            "output_padding": call.output_padding,
+            "dilations": call.dilation,
+            "groups": call.groups,
+            "activation": call.activation,
+            "search": call.search,
+            "math": call.math,
+            "data_format": "NXC" if last else "NCX",
+            "operation": OPERATIONS[call.form],
+        }
     )
     type_ = TYPES[data.dtype]
     tensors = (_request.Tensor(place.shape, type_, place.steps), _request.Tensor(tuple(weight.shape), type_))
@@ -347,6 +363,15 @@ def has_nothing(data: Tensor, weight: Tensor, call: Call) -> bool:
 
 
 def output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
+    if call.form != TRANSPOSED:
+        ones = (1,) * len(call.stride)
+        before, behind = (call.stride, ones) if call.form == UPSAMPLED else (ones, call.stride)
+        numbers = (data.shape[2:], weight.shape[2:], before, behind, call.padding, call.padding_end, call.dilation)
+        return [
+            data.shape[0],
+            weight.shape[0] // prod(behind),
+            *((x * s + begin + end - d * (k - 1)) * r for x, k, s, r, begin, end, d in zip(*numbers)),
+        ]
     return [
         data.shape[0],
         weight.shape[1] * call.groups,
@@ -583,23 +608,34 @@ def compute_or(
                 raise
             reason = str(error)
     if reason is not None:
-        fell_back(weight, reason, call.fallback)
+        fell_back(weight, reason, call)
         return own()
     with state.lock:
         state.computed += 1
     return output
 
 
-def fell_back(weight: Tensor, reason: str, fallback: str) -> None:
+def fell_back(weight: Tensor, reason: str, call: Call) -> None:
     """Counts a fallback and logs its reason, once for each layer. Raises if the caller wants no fallback."""
-    layer = f"a transposed convolution with {str(weight.dtype).removeprefix('torch.')} weights {list(weight.shape)}"
-    if fallback == "error":
+    layer = f"a {call.form} with {str(weight.dtype).removeprefix('torch.')} weights {list(weight.shape)}"
+    if call.fallback == "error":
         raise RuntimeError(f"tconv_cl does not compute {layer}: {reason}")
     with state.lock:
         state.fallbacks += 1
     sentence = f"tconv_cl: PyTorch's own operator computes {layer}: {reason}"
     state.said.get(sentence, lambda: logger.warning(sentence))
     tell_fallback("torch", layer, reason)
+
+
+@functools.cache
+def least_macs(device: int | None) -> int:
+    """Layers with fewer multiply-adds are faster by torch's own operators. 0 if there is no device, which is then told
+    at the call."""
+    try:
+        opened_ = opened(number_of(None) if device is None else device)
+    except (ValueError, RuntimeError):
+        return 0
+    return int(c.library.tconv_device_least_macs(opened_.handle))
 
 
 def device_number(device: int | str | None) -> int | None:

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes a convolution with the nearest upsampling before it or the pixel shuffle behind it, and what follows, as one
+layer, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Union
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional
+
+from .call import compute_call
+from .fusion import NORMS, activation_of, affine, fits, is_activation, is_alone, is_plain, statistics_of
+from .operator import activated, convolution_call
+from .pairs import PADS, UPSAMPLINGS, Part, Plan, factor_of, is_convolution, kept_plan, kept_shuffle_plan, pair_of
+from .pairs import plan_of, shuffle_pair_of, shuffle_plan_of
+from .tensors import SHUFFLED, UPSAMPLED, least_macs, memory_format
+
+CONVOLVE = (functional.conv1d, functional.conv2d, functional.conv3d)
+
+
+# What a part is: its function in FUNCTIONS, if it is a tuple.
+UPSAMPLING, PADDING, CONVOLUTION, NORM, ACTIVATION, SHUFFLE = range(6)
+Numbered = Sequence[tuple[int, Union[Part, None]]]
+
+
+def upsample_convolve(
+    input: Tensor,
+    upsampling: Part,
+    pads: Part | None,
+    convolution: Part,
+    norm: Part | None = None,
+    activation: Part | None = None,
+    device: int | None = None,
+    fallback: str = "warn",
+    search: str | None = None,
+    math: str = "exact",
+) -> Tensor:
+    """The output of the last part. The parts are as `pairs` explains them; a module that has changed since they were
+    found is called."""
+    how = (device, fallback, search, math)
+    if isinstance(input, fx.Proxy):  # a graph is traced again, when it is loaded for example
+        arguments = (input, upsampling, pads, convolution, norm, activation, *how)
+        return input.tracer.create_proxy("call_function", upsample_convolve, arguments, {})
+    before: Numbered = ((UPSAMPLING, upsampling), (PADDING, pads), (CONVOLUTION, convolution))
+    taken = _taken(input, upsampling, pads, convolution, device, fallback)
+    if taken is None:
+        return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation)))
+    return _layer(UPSAMPLED, input, taken, norm, activation, (), how)
+
+
+def convolve_shuffle(
+    input: Tensor,
+    convolution: Part,
+    norm: Part | None,
+    before: Part | None,
+    shuffle: Part,
+    activation: Part | None = None,
+    device: int | None = None,
+    fallback: str = "warn",
+    search: str | None = None,
+    math: str = "exact",
+) -> Tensor:
+    """The same of a convolution and pixel shuffle; an activation is `before` the shuffle or behind it."""
+    how = (device, fallback, search, math)
+    if isinstance(input, fx.Proxy):
+        arguments = (input, convolution, norm, before, shuffle, activation, *how)
+        return input.tracer.create_proxy("call_function", convolve_shuffle, arguments, {})
+    parts: Numbered = ((CONVOLUTION, convolution), (NORM, norm), (ACTIVATION, before), (SHUFFLE, shuffle))
+    taken = _shuffle_taken(input, convolution, shuffle, device, fallback)
+    # What is between must be computed within the layer, or commute with the shuffle.
+    if taken is None or (norm is not None and not _takes_norm(input, norm, taken)):
+        return one_by_one(input, (*parts, (ACTIVATION, activation)))
+    if before is None:
+        return _layer(SHUFFLED, input, taken, norm, activation, (), how)
+    return _layer(SHUFFLED, input, taken, norm, before, ((ACTIVATION, activation),), how)
+
+
+class _Taken(NamedTuple):
+    """How the library computes a pair."""
+
+    plan: Plan
+    weight: Tensor
+    bias: Tensor | None
+    dilation: tuple[int, ...]
+    groups: int
+
+
+def _layer(
+    form: str,
+    input: Tensor,
+    taken: _Taken,
+    norm: Part | None,
+    activation: Part | None,
+    behind: Numbered,
+    how: tuple[Any, ...],
+) -> Tensor:
+    """Computes a pair, with norm and activation in it if nobody can see the difference, then what is behind."""
+    plan, weight, bias, dilation, groups = taken
+    scale, name = None, ("none",)
+    if norm is not None and _takes_norm(input, norm, taken):
+        (scale, bias), norm = affine(_statistics(norm, weight.dim() - 2), bias), None
+    if norm is None and activation is not None and is_alone(input):
+        known = _activation(activation)
+        if known is not None:
+            name, activation = known, None
+    if plan.around:
+        input = functional.pad(input, plan.around, mode=plan.around_mode)
+    lists = (plan.factors, plan.begin, plan.end)
+    call = convolution_call(form, *lists, groups, dilation, name[0], name[1:], *how)
+    axes = weight.dim() - 2
+    output = compute_call(axes, f"conv{axes}d", input, weight, bias, call, scale)
+    return one_by_one(output, ((NORM, norm), (ACTIVATION, activation), *behind))
+
+
+def _takes_norm(input: Tensor, norm: Part, taken: _Taken) -> bool:
+    own = _statistics(norm, taken.weight.dim() - 2)
+    return (
+        own is not None
+        and is_alone(input)
+        and not torch.is_autocast_enabled("cpu")
+        and fits(own, taken.weight, taken.bias, taken.weight.shape[0])
+    )
+
+
+def _taken(
+    input: Tensor, upsampling: Part, pads: Part | None, convolution: Part, device: int | None, fallback: str
+) -> _Taken | None:
+    """How the library computes the pair; None: torch does."""
+    weights = _weights(convolution)
+    if weights is None:
+        return None
+    weight, bias = weights
+    for part, known in ((upsampling, UPSAMPLINGS), (pads, PADS)):
+        if isinstance(part, nn.Module) and not (type(part) in known and is_plain(part)):
+            return None
+    axes = weight.dim() - 2
+    if input.dim() != axes + 2 or not input.is_floating_point() or input.is_quantized:
+        return None
+    pair = pair_of(upsampling, pads, convolution, axes)
+    if isinstance(pair, str):
+        return None
+    find = plan_of if torch.compiler.is_compiling() else kept_plan
+    plan = find(pair, tuple(weight.shape[2:]), tuple(input.shape[2:]))
+    if isinstance(plan, str):
+        return None
+    if _is_small(plan, input, weight, device, fallback):
+        return None
+    return _Taken(plan, weight, bias, pair.dilation, pair.groups)
+
+
+def _shuffle_taken(input: Tensor, convolution: Part, shuffle: Part, device: int | None, fallback: str) -> _Taken | None:
+    weights = _weights(convolution)
+    if weights is None or (
+        isinstance(shuffle, nn.Module) and not (type(shuffle) is nn.PixelShuffle and is_plain(shuffle))
+    ):
+        return None
+    weight, bias = weights
+    if input.dim() != 4 or weight.dim() != 4 or not input.is_floating_point() or input.is_quantized:
+        return None
+    pair = shuffle_pair_of(convolution)
+    if isinstance(pair, str):
+        return None
+    find = shuffle_plan_of if torch.compiler.is_compiling() else kept_shuffle_plan
+    plan = find(pair, tuple(weight.shape), factor_of(shuffle), tuple(input.shape[2:]))
+    if isinstance(plan, str) or _is_small(plan, input, weight, device, fallback):
+        return None
+    if fallback != "error" and memory_format(input) != torch.contiguous_format:
+        return None  # measured: with channels last, torch's two steps are faster
+    return _Taken(plan, weight, bias, pair.dilation, pair.groups)
+
+
+def _weights(convolution: Part) -> tuple[Tensor, Tensor | None] | None:
+    if not isinstance(convolution, nn.Module):
+        return convolution[0], convolution[1]
+    return (convolution.weight, convolution.bias) if is_convolution(convolution) else None
+
+
+def _is_small(plan: Plan, input: Tensor, weight: Tensor, device: int | None, fallback: str) -> bool:
+    """Whether torch's own operators are faster, because a kernel's launch takes as long."""
+    if fallback == "error" or torch.compiler.is_compiling():
+        return False
+    return plan.macs * input.shape[0] * weight.shape[0] * weight.shape[1] < least_macs(device)
+
+
+def _statistics(norm: Part | None, axes: int) -> tuple | None:
+    if not isinstance(norm, nn.Module):
+        return None if norm is None else tuple(norm)
+    known = NORMS.get(type(norm)) == axes and not norm.training and is_plain(norm)
+    return statistics_of(norm) if known else None
+
+
+def _activation(activation: Part) -> tuple | None:
+    if not isinstance(activation, nn.Module):
+        return tuple(activation)
+    return activation_of(activation) if is_activation(activation) else None
+
+
+def one_by_one(input: Tensor, parts: Numbered) -> Tensor:
+    """The output of the last part, by torch's own operators."""
+    for number, part in parts:
+        if isinstance(part, nn.Module):
+            input = part(input)
+        elif part is not None:
+            input = FUNCTIONS[number](input, *part)
+    return input
+
+
+def _convolved(
+    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    return CONVOLVE[weight.dim() - 3](input, weight, bias, stride, padding, dilation, groups)
+
+
+def _normalized(input: Tensor, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
+    return functional.batch_norm(input, mean, variance, weight, bias, False, 0.0, eps)
+
+
+# What a tuple in the place of each part means.
+FUNCTIONS = (
+    lambda input, size, scale_factor, mode: functional.interpolate(input, size, scale_factor, mode),
+    lambda input, pads, mode: functional.pad(input, pads, mode),
+    _convolved,
+    _normalized,
+    lambda input, *activation: activated(input, activation),
+    functional.pixel_shuffle,
+)
