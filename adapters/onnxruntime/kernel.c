@@ -208,11 +208,15 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
     if (status == TCONV_OK)
         status =
             read_input(kernel, context, TENSOR_FILTER, &filter, &run.tensors.filter.host, error);
-    if (status == TCONV_OK)
+    if (status != TCONV_OK) return status;
+    if (!agrees(&data, &kernel->claimed[TENSOR_DATA])) {
+        status = fail(error, TCONV_ERROR_SHAPE, "the data have another shape than in the model");
+    } else {
         status =
             layer_resolve(&kernel->request, &data, &filter, &run.problem, &run.geometry, error);
-    if (status != TCONV_OK) return status;
-    status = read_fused(kernel, context, &run, error);
+        if (status != TCONV_OK) return status;
+        status = read_fused(kernel, context, &run, error);
+    }
     if (status == TCONV_ERROR_SHAPE && kernel->unfused != NULL) {
         const tconv_error reason = *error;
         return compute_unfused(kernel, data.rank, context, &reason, error);
@@ -331,9 +335,10 @@ static tconv_status keep_claims(struct kernel *kernel, const struct node_layer *
     tconv_status status = TCONV_OK;
     kernel->rank = rank_of(layer);
     kernel->channels = channels_of(layer);
+    kernel->claimed[TENSOR_DATA] = layer->fixed;
     if (layer->request.epilogue.requantize) /* sums of more terms could exceed 32 bits */
         kernel->claimed[TENSOR_FILTER] = layer->filter;
-    if (bias != NULL && bias == input_of(layer->node[0], TENSOR_BIAS))
+    if (bias != NULL && bias == input_of(layer->convolution, TENSOR_BIAS))
         kernel->claimed[TENSOR_BIAS] = (tconv_shape){1, {-1}};
     else if (bias != NULL)
         status = tensor_of(bias, &kernel->claimed[TENSOR_BIAS], &type, error);

@@ -17,12 +17,15 @@ from ._trace import callback_of, follow
 from ._request import number_of
 
 
-def check_options(search: str | None, least_macs: int | None = None, fallback: str = "warn") -> None:
-    """Raises if the search or the fallback does not exist, or if the number of multiply-adds is wrong."""
+def check_options(
+    search: str | None, least_macs: int | None = None, fallback: str = "warn", math: str = "exact"
+) -> None:
+    """Raises if the search, the fallback or the math does not exist, or if the number of multiply-adds is wrong."""
     if fallback not in ("warn", "error"):
         raise RequestError(f"fallback is {fallback!r}: it must be 'warn' or 'error'")
     if search is not None:
         number_of("search", "search", search)
+    number_of("math", "math", math)
     if least_macs is not None and not (isinstance(least_macs, Integral) and 0 <= least_macs < 1 << 63):
         error = RequestError if isinstance(least_macs, Integral) else RequestTypeError
         raise error(
