@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nearest upsampling and a convolution as one layer: every algorithm against the oracle, which
- * computes the two steps; windows, slabs, layers whose packed filters must not be mixed up, and
- * what is refused. */
+/* A convolution with nearest upsampling or pixel shuffle as one layer: every algorithm against the
+ * oracle, which computes the two steps; windows, slabs, layers whose packed filters must not be
+ * mixed up, and what is refused. */
 #include "random_problem.h"
 #include "setup.h"
 
@@ -14,10 +14,12 @@
 
 #include <cmocka.h>
 
-static void run_all(const tconv_problem *problem, enum contents contents, unsigned number)
+static void run_all(const tconv_problem *problem, enum contents contents, unsigned number,
+                    const tconv_epilogue *epilogue)
 {
     struct tensors t;
     make_tensors(problem, contents, number, &t);
+    if (epilogue != NULL) make_epilogue(problem, epilogue, number, &t);
     t.math = TCONV_MATH_FAST; /* the exact algorithms do not change */
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
@@ -44,8 +46,38 @@ static void random_layers_of_every_rank(void **state)
             tconv_problem p = random_upsampling(&seed, ranks[r].axes, ranks[r].most);
             p.data_type = p.filter_type = types[i % 6];
             if (i % 3 == 1) random_steps(&seed, &p);
-            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
-                    100 * (unsigned)r + (unsigned)i);
+            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 100 * (unsigned)r + (unsigned)i,
+                    NULL);
+        }
+}
+
+/* Pixel shuffle, whose bias, scale and slope have a number for each phase. Integers are exact. */
+static void random_shuffles_of_every_rank(void **state)
+{
+    (void)state;
+    static const struct {
+        int axes, most, count;
+    } ranks[] = {{1, 60, 14}, {2, 9, 21}, {3, 4, 14}, {4, 3, 4}, {5, 2, 2}, {6, 1, 2}};
+    static const tconv_type types[] = {TCONV_F32, TCONV_I8,  TCONV_F32, TCONV_F16,
+                                       TCONV_F32, TCONV_I64, TCONV_F64};
+    tconv_epilogue scaled = TCONV_EPILOGUE_INIT, bytes = TCONV_EPILOGUE_INIT;
+    scaled.scale = true;
+    scaled.alpha = 0.5;
+    scaled.activation = TCONV_ACTIVATION_PRELU;
+    bytes.scale = bytes.requantize = true;
+    bytes.data_zero_point = 3;
+    bytes.filter_zero_point = -2;
+    for (size_t r = 0; r < (sample_is_least() ? 3 : sizeof ranks / sizeof *ranks); r++)
+        for (int i = 0; i < ranks[r].count; i += sample_is_whole() ? 1 : 5) {
+            unsigned seed = 7000u * (unsigned)ranks[r].axes + (unsigned)i;
+            tconv_problem p = random_shuffle(&seed, ranks[r].axes, ranks[r].most);
+            p.data_type = p.filter_type = types[i % 7];
+            const bool floating = i % 7 != 1 && i % 7 != 5;
+            if (i % 3 == 1) random_steps(&seed, &p);
+            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 100 * (unsigned)r + (unsigned)i,
+                    i % 2 == 0 && floating    ? &scaled
+                    : p.data_type == TCONV_I8 ? &bytes
+                                              : NULL);
         }
 }
 
@@ -75,6 +107,16 @@ static tconv_problem line(int64_t extent, int64_t taps, int64_t factor, int64_t 
     p.strides = (tconv_list){1, {factor}};
     p.dilations = (tconv_list){1, {dilation}};
     p.pads_begin = p.pads_end = (tconv_list){1, {pad}};
+    return p;
+}
+
+/* A line of one channel, to which pixel shuffle by 2 brings two channels of a convolution, and one
+ * of two channels. */
+static tconv_problem shuffled_line(int64_t extent, int64_t channels, tconv_operation order)
+{
+    tconv_problem p = line(extent, 3, 2, 1, 1);
+    p.operation = order;
+    p.filter.dim[0] = 2 * channels;
     return p;
 }
 
@@ -111,6 +153,40 @@ static void values_by_hand(void **state)
     }
 }
 
+/* 1 2 with zeros on both sides, by the taps 1 10 100 and 2 20 200, interleaved; and with a bias for
+ * each of these two. With two output channels and the order DCR, the second filter has the first
+ * phase of the second one. */
+static void shuffled_values_by_hand(void **state)
+{
+    (void)state;
+    static const struct {
+        tconv_operation order;
+        int64_t channels;
+        float expected[8];
+    } cases[] = {
+        {TCONV_CONV_PIXEL_SHUFFLE, 1, {1210, 3420, 1021, 3042}},
+        {TCONV_CONV_PIXEL_SHUFFLE, 2, {1210, 3420, 1021, 3042, 5630, 7840, 5063, 7084}},
+        {TCONV_CONV_PIXEL_SHUFFLE_DCR, 2, {1210, 5630, 1021, 5063, 3420, 7840, 3042, 7084}}};
+    for (int d = 0; d < device_count; d++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const tconv_problem p = shuffled_line(2, cases[i].channels, cases[i].order);
+            float x[] = {1, 2}, w[] = {1, 10, 100, 2, 20, 200, 3, 30, 300, 4, 40, 400};
+            float b[] = {1000, 3000, 5000, 7000}, y[8] = {0};
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            tconv_tensors arrays = TCONV_TENSORS_INIT;
+            tconv_layer *layer = open_layer(d);
+            tconv_error error;
+            options.epilogue.bias = true;
+            arrays.data.host = x;
+            arrays.filter.host = w;
+            arrays.bias.host = b;
+            arrays.output.host = y;
+            expect_ok(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
+            assert_memory_equal(y, cases[i].expected, (size_t)cases[i].channels * 4 * sizeof *y);
+            tconv_layer_release(layer);
+        }
+}
+
 /* With a factor of 1 and a dilation, an infinity reaches only the outputs that use it. */
 static void infinities_stay_where_they_are(void **state)
 {
@@ -130,17 +206,22 @@ static void infinities_stay_where_they_are(void **state)
 }
 
 /* Layers that differ only in how the filter becomes another one: a kept filter is not taken for
- * that of the other. With 2 taps, factor 3, and factor 2 with dilation 2, both become 4 taps. */
+ * that of the other. With 2 taps, factor 3, factor 2 with dilation 2, and pixel shuffle by 2 in
+ * both orders, all become 4 taps. */
 static void filters_are_not_mixed_up(void **state)
 {
     (void)state;
     const int64_t data[] = {1, 5, 9}, filter[] = {5, 5, 2}, two[] = {2}, three[] = {3};
-    tconv_problem p[3];
-    for (int i = 0; i < 3; i++) {
+    tconv_problem p[5];
+    for (int i = 0; i < 5; i++) {
         p[i] = (tconv_problem)TCONV_PROBLEM_INIT;
         set_shape(&p[i].data, 3, data);
         set_shape(&p[i].filter, 3, filter);
-        p[i].operation = i < 2 ? TCONV_UPSAMPLE_CONV : TCONV_CONV_BACKPROP;
+        p[i].operation = i < 2    ? TCONV_UPSAMPLE_CONV
+                         : i == 2 ? TCONV_CONV_BACKPROP
+                         : i == 3 ? TCONV_CONV_PIXEL_SHUFFLE
+                                  : TCONV_CONV_PIXEL_SHUFFLE_DCR;
+        if (i > 2) p[i].filter.dim[0] = 4;
         set_list(&p[i].strides, 1, i == 0 ? three : two);
         if (i == 1) set_list(&p[i].dilations, 1, two);
     }
@@ -150,15 +231,15 @@ static void filters_are_not_mixed_up(void **state)
             tconv_layer *layer = open_layer(d);
             tconv_error error;
             options.algorithm = tconv_algorithm_name(a);
-            for (int i = 0; i < 6; i++) {
+            for (int i = 0; i < 10; i++) {
                 struct tensors t;
-                make_tensors(&p[i % 3], SMALL_INTEGERS, 1, &t);
+                make_tensors(&p[i % 5], SMALL_INTEGERS, 1, &t);
                 memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
                 const tconv_tensors arrays = arrays_of(&t);
                 const tconv_status status =
-                    tconv_layer_run(layer, &p[i % 3], &options, &arrays, NULL, &error);
+                    tconv_layer_run(layer, &p[i % 5], &options, &arrays, NULL, &error);
                 if (status == TCONV_OK)
-                    compare_with_oracle(&devices[d], &p[i % 3], options.algorithm, false, &t);
+                    compare_with_oracle(&devices[d], &p[i % 5], options.algorithm, false, &t);
                 else
                     assert_int_equal(status, TCONV_ERROR_ALGORITHM);
                 free_tensors(&t);
@@ -168,10 +249,11 @@ static void filters_are_not_mixed_up(void **state)
 }
 
 /* Slabs, each of which sees other pads than the whole. */
-static void slabs_of_an_upsampling(void **state)
+static void run_in_slabs(const tconv_problem *problem, bool bias)
 {
-    (void)state;
-    const tconv_problem p = decoder(3, 4, 40);
+    const tconv_problem p = *problem;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.bias = bias;
     for (int d = 0; d < device_count; d++) {
         struct tensors t;
         tconv_layer *layer = open_layer(d);
@@ -179,14 +261,105 @@ static void slabs_of_an_upsampling(void **state)
         tconv_run run = TCONV_RUN_INIT;
         make_tensors(&p, SMALL_INTEGERS, 2, &t);
         memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
-        const tconv_tensors arrays = arrays_of(&t);
+        tconv_tensors arrays = arrays_of(&t);
+        if (bias) arrays.bias.host = t.bias;
         run.memory_limit = t.geometry.output_bytes / 2;
-        expect_ok(tconv_layer_run(layer, &p, NULL, &arrays, &run, &error), &error);
-        compare_with_oracle(&devices[d], &p, "slabs", false, &t);
+        expect_ok(tconv_layer_run(layer, &p, &options, &arrays, &run, &error), &error);
+        compare_with_oracle(&devices[d], &p, "slabs", bias, &t);
         tconv_layer_counts counts = TCONV_LAYER_COUNTS_INIT;
         expect_ok(tconv_layer_count(layer, &counts, &error), &error);
         assert_int_equal(counts.in_slabs, 1);
         tconv_layer_release(layer);
+        free_tensors(&t);
+    }
+}
+
+static void slabs_of_an_upsampling(void **state)
+{
+    (void)state;
+    const tconv_problem p = decoder(3, 4, 40);
+    run_in_slabs(&p, false);
+}
+
+/* Slabs and windows begin at rows of any phase. */
+static void slabs_and_windows_of_a_shuffle(void **state)
+{
+    (void)state;
+    tconv_problem p = decoder(3, 18, 40);
+    const int64_t factors[] = {3, 2};
+    set_list(&p.strides, 2, factors);
+    p.operation = TCONV_CONV_PIXEL_SHUFFLE;
+    run_in_slabs(&p, true);
+    p = decoder(2, 6, 5);
+    set_list(&p.strides, 2, factors);
+    p.operation = TCONV_CONV_PIXEL_SHUFFLE;
+    for (int d = 0; d < device_count; d++)
+        for (int64_t begin = 0; begin < 4; begin++)
+            for (int64_t rows = 1; rows < 6; rows += 4) {
+                tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+                tconv_layer *layer = open_layer(d);
+                tconv_error error;
+                struct tensors t;
+                int64_t first, last;
+                make_tensors(&p, SMALL_INTEGERS, 2, &t);
+                expect_ok(
+                    tconv_window_input(&t.geometry, begin, begin + rows, &first, &last, &error),
+                    &error);
+                float x[2 * 5 * 6], y[15 * 12], *const whole = t.output;
+                const float *data = t.data;
+                const int64_t row = 6, count = last - first;
+                for (int64_t c = 0; c < 2; c++)
+                    memcpy(x + c * count * row, data + (c * 5 + first) * row,
+                           (size_t)(count * row) * sizeof *x);
+                tconv_tensors arrays = arrays_of(&t);
+                arrays.data.host = x;
+                arrays.bias.host = t.bias;
+                arrays.output.host = y;
+                options.epilogue.bias = true;
+                options.output_begin = begin;
+                options.output_end = begin + rows;
+                expect_ok(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
+                arrays.data.host = t.data;
+                arrays.output.host = t.output;
+                options.output_begin = options.output_end = 0;
+                expect_ok(tconv_layer_run(layer, &p, &options, &arrays, NULL, &error), &error);
+                compare_with_oracle(&devices[d], &p, "auto", true, &t);
+                assert_memory_equal(y, whole + begin * 12, (size_t)(rows * 12) * sizeof *y);
+                tconv_layer_release(layer);
+                free_tensors(&t);
+            }
+}
+
+/* One product for each output: every algorithm has the same bits, also with numbers of phases. */
+static void one_product_has_the_same_bits(void **state)
+{
+    (void)state;
+    tconv_problem p = decoder(1, 12, 9);
+    const int64_t factors[] = {3, 2};
+    tconv_epilogue e = TCONV_EPILOGUE_INIT;
+    p.operation = TCONV_CONV_PIXEL_SHUFFLE;
+    p.filter.dim[2] = p.filter.dim[3] = 1;
+    p.pads_begin.count = p.pads_end.count = 0;
+    set_list(&p.strides, 2, factors);
+    e.scale = true;
+    e.alpha = 1.1;
+    for (int d = 0; d < device_count; d++) {
+        struct tensors t;
+        void *first = NULL;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        make_epilogue(&p, &e, 4, &t);
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            tconv_error error;
+            if (run_guarded(&devices[d], &p, tconv_algorithm_name(a), true, &t, &error) != TCONV_OK)
+                continue;
+            if (first == NULL) {
+                first = malloc((size_t)t.geometry.output_bytes);
+                assert_non_null(first);
+                memcpy(first, t.output, (size_t)t.geometry.output_bytes);
+            }
+            assert_memory_equal(t.output, first, (size_t)t.geometry.output_bytes);
+        }
+        free(first);
         free_tensors(&t);
     }
 }
@@ -247,17 +420,84 @@ static void what_is_refused(void **state)
     p = good;
     p.strides.value[1] = INT64_MAX / 2;
     expect_refusal(&p, TCONV_ERROR_SHAPE, "overflows 64 bits");
+    p = good;
+    p.filter.dim[1] = 5;
+    expect_refusal(&p, TCONV_ERROR_SHAPE,
+                   "data has 6 channels (axis 1 of data_format NCX), but the filter wants 5 input "
+                   "channels (axis 1 of filter_format OIX)");
+}
+
+static void what_is_refused_of_shuffles(void **state)
+{
+    (void)state;
+    tconv_problem good = decoder(6, 8, 5), p;
+    const int64_t one[] = {1, 1}, two[] = {1, 2}, large[] = {INT64_MAX / 2, 4};
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    good.operation = TCONV_CONV_PIXEL_SHUFFLE;
+    expect_ok(tconv_resolve(&good, &g, &error), &error);
+    assert_int_equal(g.output_shape.dim[1], 2);
+    assert_int_equal(g.output[0], 10);
+    assert_int_equal(g.output[1], 12);
+    assert_int_equal(g.kernel[0], 6);
+    assert_int_equal(g.pad_begin[0], 2);
+    assert_int_equal(g.epilogue_channels, 8);
+    p = good;
+    p.filter.dim[0] = 6;
+    expect_refusal(&p, TCONV_ERROR_SHAPE,
+                   "the filter has 6 output channels (axis 0), but pixel shuffle by 2x2 takes 4");
+    p = good;
+    p.groups = 3;
+    p.filter.dim[1] = 2;
+    p.filter.dim[0] = 18;
+    expect_refusal(&p, TCONV_ERROR_SHAPE, "6 output channels (axis 0) for each group");
+    p.operation = TCONV_CONV_PIXEL_SHUFFLE_DCR;
+    expect_refusal(&p, TCONV_ERROR_UNSUPPORTED, "groups is 3, but with the order DCR");
+    p = good;
+    set_list(&p.dilations, 2, two);
+    expect_refusal(&p, TCONV_ERROR_UNSUPPORTED,
+                   "dilations[1] is 2, but the factor of the pixel shuffle is 2");
+    p = good;
+    p.strides.value[0] = 0;
+    expect_refusal(&p, TCONV_ERROR_ATTRIBUTE, "strides (the factors of the pixel shuffle)");
+    p = good;
+    set_list(&p.strides, 2, large);
+    expect_refusal(&p, TCONV_ERROR_SHAPE, "overflows 64 bits");
+    p = good;
+    p.data.dim[2] = p.data.dim[3] = 1;
+    p.filter.dim[2] = p.filter.dim[3] = 1;
+    p.pads_begin.count = p.pads_end.count = 0;
+    set_list(&p.strides, 2, (const int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40});
+    expect_refusal(&p, TCONV_ERROR_SHAPE, "takes more than");
+    p = good;
+    p.rules = TCONV_RULES_ONNX;
+    expect_refusal(&p, TCONV_ERROR_ARGUMENT, "must be spec for convolution and pixel shuffle");
+    p = good;
+    set_list(&p.output_padding, 2, one);
+    expect_refusal(&p, TCONV_ERROR_ARGUMENT, "output_padding is given");
+    p = good;
+    p.filter.dim[3] = 9;
+    expect_refusal(&p, TCONV_ERROR_SHAPE, "choose larger pads");
+    p.strides = (tconv_list){2, {2, 1}};
+    p.filter.dim[3] = 3;
+    set_list(&p.dilations, 2, two);
+    expect_ok(tconv_resolve(&p, &g, &error), &error); /* a dilation where the factor is 1 */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_by_hand),
+        cmocka_unit_test(shuffled_values_by_hand),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(what_is_refused_of_shuffles),
         cmocka_unit_test(infinities_stay_where_they_are),
         cmocka_unit_test(filters_are_not_mixed_up),
         cmocka_unit_test(slabs_of_an_upsampling),
+        cmocka_unit_test(slabs_and_windows_of_a_shuffle),
+        cmocka_unit_test(one_product_has_the_same_bits),
         cmocka_unit_test(random_layers_of_every_rank),
+        cmocka_unit_test(random_shuffles_of_every_rank),
     };
     return cmocka_run_group_tests_name("upsampling", tests, open_all_devices, close_all_devices);
 }

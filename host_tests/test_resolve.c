@@ -623,15 +623,14 @@ static void what_no_process_can_address_is_refused(void **state)
     const uint64_t most = PTRDIFF_MAX;
     tconv_geometry g = TCONV_GEOMETRY_INIT;
     g.data_bytes = g.filter_bytes = g.output_bytes = most;
-    g.groups = 1;
-    g.group_out_channels = (int64_t)(most / sizeof(double));
+    g.epilogue_channels = (int64_t)(most / sizeof(double));
     assert_int_equal(tconv_check_addressable(&g, NULL), TCONV_OK);
     for (int i = 0; i < 4; i++) {
         tconv_geometry more = g;
         if (i == 0) more.data_bytes++;
         if (i == 1) more.filter_bytes++;
         if (i == 2) more.output_bytes++;
-        if (i == 3) more.group_out_channels++;
+        if (i == 3) more.epilogue_channels++;
         static const char *const names[] = {"data ", "filter ", "the output ",
                                             "a tensor of output channels "};
         tconv_error error;

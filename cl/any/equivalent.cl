@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the filter of the transposed convolution that is equivalent to nearest upsampling and a
- * convolution: sums of the convolution's taps, rounded once. geometry/equivalent.h has the formula,
- * equivalent_table.h the numbers. */
+/* Makes the filter of the transposed convolution that is equivalent to a convolution with nearest
+ * upsampling, sums of the convolution's taps, rounded once; or with pixel shuffle, its taps in
+ * another order. geometry/equivalent.h has the formulas, equivalent_table.h the numbers. */
 #include "any/equivalent_table.h"
 #include "common/common.clh"
 
@@ -19,7 +19,8 @@ static acc_t sum_taps(__global const filter_t *w, __global const long *table, lo
         const long last = axis[EQUIVALENT_KERNEL] - 1, over = t - axis[EQUIVALENT_FACTOR] + 1;
         const long most = min(t / d, last), least = over <= 0 ? 0 : (over + d - 1) / d;
         tap /= axis[EQUIVALENT_TAPS];
-        w += (last - most) * axis[EQUIVALENT_STEP];
+        w += (last - most) * axis[EQUIVALENT_STEP] +
+             t % axis[EQUIVALENT_FACTOR] * axis[EQUIVALENT_PHASE_STEP];
         count[a] = max(most - least + 1, 0L); /* 0: with dilation, no tap reaches */
         all *= count[a];
     }

@@ -19,8 +19,9 @@ enum {
     EQUIVALENT_TAPS,
     EQUIVALENT_FACTOR,
     EQUIVALENT_DILATION,
-    EQUIVALENT_KERNEL, /* taps of the convolution */
-    EQUIVALENT_STEP,   /* between them */
+    EQUIVALENT_KERNEL,     /* taps of the convolution */
+    EQUIVALENT_STEP,       /* between them */
+    EQUIVALENT_PHASE_STEP, /* between phases; 0: all have one filter */
     EQUIVALENT_LONGS
 };
 

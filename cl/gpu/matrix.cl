@@ -259,8 +259,8 @@ static void find_ends(__local struct ends *ends, const struct epilogue *f, const
 }
 
 /* QUAD_BYTES: bytes of four outputs that are converted at once; 0: they are not, or the epilogue
- * reads the output or a residual. */
-#if !NATIVE && !BETA && !RESIDUAL
+ * needs the output's index. */
+#if !NATIVE && !PLACED
 #define QUAD_f32(v) (v)
 #define QUAD_bf16(v) bf16_vector_of(v)
 #define QUAD_f16(v) halves_in(v)

@@ -484,7 +484,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
                     put_one(f, LANE(value, i), at + i, all + i);
                 continue;
             }
-#if PLAIN && !NATIVE && !BETA && !RESIDUAL
+#if PLAIN && !NATIVE && !PLACED
             if (aligned) {
                 *(__global result_vec_t *)(f->output + at) = finished(f, value, slope);
                 continue;

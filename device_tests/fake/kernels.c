@@ -208,12 +208,23 @@ static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
     return false;
 }
 
+/* Phases of an output channel that have a filter, a bias, a scale and a slope each. */
+static uint64_t own_phases(const struct tconv_loops *loops)
+{
+    const struct tconv_equivalent *e = &loops->equivalent;
+    uint64_t count = 1;
+    for (int a = 0; a < e->axes; a++)
+        if (e->phase_step[a] > 0) count *= (uint64_t)e->factor[a];
+    return count;
+}
+
 /* Elements of the filter as the caller has it. */
 static uint64_t given_weights(const struct tconv_loops *loops)
 {
     const struct tconv_equivalent *e = &loops->equivalent;
     uint64_t count = (uint64_t)(loops->groups * loops->in_channels * loops->out_channels);
     if (e->axes == 0) return weights(loops);
+    count *= own_phases(loops);
     for (int a = 0; a < e->axes; a++) count *= (uint64_t)e->kernel[a];
     return count;
 }
@@ -221,7 +232,8 @@ static uint64_t given_weights(const struct tconv_loops *loops)
 static uint64_t bytes_needed(const struct bound *b, enum tconv_arg arg)
 {
     const struct known *k = b->known;
-    const uint64_t channels = (uint64_t)(k->loops.groups * k->loops.out_channels);
+    const uint64_t channels = (uint64_t)(k->loops.groups * k->loops.out_channels) *
+                              own_phases(&k->loops);
     switch (arg) {
     case TCONV_ARG_DATA: return k->geometry.data_bytes;
     case TCONV_ARG_WEIGHTS: return given_weights(&k->loops) * tconv_type_size(k->loops.filter_type);
@@ -333,7 +345,7 @@ static bool has_extents(const struct fake_launch *launch, struct bound *b)
     return same;
 }
 
-/* The kernel that makes the equivalent filter of an upsampling; its program has the filter's type
+/* The kernel that makes the equivalent filter of a convolution; its program has the filter's type
  * alone. */
 static bool adds_up(const char *kernel)
 {
@@ -424,24 +436,29 @@ static cl_int check(struct fake_launch *launch)
 
 /* ---- what launches do ---- */
 
-/* Adds up the weights of a convolution behind an upsampling: one after another, tap by tap. */
+/* Adds up the weights of a convolution behind an upsampling, one after another, tap by tap; or
+ * finds the one of a convolution and pixel shuffle. */
 static void add_up(const struct bound *b)
 {
     const struct tconv_loops *l = &b->known->loops;
     const struct tconv_equivalent *e = &l->equivalent;
+    const size_t size = tconv_type_size(l->filter_type);
     const double count = (double)e->elements;
     for (int64_t i = (int64_t)(count * b->first + 0.5),
                  last = (int64_t)(count * (b->first + b->count) + 0.5);
          i < last; i++) {
-        int64_t rest = i, t[TCONV_MAX_AXES], points = 1;
+        int64_t rest = i, t[TCONV_MAX_AXES], points = 1, phase = 0;
         for (int a = e->axes - 1; a >= 0; a--) {
             t[a] = rest % e->taps[a];
             rest /= e->taps[a];
             points *= e->kernel[a];
+            phase += t[a] % e->factor[a] * e->phase_step[a];
         }
         const int64_t co = rest % l->out_channels, ci = rest / l->out_channels % l->in_channels;
         const int64_t at = rest / l->out_channels / l->in_channels * e->group_step +
-                           ci * e->in_step + co * e->out_step;
+                           ci * e->in_step + co * e->out_step + phase;
+        const unsigned char *found = NULL;
+        int reached = 0;
         double sum = 0;
         for (int64_t p = 0; p < points; p++) {
             int64_t place = at, left = p;
@@ -453,10 +470,15 @@ static void add_up(const struct bound *b)
                 place += j * e->step[a];
                 left /= e->kernel[a];
             }
-            if (reaches)
-                sum += tconv_oracle_read(l->filter_type, b->place[TCONV_ARG_WEIGHTS], place);
+            if (!reaches) continue;
+            reached++;
+            sum += tconv_oracle_read(l->filter_type, b->place[TCONV_ARG_WEIGHTS], place);
+            found = b->place[TCONV_ARG_WEIGHTS] + (size_t)place * size;
         }
-        tconv_oracle_write(l->filter_type, b->place[TCONV_ARG_EQUIVALENT], i, sum);
+        if (reached == 1) /* a copy: integers need not fit a double */
+            memcpy(b->place[TCONV_ARG_EQUIVALENT] + (size_t)i * size, found, size);
+        else
+            tconv_oracle_write(l->filter_type, b->place[TCONV_ARG_EQUIVALENT], i, sum);
     }
 }
 
@@ -583,6 +605,32 @@ static uint64_t key_of(const struct bound *b, const struct tconv_operands *o, in
     return key;
 }
 
+/* The operands of one element, for an oracle that takes its channel's number of bias, scale and
+ * slope: those of its phase stand there. */
+static struct tconv_operands of_phase(const struct bound *b, const struct tconv_operands *o,
+                                      int64_t index)
+{
+    const struct tconv_loops *l = &b->known->loops;
+    struct tconv_operands own = *o;
+    if (l->phase_axes == 0) return own;
+    int64_t points = 1, rest = tconv_view_place(&b->known->output, index), at = l->phase_base;
+    for (int a = 0; a < l->axes; a++) points *= l->axis[a].output;
+    for (int i = 0; i < l->phase_axes; i++) {
+        const struct tconv_phase_axis *p = &l->phase[i];
+        const int64_t place = rest / p->output_step;
+        rest %= p->output_step;
+        at += (p->period == 0 ? place : (place + p->first) % p->period) * p->index_step;
+    }
+    const int64_t channel = index / points % (l->groups * l->out_channels);
+    const enum tconv_arg args[] = {TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE};
+    const void **arrays[] = {&own.bias, &own.scale, &own.slope};
+    for (int i = 0; i < 3; i++)
+        if (*arrays[i] != NULL)
+            *arrays[i] = (const char *)*arrays[i] +
+                         (at - channel) * (int64_t)b->known->unit[args[i]];
+    return own;
+}
+
 /* The elements of a part of the outputs, one after another. */
 static const unsigned char *outputs_of(const struct bound *b, const struct tconv_operands *o,
                                        int64_t begin, int64_t end)
@@ -597,7 +645,8 @@ static const unsigned char *outputs_of(const struct bound *b, const struct tconv
     if (outputs[slot].room < bytes) outputs[slot].bytes = fake_memory(outputs[slot].room = bytes);
     outputs[slot].key = key;
     for (int64_t i = 0; i < end - begin; i++) {
-        const struct tconv_expected e = tconv_oracle_element(o, begin + i);
+        const struct tconv_operands own = of_phase(b, o, begin + i);
+        const struct tconv_expected e = tconv_oracle_element(&own, begin + i);
         if (e.exact)
             memcpy(outputs[slot].bytes + (size_t)i * size, &e.bits, size);
         else

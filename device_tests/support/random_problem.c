@@ -88,7 +88,7 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
     return p;
 }
 
-tconv_problem random_upsampling(unsigned *seed, int axes, int most)
+static tconv_problem random_convolution(unsigned *seed, int axes, int most, bool shuffles)
 {
     tconv_problem p = TCONV_PROBLEM_INIT;
     tconv_geometry g = TCONV_GEOMETRY_INIT;
@@ -97,15 +97,19 @@ tconv_problem random_upsampling(unsigned *seed, int axes, int most)
     do {
         const bool nxc = random_between(seed, 0, 1) != 0, xio = random_between(seed, 0, 1) != 0;
         const bool depthwise = random_between(seed, 0, 5) == 0;
-        const int64_t groups = random_between(seed, depthwise ? 2 : 1, depthwise ? 20 : 3);
+        const bool dcr = shuffles && !depthwise && random_between(seed, 0, 2) == 0;
+        const int64_t groups = dcr ? 1
+                                   : random_between(seed, depthwise ? 2 : 1, depthwise ? 20 : 3);
         const int64_t in = depthwise ? 1 : random_between(seed, 1, 7);
-        const int64_t out = depthwise ? 1 : random_between(seed, 1, 13);
+        int64_t out = depthwise ? 1 : random_between(seed, 1, 13);
         for (int a = 0; a < axes; a++) {
             x[a] = random_between(seed, 1, most);
             k[a] = random_between(seed, 1, 5);
-            s[a] = random_between(seed, 1, 4);
+            s[a] = random_between(seed, 1, shuffles && axes > 2 ? 3 : 4);
             d[a] = random_between(seed, 0, 2) == 0 ? random_between(seed, 2, 3) : 1;
             if (s[a] > 1 && d[a] > s[a]) d[a] = s[a];
+            if (s[a] > 1 && shuffles) d[a] = 1;
+            if (shuffles) out *= s[a];
             pb[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2); /* also more than taps */
             pe[a] = random_between(seed, 0, (int)(d[a] * (k[a] - 1)) + 2);
         }
@@ -113,7 +117,9 @@ tconv_problem random_upsampling(unsigned *seed, int axes, int most)
         set_list(&p.dilations, axes, d);
         set_list(&p.pads_begin, axes, pb);
         set_list(&p.pads_end, axes, pe);
-        p.operation = TCONV_UPSAMPLE_CONV;
+        p.operation = dcr        ? TCONV_CONV_PIXEL_SHUFFLE_DCR
+                      : shuffles ? TCONV_CONV_PIXEL_SHUFFLE
+                                 : TCONV_UPSAMPLE_CONV;
         p.auto_pad = random_between(seed, 0, 4) == 0 ? (tconv_auto_pad)random_between(seed, 1, 3)
                                                      : TCONV_EXPLICIT;
         p.groups = groups;
@@ -129,6 +135,16 @@ tconv_problem random_upsampling(unsigned *seed, int axes, int most)
         set_shape(&p.filter, axes + 2, filter);
     } while (tconv_resolve(&p, &g, NULL) != TCONV_OK); /* no output is left */
     return p;
+}
+
+tconv_problem random_upsampling(unsigned *seed, int axes, int most)
+{
+    return random_convolution(seed, axes, most, false);
+}
+
+tconv_problem random_shuffle(unsigned *seed, int axes, int most)
+{
+    return random_convolution(seed, axes, most, true);
 }
 
 /* Sets `order` to the axes, the innermost first: mostly in their own order or with the channels

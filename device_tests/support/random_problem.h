@@ -8,8 +8,10 @@
 /* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
 tconv_problem random_problem(unsigned *seed, int axes, int most);
 
-/* A problem of nearest upsampling and a convolution, likewise. */
+/* A problem of nearest upsampling and a convolution, likewise; and of a convolution and pixel
+ * shuffle. */
 tconv_problem random_upsampling(unsigned *seed, int axes, int most);
+tconv_problem random_shuffle(unsigned *seed, int axes, int most);
 
 /* Gives data and output random steps: gaps between rows, channels or batch items, elements that are
  * not neighbours, axes in another order. */

@@ -299,7 +299,7 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
         failed("%s: %s", text, error.message);
     }
     const tconv_type output = t->geometry.output_type;
-    t->channels = (size_t)(t->geometry.groups * t->geometry.group_out_channels);
+    t->channels = (size_t)t->geometry.epilogue_channels;
     t->data_count = (size_t)t->geometry.data_bytes / tconv_type_size(problem->data_type);
     t->filter_count = (size_t)t->geometry.filter_bytes / tconv_type_size(problem->filter_type);
     t->output_count = (size_t)t->geometry.output_bytes / tconv_type_size(output);

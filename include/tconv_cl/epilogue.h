@@ -38,8 +38,8 @@ typedef enum tconv_activation {
  *
  *   output = activation(alpha * sum * scale[c] + bias[c] + beta * (old output) + residual)
  *
- * computed in f32 for f32, f16 and bf16, in f64 for f64, and rounded once, to the output's type.
- * Outputs that no tap reaches have the sum 0.
+ * (with pixel shuffle c is the convolution's channel), computed in f32 for f32, f16 and bf16, in
+ * f64 for f64, and rounded once, to the output's type. Outputs that no tap reaches have the sum 0.
  *
  * Integers may have bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8,
  * output i8 or u8) the formula is computed in f32 from the exact i32 sum, and
@@ -52,7 +52,8 @@ typedef enum tconv_activation {
  *
  * Types of its tensors: the residual's is the output's; the bias's is the output's, with
  * `requantize` f32; scale and slope are f32, for f64 data f64. Start from TCONV_EPILOGUE_INIT,
- * which changes nothing.
+ * which changes nothing. Of a convolution and pixel shuffle, bias, scale and slope have numbers for
+ * the convolution's channels, before the shuffle.
  *
  * This structure is a member of others, so it never grows: later versions turn parts of `reserved`
  * into members, with 0 as their default. */

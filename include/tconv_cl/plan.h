@@ -127,8 +127,9 @@ typedef struct tconv_tensors {
     const tconv_packed_filter *packed; /* plans: packed, or being packed by an earlier command */
     tconv_tensor output;     /* every element is written, nothing between them; read before only if
                                 the epilogue's beta is not 0 */
-    tconv_tensor bias;       /* one number for each output channel, as the next two; types as
-                                tconv_epilogue says */
+    tconv_tensor bias;       /* one number for each output channel, as the next two (before pixel
+                                shuffle for each of the convolution's); types as tconv_epilogue
+                                says */
     tconv_tensor scale;      /* one factor for each output channel */
     tconv_tensor slope;      /* activations with a slope */
     tconv_tensor residual;   /* like the output, but with its own steps */

@@ -74,12 +74,38 @@ typedef enum tconv_type {
  * weights need not fit their type; a dilation above a factor that is not 1; and what has no meaning
  * here: output_padding, output_shape, other rules than TCONV_RULES_SPEC. auto_pad same_upper and
  * same_lower keep the enlarged extents. A sum that overflows the filter's type becomes infinite.
- * With infinite data an output may be infinite where the two steps give NaN. */
+ * With infinite data an output may be infinite where the two steps give NaN.
+ *
+ * TCONV_CONV_PIXEL_SHUFFLE convolves the data with stride 1 and then shuffles the result, as
+ * sub-pixel convolutions do: R channels, with R the product of the factors r of all axes, become
+ * one channel that is r times as large along each axis. With Z = X + pads_begin + pads_end -
+ * d*(K-1) and the phase f = p_1, p_2, ... of an output, p = y mod r along each axis, as one number
+ * in the order of the axes, 0 <= f < R:
+ *
+ *   convolved[n, c, z...] = sum over ci, k of data[n, g*CI + ci, (z + k*d - pads_begin)...] *
+ *                                             filter[c, ci, k...], for 0 <= z < Z
+ *   output[n, co, y...] = convolved[n, co*R + f, floor(y/r)...], for 0 <= y < r*Z
+ *
+ *                                data                    filter                      output
+ *   TCONV_CONV_PIXEL_SHUFFLE     [N, G*CI, X...] (NCX)   [G*CO*R, CI, K...] (OIX)    [N, G*CO,
+ * Y...] [N, X..., G*CI] (NXC)   [K..., CI, G*CO*R] (XIO)    [N, Y..., G*CO]
+ *
+ * That order of channels is PyTorch's PixelShuffle and DepthToSpace's mode CRD. With
+ * TCONV_CONV_PIXEL_SHUFFLE_DCR, DepthToSpace's mode DCR, output channel co takes the channels
+ * f*CO + co instead; there are no groups then, because a channel would have phases of all of them.
+ * Filter, pads and dilations are the convolution's own, and so are bias, scale and slope: they have
+ * a number for each of its G*CO*R channels, before the shuffle. A residual is like the output. It
+ * is computed as the transposed convolution with stride r, kernel r*K and pads r*(K-1-p), whose
+ * weights are the given ones in another order: exactly, for every type, without a tensor between.
+ * Refused are a dilation along an axis whose factor is not 1, and what upsampling refuses by its
+ * meaning. auto_pad same_upper and same_lower make Z = X. */
 typedef enum tconv_operation {
-    TCONV_CONV_BACKPROP = 1,        /* ConvolutionBackpropData-1 */
-    TCONV_GROUP_CONV_BACKPROP = 2,  /* GroupConvolutionBackpropData-1 */
-    TCONV_ONEAPI_CONV_BACKPROP = 3, /* the oneAPI form, with groups and formats */
-    TCONV_UPSAMPLE_CONV = 4         /* nearest upsampling, then a convolution */
+    TCONV_CONV_BACKPROP = 1,         /* ConvolutionBackpropData-1 */
+    TCONV_GROUP_CONV_BACKPROP = 2,   /* GroupConvolutionBackpropData-1 */
+    TCONV_ONEAPI_CONV_BACKPROP = 3,  /* the oneAPI form, with groups and formats */
+    TCONV_UPSAMPLE_CONV = 4,         /* nearest upsampling, then a convolution */
+    TCONV_CONV_PIXEL_SHUFFLE = 5,    /* a convolution, then pixel shuffle; order of channels CRD */
+    TCONV_CONV_PIXEL_SHUFFLE_DCR = 6 /* the same with the order DCR */
 } tconv_operation;
 
 /* The order of the axes of data and output: channels first (NCX) or last (NXC). */
@@ -165,13 +191,13 @@ typedef struct tconv_problem {
     tconv_auto_pad auto_pad;   /* explicit: pads_begin and pads_end count */
     tconv_shape data;          /* batch, channels and spatial extents in data_format */
     tconv_shape filter;        /* as tconv_operation says */
-    tconv_list strides;        /* default 1; of upsampling the factors */
+    tconv_list strides;        /* default 1; of upsampling and pixel shuffle the factors */
     tconv_list dilations;      /* default 1: dense, as everywhere in this library */
     tconv_list pads_begin;     /* default 0 */
     tconv_list pads_end;       /* default 0 */
     tconv_list output_padding; /* default 0 */
     tconv_list output_shape;   /* spatial extents only; absent: computed */
-    /* These three are for the oneAPI form and for upsampling. */
+    /* These three are for the oneAPI form and for convolutions with upsampling or shuffle. */
     int64_t groups;                    /* 0 means 1 */
     tconv_data_format data_format;     /* of data and output */
     tconv_filter_format filter_format; /* of the filter */
@@ -217,15 +243,17 @@ typedef struct tconv_geometry {
     /* Bytes of the whole data; with steps, from its first element to the end of its last one.
      * tconv_plan_create and tconv_layer_run refuse tensors that a 32-bit process cannot address. */
     uint64_t data_bytes;
-    uint64_t filter_bytes;   /* of the filter tensor, not packed */
-    uint64_t output_bytes;   /* of the whole output, likewise */
-    uint64_t residual_bytes; /* of the residual, if the epilogue has one */
+    uint64_t filter_bytes;     /* of the filter tensor, not packed */
+    uint64_t output_bytes;     /* of the whole output, likewise */
+    uint64_t residual_bytes;   /* of the residual, if the epilogue has one */
+    int64_t epilogue_channels; /* numbers that a bias, a scale and a slope have: G*CO; before pixel
+                                  shuffle, a number for each channel of the convolution */
 } tconv_geometry;
 
 #define TCONV_GEOMETRY_INIT                                                                        \
     {                                                                                              \
         sizeof(tconv_geometry), 0, 0, 0, 0, 0, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0, {0}},        \
-            TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0, 0                                  \
+            TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0, 0, 0                               \
     }
 
 /* Validates `problem` and resolves its pads and output shape in checked 64-bit arithmetic. With per

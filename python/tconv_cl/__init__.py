@@ -3,7 +3,8 @@
 
 from importlib.metadata import version
 
-from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, upsample_conv, window_input
+from ._convolution import ConvTranspose, conv_pixel_shuffle, conv_transpose, explain, output_shape, upsample_conv
+from ._convolution import window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
 from ._library import Error, RequestError, RequestTypeError
 from ._prepare import prepare, prepare_model
@@ -20,6 +21,7 @@ __all__ = [
     "TraceEvent",
     "cache_info",
     "clear_cache",
+    "conv_pixel_shuffle",
     "conv_transpose",
     "devices",
     "explain",

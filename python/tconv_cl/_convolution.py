@@ -14,7 +14,8 @@ from ._device import Layers, Request, Resolved, check_device, number_of, opened
 from ._library import RequestError, RequestTypeError, shown
 from ._request import NXC, UPSAMPLE_CONV, XIO, Attributes, Tensor, Window, integer
 from ._names import suggesting
-from ._request import DEFAULTS, attributes_among, attributes_of, called, extents, flag, is_list, resolve, shape_of
+from ._request import DEFAULTS, attributes_among, attributes_of, called, extents, flag, forward, is_list, resolve
+from ._request import shape_of, shuffle_of
 from ._request import window_input as _window_input
 from ._request import window_of
 from ._types import element_type, type_of
@@ -248,6 +249,83 @@ def upsample_conv(
     return output
 
 
+@suggesting()
+def conv_pixel_shuffle(
+    data: Array,
+    filter: Array,
+    bias: Array | None = None,
+    *,
+    upscale_factor: Axes = 2,
+    order: str = "CRD",
+    dilations: Axes = 1,
+    pads_begin: Axes = 0,
+    pads_end: Axes = 0,
+    auto_pad: str = "explicit",
+    groups: int | None = None,
+    data_format: str = "NCX",
+    filter_format: str = "OIX",
+    algorithm: str = "auto",
+    device: int | str | Sequence[int | str] | None = None,
+    scale: Array | None = None,
+    slope: Array | None = None,
+    residual: Array | None = None,
+    out: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | tuple[Any, ...] = "none",
+    output_type: Any = None,
+    requantize: bool = False,
+    data_zero_point: int = 0,
+    filter_zero_point: int = 0,
+    output_zero_point: int = 0,
+    math: str = "exact",
+    search: str | None = None,
+    workspace_limit: int = 0,
+    memory_limit: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Array:
+    """A convolution of stride 1, then pixel shuffle, as one layer: a sub-pixel convolution.
+
+    As PyTorch's pixel_shuffle(conv2d(data, filter, bias, padding=pads), upscale_factor), in one, two or three
+    dimensions and with a factor for each axis. It is computed as a transposed convolution whose weights are the
+    filter's in another order: exactly, for every element type, without a tensor between the two.
+
+        ===========  ===============  =========================  ===============
+        format       data             filter                     output
+        ===========  ===============  =========================  ===============
+        NCX and OIX  [N, G*CI, X...]  [G*CO*R, CI, K...]         [N, G*CO, Y...]
+        NXC and XIO  [N, X..., G*CI]  [K..., CI, G*CO*R]         [N, Y..., G*CO]
+        ===========  ===============  =========================  ===============
+
+    with R the product of the factors of all axes, and `Y = factor * (X + pad_begin + pad_end - (K-1))`.
+
+    Args:
+        data, filter: arrays, as for conv_transpose; the filter is the convolution's.
+        bias, scale, slope: [G*CO*R]: a number for each channel of the convolution, before the shuffle.
+        upscale_factor: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
+        order: "CRD", PyTorch's: the convolution's channel is `co*R + phase`; or "DCR", the default of ONNX's
+            DepthToSpace: `phase*CO + co`, without groups.
+        dilations: of the convolution; 1 along axes whose factor is not 1.
+        pads_begin, pads_end: of the convolution.
+        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the extents before the shuffle.
+        groups: of the convolution; None: 1.
+        residual: like the output.
+        The others: as for conv_transpose.
+
+    Returns and raises: as conv_transpose.
+
+    Examples:
+        >>> x = np.array([[[1.0, 2.0]]], np.float32)
+        >>> w = np.array([[[1.0]], [[10.0]]], np.float32)
+        >>> conv_pixel_shuffle(x, w, np.array([0.5, 0.25], np.float32))
+        array([[[ 1.5 , 10.25,  2.5 , 20.25]]], dtype=float32)
+    """
+    given = {**DEFAULTS, **locals(), "strides": upscale_factor, "operation": shuffle_of("order", order)}
+    arrays = Arrays(data, filter, bias, scale, slope, residual, out)
+    output: Array = _run(arrays, attributes_among(given), device, memory_limit, None, progress)
+    return output
+
+
 class ConvTranspose:
     """A layer: its filter is packed once for each device and algorithm, and used for data of any extents.
 
@@ -400,21 +478,27 @@ def output_shape(
     data_format: str = "NCX",
     filter_format: str = "OIX",
     rules: str = "spec",
+    upsample: Axes | None = None,
+    pixel_shuffle: Axes | None = None,
+    shuffle_order: str = "CRD",
     algorithm: str = "auto",
     device: int | str | Sequence[int | str] | None = None,
 ) -> tuple[int, ...]:
     """The shape that conv_transpose would return for arrays of these shapes; needs no device.
 
+    With upsample=factors the shape that upsample_conv returns, with pixel_shuffle=factors that of conv_pixel_shuffle.
     bias, algorithm and device change nothing: they are taken so that the arguments of a call fit.
 
     Examples:
         >>> output_shape((1, 20, 224, 224), (20, 10, 3, 3), strides=2, pads_begin=1, pads_end=1)
         (1, 10, 447, 447)
+        >>> output_shape((1, 20, 224, 224), (40, 20, 3, 3), pixel_shuffle=2, pads_begin=1, pads_end=1)
+        (1, 10, 448, 448)
 
     Raises:
         RequestError: a ValueError: the request cannot be carried out; the sentence says why.
     """
-    attributes = attributes_among({**DEFAULTS, **locals()})
+    attributes = attributes_among(forward({**DEFAULTS, **locals()}))
     return extents(resolve(_problem(attributes, data, filter)).output_shape)
 
 
@@ -457,9 +541,14 @@ def explain(
     filter_dtype: Any = None,
     bias: bool = False,
     device: int | str | None = None,
+    upsample: Axes | None = None,
+    pixel_shuffle: Axes | None = None,
+    shuffle_order: str = "CRD",
     **options: Unpack[Options],
 ) -> str:
     """Explains conv_transpose's choice for shapes of data and filter: a line for each algorithm.
+
+    With upsample=factors it explains upsample_conv's, with pixel_shuffle=factors that of conv_pixel_shuffle.
 
     This explains the plan that NumPy calls of these shapes use. A layer, pyopencl arrays and tensors that are computed
     in slabs have plans of their own: `trace` tells of these.
@@ -477,7 +566,9 @@ def explain(
         Error: no device, no memory, or an OpenCL call failed.
     """
     tensors = tensors_of(data, filter, dtype, filter_dtype)
-    request = Request(attributes_of(**options), *tensors, flag("bias", bias), scale=False, residual=False)
+    factors = {"upsample": upsample, "pixel_shuffle": pixel_shuffle, "shuffle_order": shuffle_order}
+    attributes = attributes_among(forward({**DEFAULTS, **options, **factors}))
+    request = Request(attributes, *tensors, flag("bias", bias), scale=False, residual=False)
     on = opened(devices_of(device)[0])
     return on.layer.explain(on.resolved(request))
 

@@ -175,7 +175,7 @@ class Resolved:
         if window is not None:
             self._narrow(geometry, request, window)
             self._set_steps(request)  # of the window's rows: they need not suffice for all rows
-        self.channels = geometry.groups * geometry.group_out_channels
+        self.channels = geometry.epilogue_channels
         self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
         self.slopes = library.tconv_activation_has_slope(attributes.activation)

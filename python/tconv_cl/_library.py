@@ -153,6 +153,7 @@ class Geometry(Sized):
         ("filter_bytes", c_uint64),
         ("output_bytes", c_uint64),
         ("residual_bytes", c_uint64),
+        ("epilogue_channels", c_int64),
     ]
 
 

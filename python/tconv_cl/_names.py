@@ -307,8 +307,11 @@ ARGUMENTS = (
     "filter_zero_point output_zero_point math search workspace_limit memory_limit output_rows data_rows progress"
 ).split()
 
-# What systems call the factors of an upsampling, which a function has as `scale` instead of strides.
-FACTORS = frozenset("strides stride factors factor scales scale_factor upscale_factor upsample".split())
+# What systems call the factors of an upsampling or a pixel shuffle, which their functions have instead of strides.
+FACTORS = frozenset(
+    "strides stride factors factor scales scale_factor upscale_factor upsample blocksize block_size downscale_factor "
+    "pixel_shuffle".split()
+)
 
 
 def _type(value: Any, call: Call) -> str:
@@ -498,8 +501,9 @@ def refuse(
     hints: dict[str, list[str]] = {}
     for name in unknown:
         write = f"{name}={_text(options[name])}" if name in ARGUMENTS else instead_of(name, call, known, table)
-        if name in FACTORS and "scale" in known and "strides" not in known:
-            write = f"scale={_text(options[name])}"
+        if name in FACTORS and "strides" not in known and known & {"scale", "upscale_factor"}:
+            ours = "upscale_factor" if "upscale_factor" in known else "scale"
+            write = f"{ours}={_text(options[name])}"
         alike = None if write else close_to(name, known)
         if write is not None:
             its = re.findall(r"(\w+)=", write)

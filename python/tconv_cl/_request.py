@@ -17,6 +17,7 @@ from ._names import instead_of_list, instead_of_value, refuse
 from ._types import element_type, for_c, names_of
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP, UPSAMPLE_CONV = 1, 2, 3, 4
+SHUFFLES = {"CRD": 5, "DCR": 6}  # a convolution and pixel shuffle, by the order of the channels
 NXC = XIO = 2  # tconv_data_format, tconv_filter_format
 
 
@@ -100,6 +101,28 @@ class Attributes(NamedTuple):
                 setattr(structure, name, getattr(self, name))
         options.epilogue = epilogue
         return options
+
+
+def shuffle_of(argument: str, order: Any) -> int:
+    """The operator of a convolution and pixel shuffle whose channels have this order, in any letter case."""
+    number = SHUFFLES.get(order.upper()) if isinstance(order, str) else None
+    if number is None:
+        raise RequestError(f'{argument} is {shown(order)}: it must be "CRD" or "DCR"')
+    return number
+
+
+def forward(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments among which `upsample` or `pixel_shuffle` may have factors: as those of one operator."""
+    upsample, shuffle = given["upsample"], given["pixel_shuffle"]
+    operation = shuffle_of("shuffle_order", given["shuffle_order"])
+    if upsample is None and shuffle is None:
+        return dict(given)
+    if upsample is not None and shuffle is not None:
+        raise RequestError("upsample and pixel_shuffle are given: a layer has one of them")
+    name = "pixel_shuffle" if upsample is None else "upsample"
+    if given["strides"] is not DEFAULTS["strides"]:
+        raise RequestError(f"strides is given beside {name}: the convolution has stride 1; leave strides out")
+    return {**given, "strides": given[name], "operation": operation if upsample is None else UPSAMPLE_CONV}
 
 
 def steps_of(steps: tuple[int, ...]) -> c.Steps:

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nearest upsampling and a convolution as one layer, against the two steps in float64."""
+"""A convolution with nearest upsampling or pixel shuffle as one layer, against the two steps in float64."""
 
 import numpy as np
 import pytest
 import tconv_cl
 
 
-def two_steps(x, w, scale, begin, end, dilation, groups, last, xio):
-    """The definition: enlarge, pad, convolve."""
-    if last:
-        x = np.moveaxis(x, -1, 1)
-    if xio:
-        w = np.moveaxis(w, (-1, -2), (0, 1))
+def convolved(x, w, begin, end, dilation, groups):
+    """A convolution of stride 1, channels first."""
     axes = x.ndim - 2
     x, w = x.astype(np.float64), w.astype(np.float64)
-    for a in range(axes):
-        x = np.repeat(x, scale[a], axis=a + 2)
     x = np.pad(x, [(0, 0), (0, 0), *zip(begin, end)])
     extents = [x.shape[a + 2] - dilation[a] * (w.shape[a + 2] - 1) for a in range(axes)]
     y = np.zeros((x.shape[0], w.shape[0], *extents))
@@ -32,7 +26,30 @@ def two_steps(x, w, scale, begin, end, dilation, groups, last, xio):
             rows = slice(g * outer, (g + 1) * outer)
             weights = w[(rows, slice(None), *k)]
             y[:, rows] += np.einsum("oi,ni...->no...", weights, part[:, g * inner : (g + 1) * inner])
+    return y
+
+
+def two_steps(x, w, scale, begin, end, dilation, groups, last, xio):
+    """The definition: enlarge, pad, convolve."""
+    if last:
+        x = np.moveaxis(x, -1, 1)
+    if xio:
+        w = np.moveaxis(w, (-1, -2), (0, 1))
+    for a in range(x.ndim - 2):
+        x = np.repeat(x, scale[a], axis=a + 2)
+    y = convolved(x, w, begin, end, dilation, groups)
     return np.moveaxis(y, 1, -1) if last else y
+
+
+def shuffled(y, factors, order):
+    """Pixel shuffle, channels first: as a reshape and a transposition."""
+    batch, channels, *extents = y.shape
+    axes, out = len(extents), channels // int(np.prod(factors))
+    split = (out, *factors) if order == "CRD" else (*factors, out)
+    y = y.reshape(batch, *split, *extents)
+    own, phases = (1, range(2, axes + 2)) if order == "CRD" else (axes + 1, range(1, axes + 1))
+    places = [axis for a, phase in enumerate(phases) for axis in (axes + 2 + a, phase)]
+    return y.transpose(0, own, *places).reshape(batch, out, *(e * f for e, f in zip(extents, factors)))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -79,8 +96,10 @@ def test_same_padding_keeps_the_enlarged_extents():
 
 def test_refusals():
     x, w = np.ones((1, 4, 3), np.float32), np.ones((6, 4, 3), np.float32)
-    with pytest.raises(tconv_cl.RequestError, match="wants 4 input channels of a group"):
+    with pytest.raises(tconv_cl.RequestError, match="in 2 groups, but the filter wants 4 input channels of a group"):
         tconv_cl.upsample_conv(x, w, groups=2)
+    with pytest.raises(tconv_cl.RequestError, match="NCX[)], but the filter wants 4 input channels [(]"):
+        tconv_cl.upsample_conv(x[:, :3], w)
     with pytest.raises(tconv_cl.RequestError, match="need not fit an integer type"):
         tconv_cl.upsample_conv(x.astype(np.int8), w.astype(np.int8))
     with pytest.raises(tconv_cl.RequestError, match="strides"):
@@ -92,3 +111,65 @@ def test_other_names_of_the_factors(name):
     x, w = np.ones((1, 1, 3), np.float32), np.ones((1, 1, 3), np.float32)
     with pytest.raises(TypeError, match=rf"'{name}'; write scale=2$"):
         tconv_cl.upsample_conv(x, w, **{name: 2})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shuffle_of_a_convolution(seed):
+    random = np.random.default_rng(seed)
+    axes, order = int(random.integers(1, 4)), ("CRD", "dcr")[seed % 4 == 3]
+    groups = int(random.integers(1, 3)) if order == "CRD" else 1
+    inner, outer = random.integers(1, 4, 2)
+    last, xio = random.integers(0, 2, 2).astype(bool)
+    kernel, factors = (tuple(int(n) for n in random.integers(1, 4, axes)) for _ in range(2))
+    begin, end = (tuple(int(random.integers(0, k)) for k in kernel) for _ in range(2))
+    extents = tuple(int(n) for n in random.integers(3, 6, axes))
+    kind = (np.float32, np.int8, np.float64)[seed % 3]
+    x = random.integers(-3, 4, (2, groups * inner, *extents)).astype(kind)
+    w = random.integers(-3, 4, (groups * outer * int(np.prod(factors)), inner, *kernel)).astype(kind)
+    b = random.integers(-9, 9, w.shape[0]).astype(np.int32 if kind == np.int8 else kind)
+    y = convolved(x, w, begin, end, (1,) * axes, groups) + b.reshape(-1, *(1,) * axes)
+    y = shuffled(y, factors, order.upper())
+    got = tconv_cl.conv_pixel_shuffle(
+        np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x,
+        np.ascontiguousarray(np.moveaxis(w, (0, 1), (-1, -2))) if xio else w,
+        b, upscale_factor=factors, order=order, pads_begin=begin, pads_end=end, groups=groups,
+        data_format="NXC" if last else "NCX", filter_format="XIO" if xio else "OIX",
+        output_type="i32" if kind == np.int8 else None,
+    )  # fmt: skip
+    np.testing.assert_array_equal(np.moveaxis(got, -1, 1) if last else got, y)
+
+
+def test_shuffle_scales_and_slopes_are_of_the_convolution():
+    x, w = np.array([[[1.0, -1.0]]], np.float32), np.array([[[1.0]], [[10.0]]], np.float32)
+    scale, slope, bias = (np.array(pair, np.float32) for pair in ((2, 3), (0.5, 0.25), (0, 2)))
+    y = tconv_cl.conv_pixel_shuffle(
+        x, w, bias, scale=scale, slope=slope, activation="prelu", residual=np.ones((1, 1, 4), np.float32)
+    )
+    np.testing.assert_array_equal(y, [[[3, 33, -0.5, -6.75]]])
+    with pytest.raises(tconv_cl.RequestError, match="bias"):
+        tconv_cl.conv_pixel_shuffle(x, w, bias[:1])
+
+
+def test_shuffle_refusals():
+    x, w = np.ones((1, 4, 3), np.float32), np.ones((6, 4, 3), np.float32)
+    with pytest.raises(tconv_cl.RequestError, match="pixel shuffle by 4 takes 4 of them"):
+        tconv_cl.conv_pixel_shuffle(x, w, upscale_factor=4)
+    with pytest.raises(tconv_cl.RequestError, match="phases of an output channel from several groups"):
+        tconv_cl.conv_pixel_shuffle(x, w[:, :2], order="DCR", groups=2)
+    with pytest.raises(tconv_cl.RequestError, match='order is 7: it must be "CRD" or "DCR"'):
+        tconv_cl.conv_pixel_shuffle(x, w, order=7)
+    with pytest.raises(TypeError, match="'stride'; write upscale_factor=3$"):
+        tconv_cl.conv_pixel_shuffle(x, w, stride=3)
+
+
+def test_shapes_and_explanations():
+    data, up, shuffle = (1, 4, 5, 6), (8, 4, 3, 3), (24, 4, 3, 3)
+    pads = {"pads_begin": 1, "pads_end": 1}
+    assert tconv_cl.output_shape(data, up, upsample=2, **pads) == (1, 8, 10, 12)
+    assert tconv_cl.output_shape(data, shuffle, pixel_shuffle=(3, 2), shuffle_order="DCR", **pads) == (1, 4, 15, 12)
+    for factors in ({"upsample": 2}, {"pixel_shuffle": 2}):
+        assert "reference" in tconv_cl.explain(data, shuffle, bias=True, **factors, **pads)
+        with pytest.raises(tconv_cl.RequestError, match=f"strides is given beside {next(iter(factors))}"):
+            tconv_cl.explain(data, shuffle, strides=2, **factors)
+    with pytest.raises(tconv_cl.RequestError, match="a layer has one of them"):
+        tconv_cl.output_shape(data, up, upsample=2, pixel_shuffle=2)

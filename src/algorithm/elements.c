@@ -137,6 +137,23 @@ bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg)
                                        : true;
 }
 
+/* Axes by which a bias, a scale or a slope differs; 0: by channels alone. */
+static int phased_axes(const struct tconv_request *request)
+{
+    const tconv_epilogue *e = request->epilogue;
+    const bool any = e->bias || e->scale || tconv_activation_has_slope(e->activation);
+    return any ? request->loops->phase_axes : 0;
+}
+
+/* PHASED_LAST of cl/common/epilogue.clh. */
+static int phased_last(const struct tconv_loops *loops)
+{
+    enum { MOST = 16 };
+    const struct tconv_phase_axis *last = &loops->phase[loops->phase_axes - 1];
+    if (last->output_step != 1 || last->period > MOST) return 0;
+    return last->period == 0 ? 1 : (int)last->period;
+}
+
 static const char *c_name(tconv_type type)
 {
     return type == TCONV_F32   ? "float"
@@ -160,12 +177,16 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
     const int dot = packing != TCONV_PACK_QUADS            ? words
                     : request->device->integer_dot_product ? 2
                                                            : 1;
+    char phased[48] = "";
+    if (phased_axes(request) > 0)
+        snprintf(phased, sizeof phased, " -DPHASED=%d -DPHASED_LAST=%d", phased_axes(request),
+                 phased_last(loops));
     return snprintf(
         text, size,
         "-cl-std=%s -DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s "
         "-DRESULT=%s "
         "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
-        "-DRESIDUAL=%d -DACTIVATION_%s=1 -DREQUANTIZED=%d -DDOT=%d%s",
+        "-DRESIDUAL=%d -DACTIVATION_%s=1 -DREQUANTIZED=%d -DDOT=%d%s%s",
         dot == 2 ? "CL3.0" : "CL1.2", /* the extension's functions come with OpenCL C 3.0 */
         tconv_type_name(loops->data_type), tconv_type_name(loops->filter_type),
         tconv_type_name(packed_type(request, packing)), tconv_type_name(loops->output_type),
@@ -174,7 +195,8 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         c_name(acc), c_name(result_type(request)), has_zeros(e), is_raw(request, packing),
         request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
         e->beta != 0, e->residual ? 1 + loops->residual_axes : 0,
-        tconv_activation_name(e->activation), e->requantize, dot, halves ? " -DHALF=1" : "");
+        tconv_activation_name(e->activation), e->requantize, dot, halves ? " -DHALF=1" : "",
+        phased);
 }
 
 /* The bits of a number in the result's type. */
@@ -192,6 +214,39 @@ static int64_t bits_of(double number, tconv_type type)
     return bits;
 }
 
+/* Writes the factor that divides by d, and returns the shift behind it: epilogue_table.h. */
+static int64_t write_divisor(int64_t d, int64_t *factor)
+{
+    int shift = 0;
+    while (INT64_C(1) << shift < d) shift++;
+    /* 2^(62 + shift) / d, bit by bit. 2^shift is less than 2 d. */
+    uint64_t quotient = 0, rest = UINT64_C(1) << shift;
+    for (int i = 0; i <= 62; i++) {
+        quotient = quotient * 2 + (rest >= (uint64_t)d);
+        rest = (rest >= (uint64_t)d ? rest - (uint64_t)d : rest) * 2;
+    }
+    *factor = (int64_t)(quotient + (rest > 0));
+    return shift;
+}
+
+static void write_phases(const struct tconv_loops *loops, int64_t *table)
+{
+    table[EPILOGUE_PHASE_BASE] = loops->phase_base;
+    memset(table + EPILOGUE_PHASES, 0, (EPILOGUE_LONGS - EPILOGUE_PHASES) * sizeof *table);
+    for (int i = 0; i < loops->phase_axes; i++) {
+        const struct tconv_phase_axis *p = &loops->phase[i];
+        int64_t *to = table + EPILOGUE_PHASES + i * PHASED_LONGS;
+        to[PHASED_STEP] = p->output_step;
+        to[PHASED_SHIFTS] = write_divisor(p->output_step, &to[PHASED_STEP_FACTOR]);
+        to[PHASED_OUTPUTS] = p->output;
+        to[PHASED_PERIOD] = p->period;
+        if (p->period > 0)
+            to[PHASED_SHIFTS] |= write_divisor(p->period, &to[PHASED_PERIOD_FACTOR]) << 32;
+        to[PHASED_FIRST] = p->first;
+        to[PHASED_INDEX] = p->index_step;
+    }
+}
+
 void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
 {
     const tconv_epilogue *e = request->epilogue;
@@ -205,4 +260,5 @@ void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
     table[EPILOGUE_OUTPUT_ZERO] = e->output_zero_point;
     memcpy(table + EPILOGUE_RESIDUAL_STEPS, request->loops->residual_step,
            sizeof request->loops->residual_step);
+    write_phases(request->loops, table);
 }

@@ -9,7 +9,7 @@
 
 tconv_status tconv_check_addressable(const tconv_geometry *g, tconv_error *error)
 {
-    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    const uint64_t channels = (uint64_t)g->epilogue_channels;
     const struct {
         const char *what;
         uint64_t bytes;

@@ -62,6 +62,6 @@ uint64_t tconv_epilogue_bytes(const tconv_epilogue *epilogue, enum tconv_epilogu
                               tconv_type data_type, const tconv_geometry *g)
 {
     if (tensor == TCONV_EPILOGUE_RESIDUAL) return g->residual_bytes;
-    return (uint64_t)(g->groups * g->group_out_channels) *
+    return (uint64_t)g->epilogue_channels *
            tconv_type_size(tconv_epilogue_type(epilogue, tensor, data_type, g->output_type));
 }

@@ -21,7 +21,7 @@ bool tconv_epilogue_has(const tconv_epilogue *epilogue, enum tconv_epilogue_tens
 tconv_type tconv_epilogue_type(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
                                tconv_type data_type, tconv_type output_type);
 
-/* Its bytes, for a resolved problem; of all but the residual: a number for each output channel. */
+/* Its bytes, for a resolved problem; of all but the residual: epilogue_channels numbers. */
 uint64_t tconv_epilogue_bytes(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
                               tconv_type data_type, const tconv_geometry *geometry);
 

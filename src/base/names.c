@@ -50,6 +50,8 @@ static const struct name operation_names[] = {
     {TCONV_GROUP_CONV_BACKPROP, "GroupConvolutionBackpropData"},
     {TCONV_ONEAPI_CONV_BACKPROP, "ConvolutionBackpropData (oneAPI)"},
     {TCONV_UPSAMPLE_CONV, "upsampling and convolution"},
+    {TCONV_CONV_PIXEL_SHUFFLE, "convolution and pixel shuffle"},
+    {TCONV_CONV_PIXEL_SHUFFLE_DCR, "convolution and pixel shuffle (DCR)"},
 };
 
 static const struct name data_format_names[] = {{TCONV_NCX, "NCX"}, {TCONV_NXC, "NXC"}};

@@ -2,18 +2,34 @@
 /* Finds how a convolution's filter becomes that of the equivalent transposed convolution. */
 #include "geometry/equivalent.h"
 
+#include "base/convolves.h"
+
+int64_t tconv_phase_steps(const tconv_problem *problem, const tconv_geometry *g,
+                          int64_t step[TCONV_MAX_AXES])
+{
+    const bool dcr = problem->operation == TCONV_CONV_PIXEL_SHUFFLE_DCR;
+    int64_t phases = 1;
+    for (int a = g->axes - 1; a >= 0; a--) {
+        step[a] = dcr ? phases * g->group_out_channels : phases;
+        phases *= g->stride[a];
+    }
+    return dcr ? 1 : phases;
+}
+
 struct tconv_equivalent tconv_equivalent_of(const tconv_problem *problem, const tconv_geometry *g)
 {
     struct tconv_equivalent e = {.axes = 0};
-    if (problem->operation != TCONV_UPSAMPLE_CONV) return e;
-    const bool xio = problem->filter_format == TCONV_XIO;
-    const int64_t all_out = g->groups * g->group_out_channels;
-    int64_t step = xio ? g->group_in_channels * all_out : 1;
+    if (!tconv_convolves(problem)) return e;
+    const bool xio = problem->filter_format == TCONV_XIO, shuffles = tconv_shuffles(problem);
+    const int64_t all_out = tconv_forward_channels(problem);
+    int64_t step = xio ? g->group_in_channels * all_out : 1, channel = 1;
+    if (shuffles) channel = tconv_phase_steps(problem, g, e.phase_step);
     e.axes = g->axes;
     e.elements = g->groups * g->group_in_channels * g->group_out_channels;
     for (int a = g->axes - 1; a >= 0; a--) {
         e.factor[a] = g->stride[a];
-        e.dilation[a] = problem->dilations.count == 0 || g->stride[a] == 1
+        e.dilation[a] = shuffles ? g->stride[a] /* one weight for each tap */
+                        : problem->dilations.count == 0 || g->stride[a] == 1
                             ? 1 /* the taps stay as they are, and have the dilation themselves */
                             : problem->dilations.value[a];
         e.kernel[a] = problem->filter.dim[a + (xio ? 0 : 2)];
@@ -22,8 +38,10 @@ struct tconv_equivalent tconv_equivalent_of(const tconv_problem *problem, const 
         step *= e.kernel[a];
         e.elements *= e.taps[a];
     }
-    e.out_step = xio ? 1 : step * g->group_in_channels;
+    const int64_t out_step = xio ? 1 : step * g->group_in_channels;
+    for (int a = 0; a < g->axes; a++) e.phase_step[a] *= out_step;
+    e.out_step = out_step * channel;
     e.in_step = xio ? all_out : step;
-    e.group_step = e.out_step * g->group_out_channels;
+    e.group_step = out_step * (all_out / g->groups);
     return e;
 }

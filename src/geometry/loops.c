@@ -3,6 +3,7 @@
 #include "geometry/loops.h"
 
 #include "base/checked.h"
+#include "base/convolves.h"
 #include "base/view.h"
 
 #include <string.h>
@@ -61,6 +62,54 @@ static void relate_residual(struct tconv_loops *loops, const struct tconv_view *
     loops->residual_axes = kept;
 }
 
+/* Lists an axis of the output, whose axes are in the order of their steps. */
+static void add_phase_axis(struct tconv_loops *loops, const struct tconv_phase_axis *axis)
+{
+    if (axis->output <= 1) { /* it needs no division */
+        if (axis->period > 0) loops->phase_base += axis->first % axis->period * axis->index_step;
+        return;
+    }
+    int place = loops->phase_axes++;
+    for (; place > 0 && loops->phase[place - 1].output_step < axis->output_step; place--)
+        loops->phase[place] = loops->phase[place - 1];
+    loops->phase[place] = *axis;
+}
+
+/* Sets how the indices of bias, scale and slope follow from the output's. */
+static void relate_phases(struct tconv_loops *loops, const tconv_problem *problem,
+                          const tconv_geometry *g, const struct tconv_view *output)
+{
+    if (!tconv_shuffles(problem)) return;
+    const bool nxc = g->data_format == TCONV_NXC;
+    const int channels = nxc ? output->rank - 1 : 1;
+    int64_t step[TCONV_MAX_AXES];
+    const int64_t channel_step = tconv_phase_steps(problem, g, step);
+    add_phase_axis(loops, &(struct tconv_phase_axis){output->step[0], output->extent[0], 0, 0, 0});
+    add_phase_axis(loops, &(struct tconv_phase_axis){output->step[channels],
+                                                     output->extent[channels], 0, 0, channel_step});
+    for (int a = 0; a < g->axes; a++) {
+        /* o + pad = i*r + t, and a pad of the whole is a multiple of r: t mod r is the phase. */
+        const int64_t r = g->stride[a], first = (g->pad_begin[a] % r + r) % r;
+        const int at = a + (nxc ? 1 : 2);
+        add_phase_axis(loops,
+                       &(struct tconv_phase_axis){output->step[at], output->extent[at],
+                                                  r > 1 ? r : 0, first, r > 1 ? step[a] : 0});
+    }
+    /* An axis that only repeats needs no division if it is the innermost one, or if the next one's
+     * quotients go on in its period. */
+    struct tconv_phase_axis *phase = loops->phase;
+    while (loops->phase_axes > 0 && phase[loops->phase_axes - 1].index_step == 0)
+        loops->phase_axes--;
+    for (int i = loops->phase_axes - 2; i >= 0; i--)
+        if (phase[i].index_step == 0 && phase[i + 1].period > 0 &&
+            phase[i + 1].output % phase[i + 1].period == 0 &&
+            tconv_is_product(phase[i].output_step, phase[i + 1].output, phase[i + 1].output_step)) {
+            phase[i + 1].output *= phase[i].output;
+            loops->phase_axes--;
+            memmove(phase + i, phase + i + 1, (size_t)(loops->phase_axes - i) * sizeof *phase);
+        }
+}
+
 void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
                       const tconv_geometry *g)
 {
@@ -87,6 +136,7 @@ void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
     loops->output_batch_step = output_view.step[0];
     loops->spaced = !tconv_view_is_dense(&data_view) || !tconv_view_is_dense(&output_view);
     relate_residual(loops, &output_view, &residual_view);
+    relate_phases(loops, problem, g, &output_view);
     const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
                      problem->filter_format != TCONV_OIX;
     const int64_t all_in = g->groups * g->group_in_channels;

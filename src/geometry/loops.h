@@ -31,6 +31,17 @@ struct tconv_loops {
      * index. If residual_axes is 0, both indices are equal. */
     int residual_axes;
     int64_t residual_step[TCONV_MAX_AXES + 2][2];
+    /* Maps an output index to the index of its bias, scale and slope, if they differ by phase.
+     * Divide the output index by the first axis's output_step, the remainder by the second's, and
+     * so on. A quotient counts as (quotient + first) % period, or as it is if period is 0. Times
+     * index_step they add up, and phase_base with them, to the index. If phase_axes is 0, the index
+     * is the channel. */
+    int phase_axes;
+    int64_t phase_base;
+    struct tconv_phase_axis {
+        int64_t output_step, output; /* the latter: how many there are */
+        int64_t period, first, index_step;
+    } phase[TCONV_MAX_AXES + 2];
 };
 
 /* The loops of a resolved problem. */

@@ -2,6 +2,7 @@
 /* Validates a problem and resolves it. Makes every check that the operators' semantics need, with
  * messages that name the argument, the axis and the values. */
 #include "base/checked.h"
+#include "base/convolves.h"
 #include "base/element_types.h"
 #include "base/error.h"
 #include "base/members.h"
@@ -63,10 +64,10 @@ static bool is_zero(const tconv_list *list)
     return true;
 }
 
-/* What has no meaning for nearest upsampling and a convolution, or cannot be computed. */
-static tconv_status check_upsampling(const tconv_problem *p, tconv_error *error)
+/* What has no meaning for a convolution with upsampling or pixel shuffle, or cannot be computed. */
+static tconv_status check_convolution(const tconv_problem *p, tconv_error *error)
 {
-    if (!tconv_type_is_floating(p->data_type))
+    if (p->operation == TCONV_UPSAMPLE_CONV && !tconv_type_is_floating(p->data_type))
         return tconv_fail(error, TCONV_ERROR_TYPE,
                           "data is %s: %s takes floating-point types, because its weights are sums "
                           "of the filter's, which need not fit an integer type",
@@ -77,6 +78,12 @@ static tconv_status check_upsampling(const tconv_problem *p, tconv_error *error)
             "rules is %s: it says how pads of a transposed convolution follow from its "
             "attributes, and must be spec for %s",
             tconv_rules_name(p->rules), tconv_operation_name(p->operation));
+    if (p->operation == TCONV_CONV_PIXEL_SHUFFLE_DCR && p->groups > 1)
+        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                          "groups is %" PRId64
+                          ", but with the order DCR the shuffle takes the phases of an output "
+                          "channel from several groups: give groups 1, or the order CRD",
+                          p->groups);
     const char *given = p->output_shape.count != 0    ? "output_shape"
                         : is_zero(&p->output_padding) ? NULL
                                                       : "output_padding";
@@ -88,7 +95,7 @@ static tconv_status check_upsampling(const tconv_problem *p, tconv_error *error)
 
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
-    if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_UPSAMPLE_CONV)
+    if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_CONV_PIXEL_SHUFFLE_DCR)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is not an operator",
                           (int)p->operation);
     tconv_status status = TCONV_OK;
@@ -120,14 +127,14 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
                           output_types(p->data_type, p->filter_type));
     }
 
-    if (p->operation == TCONV_UPSAMPLE_CONV) return check_upsampling(p, error);
+    if (tconv_convolves(p)) return check_convolution(p, error);
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
         (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format == TCONV_XIO ||
          (p->filter_format == TCONV_OIX && p->operation == TCONV_GROUP_CONV_BACKPROP)))
         return tconv_fail(
             error, TCONV_ERROR_ARGUMENT,
-            "groups, data_format and filter_format belong to the oneAPI form and to upsampling: %s "
-            "takes groups from its filter and "
+            "groups, data_format and filter_format belong to the oneAPI form and to convolutions "
+            "with upsampling or pixel shuffle: %s takes groups from its filter and "
             "its layouts are fixed; for those of the problem, operation must be "
             "TCONV_ONEAPI_CONV_BACKPROP",
             tconv_operation_name(p->operation));
@@ -198,8 +205,9 @@ static void hint_formats(const tconv_problem *p, bool nxc, bool xio, char *hint,
     }
 }
 
-/* Reads the channels and spatial axes of an upsampling, whose filter is [G*CO, CI, K...] or
- * [K..., CI, G*CO]. */
+/* Reads the channels and spatial axes of a convolution with upsampling or pixel shuffle, whose
+ * filter is [G*CO, CI, K...] or [K..., CI, G*CO]. The output channels are those of the convolution.
+ */
 static tconv_status read_forward_channels(const tconv_problem *p, tconv_geometry *g,
                                           tconv_error *error)
 {
@@ -213,13 +221,16 @@ static tconv_status read_forward_channels(const tconv_problem *p, tconv_geometry
     memcpy(g->input, x + (g->data_format == TCONV_NXC ? 1 : 2), (size_t)g->axes * sizeof *g->input);
     memcpy(g->kernel, w + (xio ? 0 : 2), (size_t)g->axes * sizeof *g->kernel);
     g->groups = p->groups == 0 ? 1 : p->groups;
-    if (channels % g->groups != 0 || channels / g->groups != w[in_axis])
+    if (channels % g->groups != 0 || channels / g->groups != w[in_axis]) {
+        char groups[40] = "";
+        if (g->groups > 1) snprintf(groups, sizeof groups, " in %" PRId64 " groups", g->groups);
         return tconv_fail(error, TCONV_ERROR_SHAPE,
-                          "data has %" PRId64 " channels (axis %d of data_format %s), in %" PRId64
-                          " groups, but the filter wants %" PRId64
-                          " input channels of a group (axis %d of filter_format %s)",
-                          channels, channel_axis, tconv_data_format_name(g->data_format), g->groups,
-                          w[in_axis], in_axis, xio ? "XIO" : "OIX");
+                          "data has %" PRId64 " channels (axis %d of data_format %s)%s, but the "
+                          "filter wants %" PRId64 " input channels%s (axis %d of filter_format %s)",
+                          channels, channel_axis, tconv_data_format_name(g->data_format), groups,
+                          w[in_axis], g->groups > 1 ? " of a group" : "", in_axis,
+                          xio ? "XIO" : "OIX");
+    }
     if (w[out_axis] % g->groups != 0)
         return tconv_fail(error, TCONV_ERROR_SHAPE,
                           "the filter has %" PRId64 " output channels (axis %d), which %" PRId64
@@ -233,7 +244,7 @@ static tconv_status read_forward_channels(const tconv_problem *p, tconv_geometry
 /* Finds the channels and spatial axes of each tensor, and reads the numbers of channels. */
 static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
-    if (p->operation == TCONV_UPSAMPLE_CONV) return read_forward_channels(p, g, error);
+    if (tconv_convolves(p)) return read_forward_channels(p, g, error);
     const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
     g->axes = p->data.rank - 2;
     g->data_format = data_format_of(p);
@@ -316,8 +327,9 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
 /* What a sentence calls a list. */
 static const char *argument_of(const tconv_problem *p, const char *member)
 {
-    const bool factors = p->operation == TCONV_UPSAMPLE_CONV && strcmp(member, "strides") == 0;
-    return factors ? "strides (the factors of the upsampling)" : member;
+    if (!tconv_convolves(p) || strcmp(member, "strides") != 0) return member;
+    return tconv_shuffles(p) ? "strides (the factors of the pixel shuffle)"
+                             : "strides (the factors of the upsampling)";
 }
 
 #define NUMBERS(kind, member, ...) int64_t member[TCONV_MAX_AXES];
@@ -326,20 +338,28 @@ static const char *argument_of(const tconv_problem *p, const char *member)
         status = read_list(argument_of(p, #member), &p->member, g->axes, absent, least, of.member, \
                            error);
 
+/* The pads of a convolution whose taps reach over `span` + 1 inputs. */
+static void forward_pads(tconv_auto_pad auto_pad, const struct tconv_axis_request *r, int64_t span,
+                         int64_t *begin, int64_t *end)
+{
+    *begin = r->pad_begin;
+    *end = r->pad_end;
+    if (auto_pad == TCONV_EXPLICIT) return;
+    const int64_t total = auto_pad == TCONV_VALID ? 0 : span;
+    *begin = auto_pad == TCONV_SAME_LOWER ? total - total / 2 : total / 2;
+    *end = total - *begin;
+}
+
 /* Resolves an axis of upsampling by s and a convolution, as the transposed convolution that
  * computes it (geometry/equivalent.h). False if a number does not fit into 64 bits. */
 static bool resolve_upsampling(tconv_auto_pad auto_pad, const struct tconv_axis_request *r,
                                tconv_geometry *g, int a)
 {
-    int64_t span, enlarged, pads, taps, begin = r->pad_begin, end = r->pad_end;
+    int64_t span, enlarged, pads, taps, begin, end;
     if (!tconv_mul(r->dilation, r->kernel - 1, &span) ||
         !tconv_mul(r->stride, r->input, &enlarged) || !tconv_add(span, r->stride, &taps))
         return false;
-    if (auto_pad != TCONV_EXPLICIT) {
-        const int64_t total = auto_pad == TCONV_VALID ? 0 : span;
-        begin = auto_pad == TCONV_SAME_LOWER ? total - total / 2 : total / 2;
-        end = total - begin;
-    }
+    forward_pads(auto_pad, r, span, &begin, &end);
     /* With a factor of 1 the taps keep their dilation, and no weights of 0 stand between them. */
     g->kernel[a] = r->stride == 1 ? r->kernel : taps;
     g->dilation[a] = r->stride == 1 ? r->dilation : 1;
@@ -347,6 +367,48 @@ static bool resolve_upsampling(tconv_auto_pad auto_pad, const struct tconv_axis_
     g->pad_end[a] = span - end;
     return tconv_add(begin, end, &pads) && tconv_sub(enlarged, span, &g->output[a]) &&
            tconv_add(g->output[a], pads, &g->output[a]) && g->output[a] < INT64_MAX - span;
+}
+
+/* The same of a convolution and pixel shuffle by r. An axis without an output has one of at most
+ * 0. */
+static bool resolve_shuffle(tconv_auto_pad auto_pad, const struct tconv_axis_request *r,
+                            tconv_geometry *g, int a)
+{
+    int64_t span, pads, convolved, begin, end;
+    if (!tconv_mul(r->dilation, r->kernel - 1, &span) ||
+        !tconv_mul(r->stride, r->kernel, &g->kernel[a]))
+        return false;
+    forward_pads(auto_pad, r, span, &begin, &end);
+    g->dilation[a] = r->dilation; /* 1 with another factor than 1 */
+    return tconv_add(begin, end, &pads) && tconv_sub(r->input, span, &convolved) &&
+           tconv_add(convolved, pads, &convolved) &&
+           tconv_mul(r->stride, span - begin, &g->pad_begin[a]) &&
+           tconv_mul(r->stride, span - end, &g->pad_end[a]) &&
+           tconv_mul(r->stride, convolved, &g->output[a]) && g->output[a] < INT64_MAX - span;
+}
+
+/* An output channel of pixel shuffle takes a channel of the convolution for each phase. */
+static tconv_status take_phases(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
+{
+    int64_t phases = 1;
+    bool fits = true;
+    for (int a = 0; a < g->axes; a++) fits = fits && tconv_mul(phases, g->stride[a], &phases);
+    if (fits && g->group_out_channels % phases == 0) {
+        g->group_out_channels /= phases;
+        return TCONV_OK;
+    }
+    const int axis = p->filter_format == TCONV_XIO ? p->filter.rank - 1 : 0;
+    char factors[TCONV_MAX_AXES * 21] = "";
+    size_t length = 0;
+    for (int a = 0; a < g->axes; a++)
+        length += (size_t)snprintf(factors + length, sizeof factors - length, "%s%" PRId64,
+                                   a == 0 ? "" : "x", g->stride[a]);
+    return tconv_fail(error, TCONV_ERROR_SHAPE,
+                      "the filter has %" PRId64 " output channels (axis %d)%s, but pixel shuffle "
+                      "by %s takes %s%" PRId64 " of them for each channel of the output: their "
+                      "number must be a multiple",
+                      g->group_out_channels, axis, g->groups > 1 ? " for each group" : "", factors,
+                      fits ? "" : "more than ", fits ? phases : INT64_MAX);
 }
 
 static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
@@ -372,25 +434,34 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
             .output = of.output_shape[a],
         };
         struct tconv_axis_pads pads;
-        const bool upsamples = p->operation == TCONV_UPSAMPLE_CONV;
-        const bool fits = upsamples ? resolve_upsampling(p->auto_pad, &request, g, a)
-                                    : tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads);
-        if (fits && upsamples)
+        const bool shuffles = tconv_shuffles(p), convolves = tconv_convolves(p);
+        const bool fits = shuffles    ? resolve_shuffle(p->auto_pad, &request, g, a)
+                          : convolves ? resolve_upsampling(p->auto_pad, &request, g, a)
+                                      : tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads);
+        if (fits && convolves)
             pads = (struct tconv_axis_pads){g->pad_begin[a], g->pad_end[a], g->output[a]};
         if (!fits)
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "spatial axis %d overflows 64 bits: input %" PRId64
-                              ", kernel %" PRId64 ", stride %" PRId64 ", dilation %" PRId64
+                              ", kernel %" PRId64 ", %s %" PRId64 ", dilation %" PRId64
                               ", pads %" PRId64 " and %" PRId64 ", output_padding %" PRId64,
-                              a, request.input, request.kernel, request.stride, request.dilation,
-                              request.pad_begin, request.pad_end, request.output_padding);
-        if (upsamples && request.stride > 1 && request.dilation > request.stride)
+                              a, request.input, request.kernel, convolves ? "factor" : "stride",
+                              request.stride, request.dilation, request.pad_begin, request.pad_end,
+                              request.output_padding);
+        if (shuffles && request.stride > 1 && request.dilation > 1)
+            return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                              "dilations[%d] is %" PRId64 ", but the factor of the pixel shuffle "
+                              "is %" PRId64 ": the taps of the transposed convolution that "
+                              "computes both would have gaps; shuffle behind a dilated "
+                              "convolution by itself",
+                              a, request.dilation, request.stride);
+        if (convolves && !shuffles && request.stride > 1 && request.dilation > request.stride)
             return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
                               "dilations[%d] is %" PRId64 ", but the factor is %" PRId64
                               ": with a dilation above the factor the sums of the weights would "
                               "have gaps; enlarge the data, and give a factor of 1",
                               a, request.dilation, request.stride);
-        if (upsamples && pads.output < 1)
+        if (convolves && pads.output < 1)
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "the output would have extent %" PRId64
                               " at spatial axis %d: input %" PRId64 ", factor %" PRId64
@@ -412,7 +483,7 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
         g->pad_end[a] = pads.pad_end;
         g->output[a] = pads.output;
     }
-    return TCONV_OK;
+    return tconv_shuffles(p) ? take_phases(p, g, error) : TCONV_OK;
 }
 
 /* Counts the bytes of a tensor. They must fit into 63 bits, because index arithmetic relies on it.
@@ -454,7 +525,8 @@ static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, 
         (status = count_bytes("the output", &g->output_shape, g->output_type, &g->output_bytes,
                               error)) != TCONV_OK)
         return status;
-    if (p->operation == TCONV_UPSAMPLE_CONV) {
+    g->epilogue_channels = tconv_shuffles(p) ? tconv_forward_channels(p) : channels;
+    if (tconv_convolves(p)) {
         uint64_t bytes;
         tconv_shape equivalent = {g->axes + 2,
                                   {g->groups * g->group_in_channels, g->group_out_channels}};

@@ -3,6 +3,7 @@
  * without effect. */
 #include "tconv_cl/problem.h"
 
+#include "base/convolves.h"
 #include "base/format.h"
 #include "base/members.h"
 #include "base/steps.h"
@@ -53,19 +54,22 @@ int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
         tconv_text_add(&text, "no problem");
         return (int)text.length;
     }
-    /* Defaults of the oneAPI form and of upsampling, which their options spell out. */
+    /* Defaults of the oneAPI form and of convolutions, which their options spell out. */
     const tconv_list given = own.strides;
-    const bool upsamples = own.operation == TCONV_UPSAMPLE_CONV;
+    const bool convolves = tconv_convolves(&own);
     if (own.groups == 0) own.groups = 1;
-    set_formats(&own, upsamples ? TCONV_NCX : TCONV_NXC, upsamples ? TCONV_OIX : TCONV_XIO);
-    if (upsamples) own.strides.count = 0; /* they are the factors */
+    set_formats(&own, convolves ? TCONV_NCX : TCONV_NXC, convolves ? TCONV_OIX : TCONV_XIO);
+    if (convolves) own.strides.count = 0; /* they are the factors */
     TCONV_PROBLEM_MEMBERS(PUT)
-    if (upsamples) {
+    if (convolves) {
         int64_t factors[TCONV_MAX_AXES];
         const int axes = own.data.rank - 2;
         for (int a = 0; a < axes && a < TCONV_MAX_AXES; a++)
             factors[a] = given.count == axes ? given.value[a] : 1;
-        put_values(&text, "upsample", factors, axes, TCONV_MAX_AXES);
+        put_values(&text, tconv_shuffles(&own) ? "pixel-shuffle" : "upsample", factors, axes,
+                   TCONV_MAX_AXES);
+        if (own.operation == TCONV_CONV_PIXEL_SHUFFLE_DCR)
+            tconv_text_add(&text, " --shuffle-order DCR");
     }
     return (int)text.length;
 }
@@ -156,7 +160,7 @@ int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
                                   : "pads follow from auto_pad ",
                        has_output ? tconv_rules_name(p.rules) : tconv_auto_pad_name(p.auto_pad));
     if ((p.auto_pad == TCONV_SAME_UPPER || p.auto_pad == TCONV_SAME_LOWER) && !has_output &&
-        p.rules != TCONV_RULES_ONNX && p.operation != TCONV_UPSAMPLE_CONV)
+        p.rules != TCONV_RULES_ONNX && !tconv_convolves(&p))
         tconv_text_add(
             &text,
             "auto_pad %s has no effect without an output shape under the rules %s: pads are 0, as "

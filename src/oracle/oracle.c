@@ -2,9 +2,13 @@
 /* The definition of the operation, element by element: sum[n, g, co, y] = sum of data[n, g, ci, x]
  *   * filter[g, ci, co, k] over all ci, x, k with y = x*s + k*d - pb
  * or, of upsampling and a convolution, in its two steps: of the enlarged data at u, which are those
- * at floor(u / s), over all ci, k with u = y + k*d - p. And then the epilogue. */
+ * at floor(u / s), over all ci, k with u = y + k*d - p; or, of a convolution and pixel shuffle, in
+ * its two steps: of the data at z + k*d - p with z = floor(y / r), and the filter of the
+ * convolution's channel that has the phase y mod r. And then the epilogue. */
 #include "oracle/oracle.h"
 
+#include "base/checked.h"
+#include "base/convolves.h"
 #include "base/element_types.h"
 #include "base/view.h"
 #include "oracle/activation.h"
@@ -158,12 +162,7 @@ static struct position tensor_position(int64_t offset, const int64_t *extent, in
     return p;
 }
 
-static bool upsamples(const tconv_problem *problem)
-{
-    return problem->operation == TCONV_UPSAMPLE_CONV;
-}
-
-/* Taps and dilation of the convolution behind an upsampling. */
+/* Taps and dilation of a convolution with upsampling or pixel shuffle. */
 static int64_t forward_kernel(const tconv_problem *problem, int a)
 {
     return problem->filter.dim[a + (problem->filter_format == TCONV_XIO ? 0 : 2)];
@@ -174,21 +173,41 @@ static int64_t forward_dilation(const tconv_problem *problem, int a)
     return problem->dilations.count == 0 ? 1 : problem->dilations.value[a];
 }
 
-static int64_t forward_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t group,
-                              int64_t ci, int64_t co, const int64_t *k)
+/* The phase of an output of pixel shuffle along an axis. A window begins at another output, and has
+ * another pad; that of the whole is a multiple of the factor. */
+static int64_t phase_of(const tconv_geometry *g, const struct position *out, int a)
 {
-    const bool xio = problem->filter_format == TCONV_XIO;
-    const int64_t out = group * g->group_out_channels + co;
-    int64_t offset = xio ? 0 : out * g->group_in_channels + ci;
-    for (int a = 0; a < g->axes; a++) offset = offset * forward_kernel(problem, a) + k[a];
-    return xio ? (offset * g->group_in_channels + ci) * (g->groups * g->group_out_channels) + out
-               : offset;
+    const int64_t at = out->at[a] + g->pad_begin[a];
+    return at - tconv_floor_div(at, g->stride[a]) * g->stride[a];
 }
 
-static int64_t filter_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t group,
-                             int64_t ci, int64_t co, const int64_t *k)
+/* The convolution's channel that an output comes from; without pixel shuffle the output's own. */
+static int64_t forward_channel(const tconv_problem *problem, const tconv_geometry *g,
+                               const struct position *out)
 {
-    if (upsamples(problem)) return forward_offset(problem, g, group, ci, co, k);
+    if (!tconv_shuffles(problem)) return out->channel;
+    int64_t phase = 0, phases = 1;
+    for (int a = 0; a < g->axes; a++) {
+        phase = phase * g->stride[a] + phase_of(g, out, a);
+        phases *= g->stride[a];
+    }
+    return problem->operation == TCONV_CONV_PIXEL_SHUFFLE_DCR
+               ? phase * g->group_out_channels + out->channel
+               : out->channel * phases + phase;
+}
+
+/* The place of a weight; `channel` is the output's, `forward` the convolution's. */
+static int64_t filter_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t channel,
+                             int64_t forward, int64_t ci, const int64_t *k)
+{
+    if (tconv_convolves(problem)) {
+        const bool last = problem->filter_format == TCONV_XIO;
+        const int64_t all = tconv_forward_channels(problem);
+        int64_t at = last ? 0 : forward * g->group_in_channels + ci;
+        for (int a = 0; a < g->axes; a++) at = at * forward_kernel(problem, a) + k[a];
+        return last ? (at * g->group_in_channels + ci) * all + forward : at;
+    }
+    const int64_t group = channel / g->group_out_channels, co = channel % g->group_out_channels;
     const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
                      problem->filter_format != TCONV_OIX;
     int64_t offset = xio ? 0 : (group * g->group_in_channels + ci) * g->group_out_channels + co;
@@ -239,21 +258,30 @@ static void add_taps(const struct tconv_operands *o, const struct tconv_view *vi
     const bool nxc = g->data_format == TCONV_NXC;
     if (a == g->axes || a == TCONV_MAX_AXES) {
         const int64_t group = out->channel / g->group_out_channels,
-                      co = out->channel % g->group_out_channels;
+                      forward = forward_channel(o->problem, g, out);
         int64_t at[2],
             from[2]; /* of the first two input channels; the others follow at equal distances */
         for (int ci = 0; ci < 2; ci++) {
             x->channel = group * g->group_in_channels + ci;
             at[ci] = tensor_offset(x, view, nxc);
-            from[ci] = filter_offset(o->problem, g, group, ci, co, k);
+            from[ci] = filter_offset(o->problem, g, out->channel, forward, ci, k);
         }
         for (int64_t ci = 0; ci < g->group_in_channels; ci++)
             add_product(o, at[0] + ci * (at[1] - at[0]), from[0] + ci * (from[1] - from[0]), sums);
         return;
     }
-    if (upsamples(o->problem)) {
+    if (tconv_convolves(o->problem)) {
         const int64_t kernel = forward_kernel(o->problem, a), d = forward_dilation(o->problem, a);
         const int64_t pad = d * (kernel - 1) - g->pad_begin[a];
+        if (tconv_shuffles(o->problem)) { /* floor((y + pad_begin) / r) = z + d*(K-1) - p */
+            const int64_t z = tconv_floor_div(out->at[a] + g->pad_begin[a], g->stride[a]);
+            for (k[a] = 0; k[a] < kernel; k[a]++) {
+                x->at[a] = z + d * (k[a] - (kernel - 1));
+                if (x->at[a] >= 0 && x->at[a] < g->input[a])
+                    add_taps(o, view, out, a + 1, k, x, sums);
+            }
+            return;
+        }
         for (k[a] = 0; k[a] < kernel; k[a]++) {
             const int64_t u = out->at[a] + k[a] * d - pad;
             if (u < 0 || u / g->stride[a] >= g->input[a]) continue;
@@ -293,23 +321,26 @@ static bool tap_input(const tconv_geometry *g, const struct position *out, int a
     return rest == 0;
 }
 
-/* The weight of tap k: of an upsampling, of the equivalent transposed convolution. `a` axes of
- * `forward` are set. */
+/* The weight of tap k: of a convolution with upsampling or pixel shuffle, of the equivalent
+ * transposed convolution (geometry/equivalent.h). `a` axes of `taps`, the convolution's, are set.
+ */
 static double weight_of(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
-                        int64_t group, int64_t ci, int64_t co, const int64_t *k, int a,
-                        int64_t *forward)
+                        int64_t channel, int64_t forward, int64_t ci, const int64_t *k, int a,
+                        int64_t *taps)
 {
-    if (!upsamples(problem)) return (double)filter[filter_offset(problem, g, group, ci, co, k)];
+    if (!tconv_convolves(problem))
+        return (double)filter[filter_offset(problem, g, channel, forward, ci, k)];
     if (a == g->axes || a == TCONV_MAX_AXES)
-        return (double)filter[forward_offset(problem, g, group, ci, co, forward)];
+        return (double)filter[filter_offset(problem, g, channel, forward, ci, taps)];
     const int64_t kernel = forward_kernel(problem, a);
-    const int64_t d = g->stride[a] == 1 ? 1 : forward_dilation(problem, a);
+    const int64_t d = tconv_shuffles(problem) || g->stride[a] == 1 ? g->stride[a]
+                                                                   : forward_dilation(problem, a);
     double sum = 0;
     for (int64_t j = 0; j < kernel; j++) {
         const int64_t rest = k[a] - d * (kernel - 1 - j);
         if (rest < 0 || rest >= g->stride[a]) continue;
-        forward[a] = j;
-        sum += weight_of(problem, g, filter, group, ci, co, k, a + 1, forward);
+        taps[a] = j;
+        sum += weight_of(problem, g, filter, channel, forward, ci, k, a + 1, taps);
     }
     return sum;
 }
@@ -318,12 +349,11 @@ static void add_weights(const tconv_problem *problem, const tconv_geometry *g, c
                         const struct position *out, int a, int64_t *k, struct neighbourhood *n)
 {
     if (a == g->axes || a == TCONV_MAX_AXES) {
-        const int64_t group = out->channel / g->group_out_channels,
-                      co = out->channel % g->group_out_channels;
-        int64_t forward[TCONV_MAX_AXES];
+        const int64_t forward = forward_channel(problem, g, out);
+        int64_t taps[TCONV_MAX_AXES];
         for (int64_t i = 0; i < n->count; i++)
-            n->weights[i] +=
-                fabs(weight_of(problem, g, filter, group, n->first + i, co, k, 0, forward));
+            n->weights[i] += fabs(
+                weight_of(problem, g, filter, out->channel, forward, n->first + i, k, 0, taps));
         return;
     }
     int64_t input;
@@ -384,7 +414,7 @@ struct estimate {
     double value, bound;
 };
 
-/* The channel of an element, and where output and residual have it. */
+/* Which number of bias, scale and slope an element has, and where output and residual have it. */
 struct places {
     int64_t channel, output, residual;
 };
@@ -489,7 +519,7 @@ static struct tconv_expected expect_float(const struct tconv_operands *o,
     else if (sums->terms > 0)
         e.bound = n * u / (1 - n * u) * sums->magnitude +
                   (double)sums->terms * (wide ? DBL_MIN : (double)FLT_MIN);
-    if (upsamples(o->problem))
+    if (o->problem->operation == TCONV_UPSAMPLE_CONV)
         e.bound += summed_bound(o->problem, o->geometry, u) * sums->magnitude;
     add_tensors(o, at, u, &e);
     activate(o, at->channel, u, &e);
@@ -546,7 +576,7 @@ struct tconv_expected tconv_oracle_element(const struct tconv_operands *o, int64
     const struct position out = tensor_position(
         index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
     const struct tconv_view data = tconv_view_of(o->problem, g, TCONV_SPACED_DATA);
-    struct places at = {out.channel, 0, 0};
+    struct places at = {forward_channel(o->problem, g, &out), 0, 0};
     /* Only what is read: there may be millions of elements. */
     if (o->epilogue->beta != 0) at.output = spaced_offset(o, TCONV_SPACED_OUTPUT, &out);
     if (o->epilogue->residual) at.residual = spaced_offset(o, TCONV_SPACED_RESIDUAL, &out);

@@ -90,6 +90,7 @@ static bool search_key(const tconv_plan *plan, char key[KEY])
                        (long long)x->pad, (long long)x->output);
     }
     add_steps(&t, l);
+    if (l->phase_axes > 0) tconv_text_add(&t, " phases");
     if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
     add_words(&t, plan);
     const uint32_t units = part_units(plan->device);
@@ -110,6 +111,7 @@ static bool prepared_key(const tconv_plan *plan, char key[KEY])
         tconv_text_add(&t, " k%lld s%lld d%lld", (long long)l->axis[a].kernel,
                        (long long)l->axis[a].stride, (long long)l->axis[a].dilation);
     if (l->equivalent.axes > 0) tconv_text_add(&t, " sums"); /* one program more */
+    if (l->phase_axes > 0) tconv_text_add(&t, " phases");
     /* Not by steps: those of an image of one point are the same in both formats. */
     if (plan->geometry.data_format == TCONV_NXC) tconv_text_add(&t, " channels_last");
     add_words(&t, plan);

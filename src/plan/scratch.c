@@ -36,7 +36,7 @@ tconv_status tconv_scratch_make(const tconv_plan *plan, const struct tconv_conte
                                 struct tconv_scratch *scratch, tconv_error *error)
 {
     const tconv_geometry *g = &plan->geometry;
-    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels) * NUMBER_BYTES;
+    const uint64_t channels = (uint64_t)g->epilogue_channels * NUMBER_BYTES;
     const struct tconv_contents none = {NULL, NULL, NULL};
     const struct tconv_contents *c = contents == NULL ? &none : contents;
     const tconv_epilogue *e = &plan->epilogue;

@@ -54,6 +54,12 @@
     O(LAYER, TEXT, upsample, "upsample", 0, "LIST",                                                \
       "enlarge the data by nearest neighbours, then convolve with stride 1: filter, pads, "        \
       "dilations and groups are the convolution's own; one factor for each axis, or one for all")  \
+    O(LAYER, TEXT, pixel_shuffle, "pixel-shuffle", 0, "LIST",                                      \
+      "convolve with stride 1, then shuffle channels into space: filter, pads and groups are the " \
+      "convolution's own, and so are bias, scale and slope; one factor for each axis, or one for " \
+      "all")                                                                                       \
+    O(LAYER, TEXT, shuffle_order, "shuffle-order", 0, "ORDER",                                     \
+      "of the channels before --pixel-shuffle: CRD, as PyTorch has them, or DCR; default CRD")     \
     O(LAYER, TEXT, dilations, "dilations", 0, "LIST", "default 1")                                 \
     O(LAYER, TEXT, pads_begin, "pads-begin", 0, "LIST", "default 0")                               \
     O(LAYER, TEXT, pads_end, "pads-end", 0, "LIST", "default 0")                                   \
@@ -67,7 +73,7 @@
     O(LAYER_OR_SUITE, TEXT, data_format, "data-format", 0, "FORMAT",                               \
       "NCX or NXC, of one layer or of all of a suite; default NXC in the oneAPI form, else NCX")   \
     O(LAYER, TEXT, filter_format, "filter-format", 0, "FORMAT",                                    \
-      "OIX or XIO; default XIO in the oneAPI form")                                                \
+      "OIX or XIO; default XIO in the oneAPI form, else OIX")                                                \
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
@@ -120,7 +126,8 @@
 
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
-      "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one") \
+      "a list of layers with the columns of bench/suite.csv, - is stdin; upsampling: built-in "    \
+      "convolutions with upsampling or pixel shuffle; default: a built-in one")                    \
     O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...",                                                  \
       "only these layers of the suite, in any letter case")
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs the filter of nearest upsampling and a convolution: the first launch adds up its taps. */
+/* Packs the filter of a convolution with upsampling or pixel shuffle: the first launch adds up its
+ * taps, or puts them into another order. */
 #include "algorithm/algorithm.h"
 #include "any/equivalent_table.h"
 #include "base/text.h"
@@ -24,16 +25,21 @@ static void write_numbers(const struct tconv_loops *loops, int64_t *to)
         axis[EQUIVALENT_DILATION] = e->dilation[a];
         axis[EQUIVALENT_KERNEL] = e->kernel[a];
         axis[EQUIVALENT_STEP] = e->step[a];
+        axis[EQUIVALENT_PHASE_STEP] = e->phase_step[a];
     }
 }
 
-/* Two filters with equal layouts hold equal weights: so the layout names the sums. */
+/* Two filters with equal layouts hold equal weights: so the layout names the sums, or the order. An
+ * order is one of all outputs' phases: their steps along the axes differ with it. */
 static void name_layout(const struct tconv_equivalent *e, struct tconv_kernel_plan *kernel_plan)
 {
     struct tconv_text layout = tconv_text_resume(kernel_plan->layout, sizeof kernel_plan->layout);
-    for (int a = 0; a < e->axes; a++)
+    for (int a = 0; a < e->axes; a++) {
         tconv_text_add(&layout, "%s%" PRId64 "/%" PRId64 "/%" PRId64, a == 0 ? " sums " : "x",
                        e->factor[a], e->kernel[a], e->dilation[a]);
+        if (e->phase_step[a] != 0)
+            tconv_text_add(&layout, "/%s", e->phase_step[a] < e->out_step ? "crd" : "dcr");
+    }
     if (!tconv_text_fits(&layout)) kernel_plan->overflow = true;
 }
 

@@ -158,7 +158,7 @@ static void list_tensors(struct trial *t, struct tensor list[TENSORS])
     const tconv_problem *p = t->problem;
     const tconv_epilogue *e = &t->epilogue;
     const tconv_type number = tconv_scale_type(p->data_type);
-    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    const uint64_t channels = (uint64_t)g->epilogue_channels;
     struct tconv_operands *o = &t->operands;
     const tconv_type bias = tconv_bias_type(e, g->output_type);
     const struct tensor tensors[TENSORS] = {
@@ -191,7 +191,7 @@ static bool make_arrays(struct trial *t, const void *weights, tconv_type type)
             return give_up(t, TCONV_ERROR_HOST_MEMORY,
                            "does not fit: no host memory for its tensors");
         if (list[i].array == &t->operands.scale && t->epilogue.requantize)
-            make_scales(t, array, (size_t)(g->groups * g->group_out_channels));
+            make_scales(t, array, (size_t)g->epilogue_channels);
         for (size_t w = 0; list[i].array == &t->operands.filter && weights != NULL &&
                            w < (size_t)g->filter_bytes / tconv_type_size(list[i].type);
              w++)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 bool read_attribute(const char *option, const char *text, int axes, tconv_list *list)
 {
@@ -52,25 +53,51 @@ bool read_scalars(tconv_problem *p)
     return true;
 }
 
+/* Takes the operator of --upsample or --pixel-shuffle; `option` is the one that was given, NULL:
+ * none. */
+static enum exit_code read_convolution(tconv_problem *p, const char **option)
+{
+    const bool shuffles = options.pixel_shuffle != NULL, upsamples = options.upsample != NULL;
+    const char *order = options.shuffle_order;
+    *option = shuffles ? "--pixel-shuffle" : upsamples ? "--upsample" : NULL;
+    if (shuffles && upsamples)
+        return wrong_request("--upsample and --pixel-shuffle: a layer has one of them; leave out "
+                             "the other");
+    if (order != NULL && !shuffles)
+        return wrong_request("--shuffle-order is given, but --pixel-shuffle is not: add it");
+    if (order != NULL && strcasecmp(order, "CRD") != 0 && strcasecmp(order, "DCR") != 0)
+        return wrong_request("--shuffle-order is \"%s\": it must be CRD or DCR", order);
+    if (*option != NULL && options.strides != NULL)
+        return wrong_request("%s and --strides: the convolution has stride 1; leave out --strides",
+                             *option);
+    if (upsamples) p->operation = TCONV_UPSAMPLE_CONV;
+    if (shuffles)
+        p->operation = order != NULL && strcasecmp(order, "DCR") == 0 ? TCONV_CONV_PIXEL_SHUFFLE_DCR
+                                                                      : TCONV_CONV_PIXEL_SHUFFLE;
+    return EXIT_DONE;
+}
+
 enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, tconv_problem *p)
 {
     p->data = *data;
     p->filter = *filter;
-    if (options.upsample != NULL)
-        p->operation = TCONV_UPSAMPLE_CONV;
-    else if (options.groups != NULL || options.data_format != NULL || options.filter_format != NULL)
-        p->operation = TCONV_ONEAPI_CONV_BACKPROP;
-    else
-        p->operation = filter->rank == data->rank + 1 ? TCONV_GROUP_CONV_BACKPROP
-                                                      : TCONV_CONV_BACKPROP;
+    const char *factors;
+    const enum exit_code code = read_convolution(p, &factors);
+    if (code != EXIT_DONE) return code;
+    if (factors == NULL)
+        p->operation = options.groups != NULL || options.data_format != NULL ||
+                               options.filter_format != NULL
+                           ? TCONV_ONEAPI_CONV_BACKPROP
+                       : filter->rank == data->rank + 1 ? TCONV_GROUP_CONV_BACKPROP
+                                                        : TCONV_CONV_BACKPROP;
     const int axes = data->rank - 2;
     if (!read_scalars(p)) return EXIT_REQUEST_WRONG;
     TCONV_PROBLEM_LISTS(READ)
     TCONV_PROBLEM_STEPS(READ)
-    if (options.upsample != NULL && options.strides != NULL)
-        return wrong_request("--upsample and --strides: the convolution behind an upsampling has "
-                             "stride 1; leave out --strides");
-    if (!read_attribute("--upsample", options.upsample, axes, &p->strides))
+    if (factors != NULL &&
+        !read_attribute(factors,
+                        options.upsample != NULL ? options.upsample : options.pixel_shuffle, axes,
+                        &p->strides))
         return EXIT_REQUEST_WRONG;
     return EXIT_DONE;
 }

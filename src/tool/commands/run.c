@@ -184,7 +184,7 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
     tconv_epilogue *e = &job->plan.epilogue;
     if (!read_epilogue(e)) return EXIT_REQUEST_WRONG;
     const tconv_type number = tconv_scale_type(job->problem.data_type);
-    const int64_t channels = g->groups * g->group_out_channels;
+    const int64_t channels = g->epilogue_channels;
     const bool slopes = tconv_activation_has_slope(e->activation);
     if (slopes && options.slope == NULL)
         return wrong_request(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl shape: resolves a problem's pads and output shape, on the host. */
+#include "base/convolves.h"
 #include "tool/tool.h"
 
 #include <inttypes.h>
@@ -25,15 +26,15 @@ static void print_geometry(const tconv_problem *p, const tconv_geometry *g)
     print_numbers("data_shape", p->data.dim, p->data.rank);
     print_numbers("filter_shape", p->filter.dim, p->filter.rank);
     print_numbers("output_shape", g->output_shape.dim, g->output_shape.rank);
-    const bool upsamples = p->operation == TCONV_UPSAMPLE_CONV;
-    if (upsamples) { /* then these are of the transposed convolution that computes it */
+    const bool convolves = tconv_convolves(p);
+    if (convolves) { /* then these are of the transposed convolution that computes it */
         print_numbers("factors", g->stride, g->axes);
         printf("computed as a transposed convolution:\n");
         print_numbers("kernel", g->kernel, g->axes);
     }
     print_numbers("pads_begin", g->pad_begin, g->axes);
     print_numbers("pads_end", g->pad_end, g->axes);
-    if (!upsamples) print_numbers("strides", g->stride, g->axes);
+    if (!convolves) print_numbers("strides", g->stride, g->axes);
     print_numbers("dilations", g->dilation, g->axes);
     printf("groups        %" PRId64 "\n", g->groups);
     printf("macs          %" PRIu64 " useful multiply-adds\n", g->macs);

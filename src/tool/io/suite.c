@@ -2,6 +2,8 @@
 /* Reads suites of layers from CSV files. */
 #include "tool/io/suite.h"
 
+#include "base/checked.h"
+#include "base/convolves.h"
 #include "base/members.h"
 #include "base/os.h"
 #include "tool/io/array.h"
@@ -33,17 +35,19 @@ enum column {
     INPUT,
     KERNEL,
     TYPE,
+    UPSAMPLE,
+    PIXEL_SHUFFLE,
     TCONV_PROBLEM_LISTS(LIST_COLUMN) COLUMNS
 };
 
 static const struct {
     const char *name;
     const char *absent; /* the value of an absent column or empty field; NULL: it must be there */
-} columns[COLUMNS] = {{"id", NULL},           {"layer", ""},
-                      {"batch", "1"},         {"in_channels", NULL},
-                      {"out_channels", NULL}, {"groups", "1"},
-                      {"input", NULL},        {"kernel", NULL},
-                      {"type", "f32"},        TCONV_PROBLEM_LISTS(LIST_NAME)};
+} columns[COLUMNS] = {
+    {"id", NULL},          {"layer", ""},          {"batch", "1"},
+    {"in_channels", NULL}, {"out_channels", NULL}, {"groups", "1"},
+    {"input", NULL},       {"kernel", NULL},       {"type", "f32"},
+    {"upsample", ""},      {"pixel_shuffle", ""},  TCONV_PROBLEM_LISTS(LIST_NAME)};
 
 /* The state of reading a file. */
 struct reader {
@@ -76,6 +80,10 @@ struct entry *suite_add(struct suite *suite, const char *id, const char *layer)
 
 void suite_oneapi(tconv_problem *p)
 {
+    if (tconv_convolves(p)) { /* it has formats */
+        p->data_format = TCONV_NXC;
+        return;
+    }
     if (p->operation == TCONV_GROUP_CONV_BACKPROP && p->filter.rank > 2) {
         p->groups = p->filter.dim[0];
         p->filter.dim[1] *= p->groups;
@@ -176,6 +184,34 @@ static void read_columns(struct reader *r)
     }
 }
 
+/* Makes the layer a convolution with upsampling or pixel shuffle, if its columns have factors. */
+static bool read_factors(struct reader *r, tconv_problem *p)
+{
+    tconv_list upsample, shuffle;
+    if (!read_numbers_x(r, UPSAMPLE, upsample.value, TCONV_MAX_AXES, &upsample.count) ||
+        !read_numbers_x(r, PIXEL_SHUFFLE, shuffle.value, TCONV_MAX_AXES, &shuffle.count))
+        return false;
+    if (upsample.count == 0 && shuffle.count == 0) return true;
+    if ((upsample.count > 0) + (shuffle.count > 0) + (p->strides.count > 0) > 1) {
+        stop(r, wrong_request("%s row %d: a layer has one of the columns upsample, pixel_shuffle "
+                              "and strides",
+                              r->path, r->row));
+        return false;
+    }
+    const bool grouped = p->operation == TCONV_GROUP_CONV_BACKPROP;
+    int64_t *dim = p->filter.dim, groups = grouped ? dim[0] : 1;
+    if (grouped) memmove(dim, dim + 1, (size_t)--p->filter.rank * sizeof *dim);
+    const int64_t in = dim[0], out = groups * dim[1];
+    dim[0] = out;
+    dim[1] = in;
+    p->groups = groups;
+    p->operation = upsample.count > 0 ? TCONV_UPSAMPLE_CONV : TCONV_CONV_PIXEL_SHUFFLE;
+    p->strides = upsample.count > 0 ? upsample : shuffle;
+    for (int a = 0; a < shuffle.count; a++)
+        if (!tconv_mul(dim[0], shuffle.value[a], &dim[0])) dim[0] = INT64_MAX;
+    return true;
+}
+
 static void read_layer(struct reader *r)
 {
     int64_t batch, in, out, groups, input[TCONV_MAX_AXES], kernel[TCONV_MAX_AXES];
@@ -212,6 +248,7 @@ static void read_layer(struct reader *r)
     if (!read_numbers_x(r, LIST_##member, p->member.value, TCONV_MAX_AXES, &p->member.count))      \
         return;
     TCONV_PROBLEM_LISTS(READ_LIST)
+    if (!read_factors(r, p)) return;
     if (!tconv_type_from_name(field(r, TYPE), &p->data_type)) {
         stop(r, wrong_request("%s row %d: column type is \"%s\", which is not an element type",
                               r->path, r->row, field(r, TYPE)));
@@ -294,6 +331,7 @@ enum exit_code suite_read_own(const char *name, struct suite *suite)
 enum exit_code suite_read(const char *path, struct suite *suite)
 {
     if (path == NULL) return suite_read_own("suite.csv", suite);
+    if (strcmp(path, "upsampling") == 0) return suite_read_own("upsampling.csv", suite);
     *suite = (struct suite){NULL, 0};
     size_t length;
     bool opened;

@@ -23,11 +23,13 @@ struct suite {
     size_t count;
 };
 
-/* Reads a CSV file with the columns of bench/suite.csv, and output_shape; NULL: the built-in suite.
- */
+/* Reads a CSV file with the columns of bench/suite.csv or bench/upsampling.csv, and output_shape;
+ * NULL: the built-in suite; "upsampling": the built-in one of convolutions. */
 enum exit_code suite_read(const char *path, struct suite *suite);
 
-/* Reads a file with these columns that the tool embeds: "suite.csv" or "check.csv". */
+/* Reads a file with these columns that the tool embeds: "suite.csv", "upsampling.csv" or
+ * "check.csv".
+ */
 enum exit_code suite_read_own(const char *name, struct suite *suite);
 
 /* Keeps the entries that --ids names, in the suite's order; unknown names are a wrong request. */
@@ -43,7 +45,7 @@ void entry_set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(
 tconv_status entry_status(const struct entry *entry);
 
 /* Makes a layer one of the oneAPI form, whose data are channels last: operation, formats, groups.
- * The numbers of the filter stay where they are. */
+ * The numbers of the filter stay where they are. A convolution stays one. */
 void suite_oneapi(tconv_problem *problem);
 
 /* Changes a layer of NCX data to the same layer of NXC data, in the oneAPI form. The filter stays
