@@ -363,8 +363,9 @@ int64_t channels_of(const struct node_layer *layer)
     const tconv_problem *problem = &layer->request.problem;
     const tconv_shape *filter = &layer->filter;
     const bool all = problem->operation == TCONV_UPSAMPLE_CONV; /* axis 0 has those of all groups */
+    const bool shuffles = !all && problem->operation != TCONV_ONEAPI_CONV_BACKPROP;
     int64_t channels = 0;
-    if (filter->rank == 0 || filter->dim[all ? 0 : 1] < 1 ||
+    if (shuffles || filter->rank == 0 || filter->dim[all ? 0 : 1] < 1 ||
         __builtin_mul_overflow(filter->dim[all ? 0 : 1], all ? 1 : problem->groups, &channels))
         return 0;
     return channels;

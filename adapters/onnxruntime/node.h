@@ -8,8 +8,8 @@
 
 enum tensor { TENSOR_DATA, TENSOR_FILTER, TENSOR_BIAS, TENSOR_SLOPE, TENSOR_RESIDUAL, TENSORS };
 
-/* A ConvTranspose, or a Conv and the node that enlarges its data (pair.h), with the nodes that are
- * fused into it (fuse.h). */
+/* A ConvTranspose, or a Conv and the node that enlarges its data or shuffles its output (pair.h),
+ * with the nodes that are fused into it (fuse.h). */
 enum { MOST_NODES = 16, MOST_PARTS = 8 };
 
 struct node_layer {
@@ -68,7 +68,9 @@ const OrtNode *reader_of(const OrtNode *node);
 /* The node that computes the value. NULL if there is none. */
 const OrtNode *producer_of(const OrtValueInfo *value);
 
-/* The layer's output channels, as the graph claims them; 0 if they are unknown. */
+/* The layer's output channels, as the graph claims them; 0 if they are unknown. Also 0 for a pixel
+ * shuffle: what has a number for each of its output channels cannot be fused, because bias and
+ * scale have one for each channel of the convolution. */
 int64_t channels_of(const struct node_layer *layer);
 
 int rank_of(const struct node_layer *layer);

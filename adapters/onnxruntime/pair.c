@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads nearest upsampling and the convolution behind it as one layer, if each output is the one
- * that the two nodes compute: the upsampled element u must be the element floor(u / factor). */
+/* Reads nearest upsampling and the convolution behind it, or a convolution and the pixel shuffle
+ * behind it, as one layer, if each output is the one that the two nodes compute. For upsampling,
+ * the element u must be the element floor(u / factor). */
 #include "pair.h"
 
 #include "constant.h"
@@ -19,9 +20,16 @@ static const OrtNode *enlarger_of(const OrtNode *conv)
     return enlarges ? node : NULL;
 }
 
+/* The node that shuffles the output of a convolution; NULL if none does. */
+static const OrtNode *shuffler_of(const OrtNode *conv)
+{
+    const OrtNode *node = reader_of(conv);
+    return node != NULL && is_operator(node, "DepthToSpace") ? node : NULL;
+}
+
 bool is_pair(const OrtNode *node)
 {
-    return is_conv(node) && enlarger_of(node) != NULL;
+    return is_conv(node) && (enlarger_of(node) != NULL || shuffler_of(node) != NULL);
 }
 
 /* ---- which element is the nearest ---- */
@@ -176,11 +184,16 @@ static tconv_status factors_of(const OrtNode *node, int version, struct node_lay
 
 /* ---- pairs ---- */
 
-static bool has_stride(const tconv_problem *problem)
+/* Reads a Conv of stride 1. */
+static tconv_status read_convolution(const OrtNode *conv, struct node_layer *layer,
+                                     tconv_error *error)
 {
-    for (int a = 0; a < problem->strides.count; a++)
-        if (problem->strides.value[a] != 1) return true;
-    return false;
+    const tconv_status status = node_read(conv, layer, error);
+    const tconv_list *strides = &layer->request.problem.strides;
+    for (int a = 0; a < strides->count && status == TCONV_OK; a++)
+        if (strides->value[a] != 1)
+            return fail(error, TCONV_ERROR_UNSUPPORTED, "the convolution has a stride");
+    return status;
 }
 
 /* Reads a Conv and the node that enlarges its data. */
@@ -190,10 +203,8 @@ static tconv_status read_upsampling(const OrtNode *conv, const struct taken *tak
     const OrtNode *enlarger = enlarger_of(conv);
     int version;
     tconv_error reason;
-    tconv_status status = node_read(conv, layer, error);
+    tconv_status status = read_convolution(conv, layer, error);
     if (status != TCONV_OK) return status;
-    if (has_stride(&layer->request.problem))
-        return fail(error, TCONV_ERROR_UNSUPPORTED, "the convolution has a stride");
     if (reader_of(enlarger) != conv || !is_free(enlarger, taken))
         return fail(error, TCONV_ERROR_UNSUPPORTED,
                     "what it enlarges is an output of the graph, or another node needs it");
@@ -213,8 +224,36 @@ static tconv_status read_upsampling(const OrtNode *conv, const struct taken *tak
     return TCONV_OK;
 }
 
+/* Reads a Conv and the node that shuffles its output. */
+static tconv_status read_shuffle(const OrtNode *conv, const struct taken *taken,
+                                 struct node_layer *layer, tconv_error *error)
+{
+    const OrtNode *shuffler = shuffler_of(conv);
+    const int64_t factor = integer_of(shuffler, "blocksize", 0);
+    char mode[MOST_WORD];
+    const tconv_status status = read_convolution(conv, layer, error);
+    if (status != TCONV_OK) return status;
+    word_of(shuffler, "mode", "DCR", mode); /* before version 11 there is no other */
+    tconv_problem *problem = &layer->request.problem;
+    if (rank_of(layer) != 4 || factor < 1 || !is_free(shuffler, taken))
+        return fail(error, TCONV_ERROR_UNSUPPORTED, "DepthToSpace by %lld of a tensor of rank %d",
+                    (long long)factor, rank_of(layer));
+    problem->operation = strcmp(mode, "CRD") == 0 ? TCONV_CONV_PIXEL_SHUFFLE
+                                                  : TCONV_CONV_PIXEL_SHUFFLE_DCR;
+    problem->strides = (tconv_list){2, {factor, factor}};
+    layer->node[1] = shuffler;
+    layer->count = 2;
+    return TCONV_OK;
+}
+
 tconv_status pair_read(const OrtNode *conv, const struct taken *taken, struct node_layer *layer,
                        tconv_error *error)
 {
-    return read_upsampling(conv, taken, layer, error);
+    const bool shuffles = shuffler_of(conv) != NULL;
+    if (enlarger_of(conv) != NULL) {
+        const tconv_status status = read_upsampling(conv, taken, layer, error);
+        if (status == TCONV_OK || !shuffles) return status;
+        node_release(layer);
+    }
+    return read_shuffle(conv, taken, layer, error);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a convolution together with the node that enlarges its data as one layer. */
+/* Reads a convolution, and the node that enlarges its data or shuffles its output, as one layer. */
 #ifndef TCONV_ONNXRUNTIME_PAIR_H
 #define TCONV_ONNXRUNTIME_PAIR_H
 
 #include "node.h"
 
-/* True for a Conv whose data is the output of a Resize or an Upsample. */
+/* True for a Conv whose data is the output of a Resize or an Upsample, or that is read by a
+ * DepthToSpace only. */
 bool is_pair(const OrtNode *node);
 
 /* Reads the pair to which this Conv belongs, without the nodes behind it. Fails, with a sentence

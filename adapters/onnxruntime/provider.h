@@ -15,7 +15,7 @@ struct provider {
     tconv_search search; /* how algorithms are chosen */
     tconv_math math;
     uint64_t least_macs;      /* multiply-adds: ConvTranspose with fewer are left to others */
-    uint64_t least_pair_macs; /* the same for upsampling and a convolution */
+    uint64_t least_pair_macs; /* the same for pairs (pair.h) */
     bool fuse;                /* layers compute the nodes around them, too */
     bool fuse_concat;         /* layers write into concatenated outputs */
     char device[256];         /* as the option says it; no device has a longer name */

@@ -212,9 +212,9 @@ bool quantize(const struct node_layer *layer, size_t most, const struct taken *t
 {
     const OrtNode *last = reader_of(layer->node[layer->count - 1]);
     struct linear data = {0}, filter = {0}, output = {0};
-    if (layer->request.problem.operation == TCONV_UPSAMPLE_CONV || /* takes no integers */
-        channels_of(layer) == 0 || layer->tensor[TENSOR_RESIDUAL] != NULL ||
-        layer->tensor[TENSOR_SLOPE] != NULL || layer->request.problem.data_type != TCONV_F32 ||
+    if (layer->request.problem.operation != TCONV_ONEAPI_CONV_BACKPROP || channels_of(layer) == 0 ||
+        layer->tensor[TENSOR_RESIDUAL] != NULL || layer->tensor[TENSOR_SLOPE] != NULL ||
+        layer->request.problem.data_type != TCONV_F32 ||
         !linear_of(producer_of(layer->tensor[TENSOR_DATA]), "DequantizeLinear", 1, 1, &data))
         return false;
     *out = *layer;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nearest upsampling and the convolution behind it as one layer, against ONNX Runtime's own two operators; and pairs
-that are left alone, with the reason.
+"""Nearest upsampling and the convolution behind it, and a convolution and the pixel shuffle behind it, each pair as one
+layer, against ONNX Runtime's own two operators; and pairs that are left alone, with the reason.
 
 usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device
 
@@ -334,3 +334,98 @@ def test_the_log_says_why(capfd):
         session(LEFT["half"][0], log_severity_level=level)
         words = "stays ONNX Runtime's: the node that enlarges its data: axis 2 does not grow by an integer"
         assert capfd.readouterr().err.count(f'tconv_cl: Conv "conv" {words}') == lines
+
+
+# ---- pixel shuffle
+
+
+def shuffled(draw, seed, *, opset=13, mode=None, conv=None, after=(), inputs=(), changed=(), **shape):
+    """A model of a convolution and a shuffle, its data, and a model of the magnitudes."""
+    r, groups = shape.get("r", draw.choice([2, 2, 3, 4])), shape.get("groups", 1)
+    inner, outer = groups * draw.randint(1, 6), groups * draw.randint(1, 4)
+    kernel = shape.get("kernel", [draw.randint(1, 4) for _ in range(2)])
+    x = numbers([2, inner, *(k + draw.randint(0, 4) for k in kernel)], seed)
+    w, b = numbers([outer * r * r, inner // groups, *kernel], seed + 1), numbers([outer * r * r], seed + 2)
+    attributes = {} if mode is None else {"mode": mode}
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["u"], "conv", group=groups, **(conv or {})),
+        helper.make_node("DepthToSpace", ["u"], ["y"], blocksize=r, **attributes),
+        *after,
+    ]
+
+    def model(w, b):
+        return model_of(nodes, x.shape, {"w": w, "b": b, **dict(changed)}, np.float32, opset, inputs)
+
+    return model(w, b), x, model(abs(w), abs(b))
+
+
+@pytest.mark.parametrize("seed", range(max(PAIRS // 2, 1)))
+def test_random_shuffles(seed):
+    draw = random.Random(seed)
+    opset = draw.choice([10, 11, 13])
+    mode = draw.choice([None, "CRD", "DCR"]) if opset > 10 else None
+    padding = draw.choice([{"pads": [draw.randint(0, 3) for _ in range(4)]}, {"auto_pad": "SAME_LOWER"}, {}])
+    groups = draw.choice([1, 2, 3]) if mode == "CRD" else 1
+    model, x, magnitudes = shuffled(draw, seed, opset=opset, mode=mode, conv=padding, groups=groups)
+    ours, left = reasons(model, log_severity_level=3)
+    counted = Counted()
+    output, wanted, bound = (
+        one.run(None, {"x": data})[0] for one, data in ((ours, x), (stock(model), x), (stock(magnitudes), abs(x)))
+    )
+    assert left == [] and counted.computed == 1 and output.shape == wanted.shape
+    terms = x.shape[1] // groups * 16 + 4
+    assert (abs(output - wanted) <= 2 * terms * 2.0**-24 * bound).all()
+
+
+AFTER_SHUFFLE = {
+    "relu": (behind(("Relu", [], {})), ["tconv_cl"]),
+    "one number": (behind(("Mul", ["m"], {}), ("Tanh", [], {})), ["tconv_cl"]),
+    "one slope": (behind(("PRelu", ["m"], {})), ["tconv_cl"]),
+    "residual": (behind(("Add", ["r"], {}), ("Sigmoid", [], {})), ["tconv_cl"]),
+    "concat": (behind(("Relu", [], {}), ("Concat", ["r"], {"axis": 1})), ["tconv_cl"]),
+    "channels": (behind(("Mul", ["c"], {})), ["tconv_cl", "CPUExecutionProvider"]),
+}
+
+
+@pytest.mark.parametrize("name", AFTER_SHUFFLE)
+def test_nodes_behind_a_shuffle(name, tmp_path):
+    """What has a number for each channel stays apart: bias and scale are those of the convolution's channels."""
+    nodes, providers = AFTER_SHUFFLE[name]
+    shape = [2, 2, 10, 10]
+    w, b, x = numbers([8, 4, 3, 3], 2), numbers([8], 3), numbers([2, 4, 5, 5])
+    made = [
+        helper.make_node("Conv", ["x", "w", "b"], ["u"], "conv", pads=[1] * 4),
+        helper.make_node("DepthToSpace", ["u"], ["y"], blocksize=2, mode="CRD"),
+        *nodes,
+    ]
+    feeds = {"r": numbers(shape, 4)} if name in ("residual", "concat") else {}
+    constants = {"w": w, "b": b, "m": np.float32(0.3), "c": numbers([2, 1, 1], 5)}
+    model = model_of(made, x.shape, constants, inputs={key: value.shape for key, value in feeds.items()})
+    wanted = stock(model).run(None, {"x": x, **feeds})[0]
+    ran, output = operators_that_ran(model, x, tmp_path, **feeds)
+    assert [provider for provider, _ in ran] == providers
+    np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "attributes, reason",
+    [
+        ({"conv": {"strides": [2, 2]}, "kernel": [3, 3]}, "the convolution has a stride"),
+        ({"conv": {"dilations": [2, 1], "pads": [2] * 4}, "kernel": [3, 3], "r": 2}, "dilations[0] is 2"),
+    ],
+    ids=["stride", "dilation"],
+)
+def test_shuffles_that_are_left_alone(attributes, reason):
+    model, x, _ = shuffled(random.Random(1), 1, **attributes)
+    ours, left = reasons(model, log_severity_level=3)
+    counted = Counted()
+    assert np.array_equal(*(one.run(None, {"x": x})[0] for one in (ours, stock(model))))
+    assert len(left) == 1 and reason in left[0] and counted.computed == 0, left
+
+
+def test_enlarged_convolved_and_shuffled():
+    """The upsampling is taken, or, where it cannot be, the shuffle."""
+    for factor, layers in ((2, 1), (1.5, 1)):
+        made, given = enlarge([factor] * 2)
+        nodes = [*made, convolve(), helper.make_node("DepthToSpace", ["y"], ["z"], blocksize=2)]
+        compare(model_of(nodes, X.shape, {**given, "w": numbers([12, 4, 3, 3], 2), "b": numbers([12])}), layers=layers)

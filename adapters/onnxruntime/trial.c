@@ -35,13 +35,15 @@ static int64_t grown(int64_t extent, double lacking, int64_t step)
     return (int64_t)fmin(fmax((double)extent, 1 + ceil(lacking / (double)step)), 0x1p40);
 }
 
-/* Lets invented extents of the data grow until the enlarged ones have place for the filter. */
+/* Lets invented extents of the data, enlarged if the layer upsamples, grow until they have place
+ * for a convolution's filter. */
 static void outgrow_filter(const struct node_layer *layer, tconv_shape *data,
                            const tconv_shape *filter)
 {
     const tconv_problem *problem = &layer->request.problem;
     for (int i = 2; i < data->rank; i++) {
-        const int64_t factor = value_of(&problem->strides, i - 2, 1);
+        const bool enlarged = problem->operation == TCONV_UPSAMPLE_CONV;
+        const int64_t factor = enlarged ? value_of(&problem->strides, i - 2, 1) : 1;
         const double lacking = (double)value_of(&problem->dilations, i - 2, 1) *
                                    (double)(filter->dim[i] - 1) +
                                1 - (double)value_of(&problem->pads_begin, i - 2, 0) -
@@ -97,12 +99,17 @@ static tconv_status invent(const struct node_layer *layer, tconv_problem *proble
     const struct layer_request *request = &layer->request;
     const int rank = rank_of(layer);
     const int64_t groups = request->problem.groups;
-    const bool upsamples = request->problem.operation == TCONV_UPSAMPLE_CONV;
-    int64_t channels = groups;
+    const bool convolves = request->problem.operation != TCONV_ONEAPI_CONV_BACKPROP;
+    int64_t channels = groups, outputs = groups;
+    if (request->problem.operation !=
+        TCONV_UPSAMPLE_CONV) /* a channel for each phase of a shuffle */
+        for (int a = 0; a < request->problem.strides.count; a++)
+            if (__builtin_mul_overflow(outputs, request->problem.strides.value[a], &outputs))
+                outputs = groups; /* the library's error says more */
     if (layer->data.rank == rank && layer->data.dim[1] >= 0) channels = layer->data.dim[1];
-    if (layer->filter.rank == rank && !upsamples && layer->filter.dim[0] >= 0)
+    if (layer->filter.rank == rank && !convolves && layer->filter.dim[0] >= 0)
         channels = layer->filter.dim[0];
-    if (layer->filter.rank == rank && upsamples && layer->filter.dim[1] >= 0 &&
+    if (layer->filter.rank == rank && convolves && layer->filter.dim[1] >= 0 &&
         __builtin_mul_overflow(layer->filter.dim[1], groups, &channels))
         channels = groups; /* the library's error says more */
     if (layer->filter.rank != 0 && layer->filter.rank != rank)
@@ -110,9 +117,10 @@ static tconv_status invent(const struct node_layer *layer, tconv_problem *proble
                     layer->filter.rank);
     tconv_shape data = guess(&layer->data, rank, 1, channels, EXTENT, NULL);
     tconv_shape filter =
-        upsamples ? guess(&layer->filter, rank, groups, channels / groups, KERNEL, &request->kernel)
-                  : guess(&layer->filter, rank, channels, 1, KERNEL, &request->kernel);
-    if (upsamples)
+        convolves
+            ? guess(&layer->filter, rank, outputs, channels / groups, KERNEL, &request->kernel)
+            : guess(&layer->filter, rank, channels, 1, KERNEL, &request->kernel);
+    if (convolves)
         outgrow_filter(layer, &data, &filter);
     else
         outgrow_pads(layer, &data, &filter);
@@ -148,6 +156,7 @@ tconv_status try_pair(const struct node_layer *layer, tconv_error *error)
         return fail(error, TCONV_ERROR_UNSUPPORTED, "the extents of its filter are unknown");
     const tconv_status status = invent(layer, &problem, error);
     if (status != TCONV_OK) return status;
+    if (problem.operation != TCONV_UPSAMPLE_CONV) return TCONV_OK;
     if (!saves(&problem))
         return fail(error, TCONV_ERROR_UNSUPPORTED,
                     "as one layer it would take as many multiply-adds: its kernel is 1 where the "

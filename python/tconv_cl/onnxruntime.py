@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tconv-cl inside ONNX Runtime: an execution provider for its ConvTranspose, and for nearest upsampling (Resize) with
-the Conv behind it, on any OpenCL device.
+"""tconv-cl inside ONNX Runtime: an execution provider for its ConvTranspose, and for a Conv with the Resize in front of
+it or the DepthToSpace behind it, on any OpenCL device.
 
 session = onnxruntime.InferenceSession("model.onnx", tconv_cl.onnxruntime.session_options())
 """
@@ -96,7 +96,7 @@ def session_options(
         math: "exact", or "fast", which allows algorithms that round more.
         least_macs: layers with fewer multiply-adds stay with ONNX Runtime. None: half a million on a CPU, 2 million if
             its driver's threads compute (about the time of one launch), 0 on other devices and with fallback="error".
-            Four times as many of upsampling and a convolution.
+            Four times as many of a Conv with Resize or DepthToSpace.
         fuse_concat: if a Concat along channels follows, the layer writes its output directly into the concatenated
             tensor; False: ONNX Runtime's own Concat copies the output.
 
