@@ -205,6 +205,7 @@ static tconv_status read_upsampling(const OrtNode *conv, const struct taken *tak
     tconv_error reason;
     tconv_status status = read_convolution(conv, layer, error);
     if (status != TCONV_OK) return status;
+    const int rank = rank_of(layer);
     if (reader_of(enlarger) != conv || !is_free(enlarger, taken))
         return fail(error, TCONV_ERROR_UNSUPPORTED,
                     "what it enlarges is an output of the graph, or another node needs it");
@@ -214,6 +215,9 @@ static tconv_status read_upsampling(const OrtNode *conv, const struct taken *tak
     tconv_type type;
     status = tensor_of(layer->tensor[TENSOR_DATA], &layer->data, &type, error);
     if (status != TCONV_OK) return status;
+    if (rank_of(layer) != rank)
+        return fail(error, TCONV_ERROR_UNSUPPORTED, "the data have rank %d, enlarged %d",
+                    layer->data.rank, rank);
     if (!succeeded(ort.Node_GetSinceVersion(enlarger, &version), error)) return error->status;
     status = factors_of(enlarger, version, layer, &reason);
     if (status != TCONV_OK)

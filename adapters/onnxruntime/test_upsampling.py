@@ -206,6 +206,12 @@ def test_pairs_that_are_left_alone(name):
     assert counted.computed == 0 and np.array_equal(output, wanted)
 
 
+def test_sums_of_weights_that_would_take_much_memory():
+    """70 MB of 7 kB."""
+    model = graph(factors=[300, 300], w=numbers([48, 4, 3, 3]), changed={"b": numbers([48])})
+    assert "its sums of weights would take 10134 times as much memory" in reasons(model)[1][0]
+
+
 # ---- what is fused, and when it does not hold
 
 

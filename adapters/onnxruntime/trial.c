@@ -128,17 +128,23 @@ static tconv_status invent(const struct node_layer *layer, tconv_problem *proble
     return layer_resolve(request, &data, &filter, problem, &geometry, error);
 }
 
-/* True if an output takes fewer multiply-adds than the convolution of the enlarged data does. */
-static bool saves(const tconv_problem *problem)
+/* True if an output takes fewer multiply-adds than the convolution of the enlarged data does.
+ * `*bytes` are those of the sums of weights, and `*growth` how many times the filter's they are. */
+static bool saves(const tconv_problem *problem, double *bytes, double *growth)
 {
-    double taps = 1, enlarged = 1;
+    double taps = 1, enlarged = 1, sums = 1;
     for (int a = 0; a < problem->filter.rank - 2; a++) {
         const double kernel = (double)problem->filter.dim[a + 2];
         const double factor = (double)value_of(&problem->strides, a, 1);
         const double dilation = (double)value_of(&problem->dilations, a, 1);
         enlarged *= kernel;
-        taps *= factor == 1 ? kernel : (dilation * (kernel - 1) + factor) / factor;
+        const double taken = factor == 1 ? kernel : dilation * (kernel - 1) + factor;
+        taps *= taken / factor;
+        sums *= taken;
     }
+    *growth = sums / enlarged;
+    *bytes = (double)problem->filter.dim[0] * (double)problem->filter.dim[1] * sums *
+             (double)tconv_type_size(problem->filter_type);
     return taps < enlarged;
 }
 
@@ -146,7 +152,7 @@ tconv_status try_pair(const struct node_layer *layer, tconv_error *error)
 {
     /* Output channels for each input channel. ONNX Runtime was faster from 16 on, by 1.1 at 4 to 64
      * and by 1.6 at 1 to 64 channels, and slower at 8 to 64. */
-    enum { MOST_OUT = 16 };
+    enum { MOST_OUT = 16, MOST_GROWTH = 16, MOST_BYTES = 1 << 26 };
     tconv_problem problem;
     const tconv_shape *filter = &layer->filter;
     bool known = layer->request.kernel.count != 0 || filter->rank != 0;
@@ -157,11 +163,16 @@ tconv_status try_pair(const struct node_layer *layer, tconv_error *error)
     const tconv_status status = invent(layer, &problem, error);
     if (status != TCONV_OK) return status;
     if (problem.operation != TCONV_UPSAMPLE_CONV) return TCONV_OK;
-    if (!saves(&problem))
+    double bytes, growth;
+    if (!saves(&problem, &bytes, &growth))
         return fail(error, TCONV_ERROR_UNSUPPORTED,
                     "as one layer it would take as many multiply-adds: its kernel is 1 where the "
                     "data grow, or its dilation the factor");
-    if (problem.filter.dim[0] / problem.groups >= MOST_OUT * problem.filter.dim[1])
+    if (growth > MOST_GROWTH && bytes > MOST_BYTES)
+        return fail(error, TCONV_ERROR_UNSUPPORTED,
+                    "its sums of weights would take %.0f times as much memory as its filter",
+                    growth);
+    if (problem.filter.dim[0] / problem.groups / MOST_OUT >= problem.filter.dim[1])
         return fail(error, TCONV_ERROR_UNSUPPORTED,
                     "it has %lld output channels for %lld input channels: as two operators it is "
                     "faster",
