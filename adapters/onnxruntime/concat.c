@@ -8,15 +8,14 @@ bool fuse_concat(struct node_layer *layer, size_t most, const struct taken *take
 {
     const OrtNode *concat = reader_of(layer->node[layer->count - 1]);
     const OrtValueInfo *own, *part[MOST_PARTS];
-    size_t count, size = sizeof(int64_t), own_part = MOST_PARTS;
-    int64_t axis;
+    size_t count, own_part = MOST_PARTS;
     tconv_shape shape;
     tconv_type type, own_type;
     tconv_error error;
     if (concat == NULL || layer->count >= most || layer->count >= MOST_NODES ||
         !is_operator(concat, "Concat") || !is_free(concat, taken) ||
-        !attribute_of(concat, "axis", ORT_OP_ATTR_INT, &axis, &size) ||
-        (axis != 1 && axis != 1 - rank_of(layer)) ||
+        (integer_of(concat, "axis", 0) != 1 &&
+         integer_of(concat, "axis", 0) != 1 - rank_of(layer)) ||
         !succeeded(ort.Node_GetNumInputs(concat, &count), NULL) || count > MOST_PARTS ||
         !succeeded(ort.Node_GetOutputs(layer->node[layer->count - 1], &own, 1), NULL) ||
         tensor_of(own, &shape, &own_type, &error) != TCONV_OK)

@@ -37,6 +37,7 @@ double element_of(const struct constant *constant, int64_t index)
     case TCONV_F32: return (double)((const float *)constant->data)[index];
     case TCONV_F64: return ((const double *)constant->data)[index];
     case TCONV_I32: return ((const int32_t *)constant->data)[index];
+    case TCONV_I64: return (double)((const int64_t *)constant->data)[index];
     case TCONV_I8: return ((const int8_t *)constant->data)[index];
     case TCONV_U8: return ((const uint8_t *)constant->data)[index];
     default: return (double)cl_half_to_float(((const cl_half *)constant->data)[index]);

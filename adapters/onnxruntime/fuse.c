@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuses the nodes behind a ConvTranspose that tconv-cl can compute with it. */
+/* Fuses the nodes behind a layer that tconv-cl can compute with it. */
 #include "fuse.h"
 
 #include "constant.h"
@@ -52,11 +52,7 @@ static bool normalization_of(const struct node_layer *layer, const OrtNode *node
                              struct numbers *factor, struct numbers *addend)
 {
     const double epsilon = number_of(node, "epsilon", (double)1e-5f);
-    int64_t training = 0;
-    size_t size = sizeof training;
-    if (channels_of(layer) == 0 ||
-        (attribute_of(node, "training_mode", ORT_OP_ATTR_INT, &training, &size) && training != 0))
-        return false;
+    if (channels_of(layer) == 0 || integer_of(node, "training_mode", 0) != 0) return false;
     struct numbers mean = {0}, variance = {0};
     const bool known = list_of(layer, input_of(node, 1), factor) &&
                        list_of(layer, input_of(node, 2), addend) &&
@@ -105,7 +101,7 @@ static bool begin_affine(struct node_layer *layer)
 {
     if (layer->folded) return true;
     const OrtValueInfo *bias = layer->tensor[TENSOR_BIAS];
-    const bool own = bias == input_of(layer->node[0], TENSOR_BIAS);
+    const bool own = bias == input_of(layer->convolution, TENSOR_BIAS);
     layer->scale = (struct numbers){.one = 1};
     return bias == NULL ||
            (own ? list_of(layer, bias, &layer->bias) : operand_of(layer, bias, &layer->bias));
@@ -280,11 +276,10 @@ static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
 
 static bool fuse_gelu(struct node_layer *layer, const OrtNode *node)
 {
-    char text[8] = "none";
-    size_t size = sizeof text - 1;
-    if (!attribute_of(node, "approximate", ORT_OP_ATTR_STRING, text, &size)) strcpy(text, "none");
-    layer->request.epilogue.activation = strncmp(text, "tanh", 4) == 0 ? TCONV_ACTIVATION_GELU_TANH
-                                                                       : TCONV_ACTIVATION_GELU;
+    char text[MOST_WORD];
+    word_of(node, "approximate", "none", text);
+    layer->request.epilogue.activation = strcmp(text, "tanh") == 0 ? TCONV_ACTIVATION_GELU_TANH
+                                                                   : TCONV_ACTIVATION_GELU;
     return true;
 }
 

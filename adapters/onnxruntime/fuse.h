@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuses the nodes that follow a ConvTranspose and that tconv-cl can compute in the same kernel. */
+/* Fuses the nodes that follow a layer and that tconv-cl can compute in the same kernel. */
 #ifndef TCONV_ONNXRUNTIME_FUSE_H
 #define TCONV_ONNXRUNTIME_FUSE_H
 

@@ -53,17 +53,13 @@ static bool agrees(const tconv_shape *shape, const tconv_shape *claimed)
     return same;
 }
 
-static int64_t channels_of_output(const tconv_geometry *geometry)
-{
-    return geometry->groups * geometry->group_out_channels;
-}
-
-/* Reads bias or slopes: one number for each output channel. */
+/* Reads bias or slopes: one number for each output channel, of a pixel shuffle for each channel of
+ * the convolution. */
 static tconv_status read_channels(const struct kernel *kernel, const OrtKernelContext *context,
                                   enum tensor tensor, const tconv_geometry *geometry,
                                   const void **data, tconv_error *error)
 {
-    const int64_t channels = channels_of_output(geometry);
+    const int64_t channels = geometry->epilogue_channels;
     tconv_shape shape;
     if (!kernel->has[tensor]) return TCONV_OK;
     const tconv_status status = read_input(kernel, context, tensor, &shape, data, error);
@@ -103,7 +99,7 @@ static bool has_all(const struct channel_numbers *numbers, int64_t channels)
 static tconv_status check_claims(const struct kernel *kernel, const tconv_problem *problem,
                                  const tconv_geometry *geometry, tconv_error *error)
 {
-    const int64_t channels = channels_of_output(geometry);
+    const int64_t channels = geometry->epilogue_channels;
     if (kernel->unfused == NULL) return TCONV_OK;
     if (geometry->output_shape.rank != kernel->rank)
         return fail(error, TCONV_ERROR_SHAPE, "the output has rank %d, and %d in the model",
@@ -123,7 +119,7 @@ static tconv_status check_claims(const struct kernel *kernel, const tconv_proble
 static tconv_status spread(const struct channel_numbers *numbers, const tconv_geometry *geometry,
                            size_t size, unsigned char **own, const void **out, tconv_error *error)
 {
-    const int64_t channels = channels_of_output(geometry);
+    const int64_t channels = geometry->epilogue_channels;
     *out = numbers->value;
     if (numbers->value == NULL || numbers->count == channels || geometry->output_bytes == 0)
         return TCONV_OK;
@@ -208,11 +204,15 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
     if (status == TCONV_OK)
         status =
             read_input(kernel, context, TENSOR_FILTER, &filter, &run.tensors.filter.host, error);
-    if (status == TCONV_OK)
+    if (status != TCONV_OK) return status;
+    if (!agrees(&data, &kernel->claimed[TENSOR_DATA])) {
+        status = fail(error, TCONV_ERROR_SHAPE, "the data have another shape than in the model");
+    } else {
         status =
             layer_resolve(&kernel->request, &data, &filter, &run.problem, &run.geometry, error);
-    if (status != TCONV_OK) return status;
-    status = read_fused(kernel, context, &run, error);
+        if (status != TCONV_OK) return status;
+        status = read_fused(kernel, context, &run, error);
+    }
     if (status == TCONV_ERROR_SHAPE && kernel->unfused != NULL) {
         const tconv_error reason = *error;
         return compute_unfused(kernel, data.rank, context, &reason, error);
@@ -331,9 +331,10 @@ static tconv_status keep_claims(struct kernel *kernel, const struct node_layer *
     tconv_status status = TCONV_OK;
     kernel->rank = rank_of(layer);
     kernel->channels = channels_of(layer);
+    kernel->claimed[TENSOR_DATA] = layer->fixed;
     if (layer->request.epilogue.requantize) /* sums of more terms could exceed 32 bits */
         kernel->claimed[TENSOR_FILTER] = layer->filter;
-    if (bias != NULL && bias == input_of(layer->node[0], TENSOR_BIAS))
+    if (bias != NULL && bias == input_of(layer->convolution, TENSOR_BIAS))
         kernel->claimed[TENSOR_BIAS] = (tconv_shape){1, {-1}};
     else if (bias != NULL)
         status = tensor_of(bias, &kernel->claimed[TENSOR_BIAS], &type, error);

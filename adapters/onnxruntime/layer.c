@@ -121,6 +121,7 @@ tconv_status layer_run(struct layer *layer, const OrtKernelContext *context,
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = layer->request.epilogue;
     options.search = layer->request.search;
+    options.math = layer->request.math;
     struct pool pool = {.context = context,
                         .threads = tconv_device_properties(layer->device)->compute_units};
     tconv_run run = TCONV_RUN_INIT;

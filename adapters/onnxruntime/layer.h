@@ -12,6 +12,7 @@ struct layer_request {
     tconv_epilogue epilogue;
     bool constant_filter; /* the same in all runs */
     tconv_search search;  /* how the algorithm is chosen */
+    tconv_math math;
 };
 
 /* Makes the whole problem and resolves it. */

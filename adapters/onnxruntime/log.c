@@ -82,6 +82,10 @@ void log_event(void *unused, const tconv_trace_event *event)
             tell(ORT_LOGGING_LEVEL_VERBOSE, "tconv_cl: %s from %s in %llu.%llu ms", event->name,
                  event->source, tenths / 10, tenths % 10);
         break;
+    case TCONV_TRACE_FALLBACK:
+        tell(ORT_LOGGING_LEVEL_INFO, "tconv_cl: Conv \"%s\" stays ONNX Runtime's: %s", problem,
+             event->message);
+        break;
     default: break;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads ConvTranspose nodes of ONNX Runtime's graphs: attributes, shapes and types; and
+/* Reads ConvTranspose and Conv nodes of ONNX Runtime's graphs: attributes, shapes and types; and
  * the tensors of a run. */
 #include "node.h"
 
@@ -16,6 +16,7 @@ tconv_type type_of(ONNXTensorElementDataType type)
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8: return TCONV_I8;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8: return TCONV_U8;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32: return TCONV_I32;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64: return TCONV_I64;
     default: return TCONV_TYPE_DEFAULT;
     }
 }
@@ -36,6 +37,11 @@ bool is_operator(const OrtNode *node, const char *name)
 bool is_conv_transpose(const OrtNode *node)
 {
     return is_operator(node, "ConvTranspose");
+}
+
+bool is_conv(const OrtNode *node)
+{
+    return is_operator(node, "Conv");
 }
 
 /* ---- nodes that layers have ---- */
@@ -109,11 +115,11 @@ tconv_status inputs_of(const OrtNode *node, const OrtValueInfo ***out, size_t *c
 
 const OrtValueInfo *input_of(const OrtNode *node, size_t index)
 {
-    enum { MOST = 8 };
-    const OrtValueInfo *inputs[MOST] = {NULL};
+    const OrtValueInfo *inputs[MOST_INPUTS] = {NULL};
     size_t count;
-    if (!succeeded(ort.Node_GetNumInputs(node, &count), NULL) || index >= count || count > MOST ||
-        !succeeded(ort.Node_GetInputs(node, inputs, count), NULL) || inputs[index] == NULL)
+    if (!succeeded(ort.Node_GetNumInputs(node, &count), NULL) || index >= count ||
+        count > MOST_INPUTS || !succeeded(ort.Node_GetInputs(node, inputs, count), NULL) ||
+        inputs[index] == NULL)
         return NULL;
     const char *name = "";
     return succeeded(ort.GetValueInfoName(inputs[index], &name), NULL) && name[0] != '\0'
@@ -185,6 +191,21 @@ double number_of(const OrtNode *node, const char *name, double absent)
     return attribute_of(node, name, ORT_OP_ATTR_FLOAT, &value, &size) ? (double)value : absent;
 }
 
+int64_t integer_of(const OrtNode *node, const char *name, int64_t absent)
+{
+    int64_t value;
+    size_t size = sizeof value;
+    return attribute_of(node, name, ORT_OP_ATTR_INT, &value, &size) ? value : absent;
+}
+
+void word_of(const OrtNode *node, const char *name, const char *absent, char out[MOST_WORD])
+{
+    size_t size = MOST_WORD - 1;
+    memset(out, 0, MOST_WORD);
+    if (!attribute_of(node, name, ORT_OP_ATTR_STRING, out, &size))
+        strcpy(out, size > MOST_WORD - 1 ? "?" : absent);
+}
+
 /* Reads lists with one number for each axis, or `parts` such lists. An absent list stays empty. */
 static tconv_status lists_of(const OrtNode *node, const char *name, int axes, int parts,
                              tconv_list *lists, tconv_error *error)
@@ -211,11 +232,9 @@ static tconv_status lists_of(const OrtNode *node, const char *name, int axes, in
 
 static tconv_status auto_pad_of(const OrtNode *node, tconv_auto_pad *out, tconv_error *error)
 {
-    char text[16] = "";
-    size_t size = sizeof text - 1;
+    char text[MOST_WORD];
     *out = TCONV_EXPLICIT;
-    if (!attribute_of(node, "auto_pad", ORT_OP_ATTR_STRING, text, &size))
-        text[0] = size > sizeof text - 1 ? '?' : '\0';
+    word_of(node, "auto_pad", "", text);
     if (text[0] != '\0' && !tconv_auto_pad_from_name(text, out))
         return fail(error, TCONV_ERROR_ATTRIBUTE, "auto_pad is none of ONNX's");
     return TCONV_OK;
@@ -226,12 +245,10 @@ static tconv_status attributes_of(const OrtNode *node, int axes, struct layer_re
 {
     tconv_problem *p = &request->problem;
     tconv_list pads[2];
-    int64_t groups = 1;
-    size_t size = sizeof groups;
     tconv_status status = TCONV_OK;
-    if (attribute_of(node, "group", ORT_OP_ATTR_INT, &groups, &size) && groups < 1)
-        status = fail(error, TCONV_ERROR_ATTRIBUTE, "group is %lld", (long long)groups);
-    p->groups = groups;
+    p->groups = integer_of(node, "group", 1);
+    if (p->groups < 1)
+        status = fail(error, TCONV_ERROR_ATTRIBUTE, "group is %lld", (long long)p->groups);
     if (status == TCONV_OK) status = auto_pad_of(node, &p->auto_pad, error);
     const struct {
         const char *name;
@@ -259,16 +276,17 @@ tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_erro
     const tconv_problem problem = TCONV_PROBLEM_INIT;
     const tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     memset(layer, 0, sizeof *layer);
-    layer->node[0] = node;
+    layer->node[0] = layer->convolution = node;
     layer->count = 1;
     struct layer_request *request = &layer->request;
     request->problem = problem;
     request->epilogue = epilogue;
     tconv_problem *p = &request->problem;
-    p->operation = TCONV_ONEAPI_CONV_BACKPROP; /* with these formats, ONNX's operator */
+    /* With these formats, ONNX's operators. */
+    p->operation = is_conv(node) ? TCONV_UPSAMPLE_CONV : TCONV_ONEAPI_CONV_BACKPROP;
+    p->rules = is_conv(node) ? TCONV_RULES_SPEC : TCONV_RULES_ONNX;
     p->data_format = TCONV_NCX;
     p->filter_format = TCONV_OIX;
-    p->rules = TCONV_RULES_ONNX;
 
     for (size_t i = 0; i <= TENSOR_BIAS; i++) layer->tensor[i] = input_of(node, i);
     if (layer->tensor[TENSOR_DATA] == NULL || layer->tensor[TENSOR_FILTER] == NULL)
@@ -342,9 +360,13 @@ int rank_of(const struct node_layer *layer)
 
 int64_t channels_of(const struct node_layer *layer)
 {
+    const tconv_problem *problem = &layer->request.problem;
+    const tconv_shape *filter = &layer->filter;
+    const bool all = problem->operation == TCONV_UPSAMPLE_CONV; /* axis 0 has those of all groups */
+    const bool shuffles = !all && problem->operation != TCONV_ONEAPI_CONV_BACKPROP;
     int64_t channels = 0;
-    if (layer->filter.rank == 0 || layer->filter.dim[1] < 1 ||
-        __builtin_mul_overflow(layer->filter.dim[1], layer->request.problem.groups, &channels))
+    if (shuffles || filter->rank == 0 || filter->dim[all ? 0 : 1] < 1 ||
+        __builtin_mul_overflow(filter->dim[all ? 0 : 1], all ? 1 : problem->groups, &channels))
         return 0;
     return channels;
 }

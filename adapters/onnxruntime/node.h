@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads ConvTranspose nodes of ONNX Runtime's graphs, and the tensors of a run. */
+/* Reads ConvTranspose and Conv nodes of ONNX Runtime's graphs, and the tensors of a run. */
 #ifndef TCONV_ONNXRUNTIME_NODE_H
 #define TCONV_ONNXRUNTIME_NODE_H
 
@@ -8,15 +8,18 @@
 
 enum tensor { TENSOR_DATA, TENSOR_FILTER, TENSOR_BIAS, TENSOR_SLOPE, TENSOR_RESIDUAL, TENSORS };
 
-/* A ConvTranspose with the nodes that are fused into it (fuse.h). */
+/* A ConvTranspose, or a Conv and the node that enlarges its data or shuffles its output (pair.h),
+ * with the nodes that are fused into it (fuse.h). */
 enum { MOST_NODES = 16, MOST_PARTS = 8 };
 
 struct node_layer {
     struct layer_request request;
-    const OrtNode *node[MOST_NODES];
+    const OrtNode *node[MOST_NODES]; /* the last one has the layer's output */
     size_t count;
+    const OrtNode *convolution;          /* the one of them with filter and bias */
     const OrtValueInfo *tensor[TENSORS]; /* NULL: the layer has none */
     tconv_shape data, filter;            /* unknown extents are -1; rank 0: the rank is unknown */
+    tconv_shape fixed; /* the data's extents from which factors follow; rank 0: none, -1: any */
     /* If `folded`, the sums are multiplied by scale, bias is added, and there is no TENSOR_BIAS.
      * Both have the type of the library's scales. */
     bool folded;
@@ -26,6 +29,7 @@ struct node_layer {
 };
 
 bool is_conv_transpose(const OrtNode *node);
+bool is_conv(const OrtNode *node);
 
 /* The nodes that layers of `provider` have already: a hash table, in which at most half of the
  * slots are taken. No slots: no node is taken. */
@@ -43,8 +47,8 @@ void taken_release(struct taken *taken);
 /* True if no other provider and no other layer has the node. */
 bool is_free(const OrtNode *node, const struct taken *taken);
 
-/* Reads the node, without the nodes behind it. Call node_release afterwards, even after an
- * error. */
+/* Reads a ConvTranspose, or a Conv as upsampling by factors of 1, without the nodes around it. Call
+ * node_release afterwards, even after an error. */
 tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_error *error);
 void node_release(struct node_layer *layer);
 
@@ -64,7 +68,9 @@ const OrtNode *reader_of(const OrtNode *node);
 /* The node that computes the value. NULL if there is none. */
 const OrtNode *producer_of(const OrtValueInfo *value);
 
-/* The layer's output channels, as the graph claims them; 0 if they are unknown. */
+/* The layer's output channels, as the graph claims them; 0 if they are unknown. Also 0 for a pixel
+ * shuffle: what has a number for each of its output channels cannot be fused, because bias and
+ * scale have one for each channel of the convolution. */
 int64_t channels_of(const struct node_layer *layer);
 
 int rank_of(const struct node_layer *layer);
@@ -75,7 +81,8 @@ tconv_status nodes_of(const OrtGraph *graph, const OrtNode ***out, size_t *count
 tconv_status inputs_of(const OrtNode *node, const OrtValueInfo ***out, size_t *count,
                        tconv_error *error);
 
-/* An input of the node. NULL if it is left out. */
+/* An input of the node. NULL if it is left out, or if the node has more than MOST_INPUTS. */
+enum { MOST_INPUTS = 8 };
 const OrtValueInfo *input_of(const OrtNode *node, size_t index);
 
 /* True if both are the tensor of one name: a fused node has its own objects for its inputs. */
@@ -96,5 +103,10 @@ bool attribute_of(const OrtNode *node, const char *name, OrtOpAttrType type, voi
 
 /* Reads an attribute that is one number; `absent` if it is missing. */
 double number_of(const OrtNode *node, const char *name, double absent);
+int64_t integer_of(const OrtNode *node, const char *name, int64_t absent);
+
+/* Reads an attribute that is a word; `absent` if it is missing, "?" if it is longer than any. */
+enum { MOST_WORD = 32 };
+void word_of(const OrtNode *node, const char *name, const char *absent, char out[MOST_WORD]);
 
 #endif

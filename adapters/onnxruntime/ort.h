@@ -59,6 +59,7 @@ typedef enum {
     ORT_OP_ATTR_INT = 1,
     ORT_OP_ATTR_INTS = 2,
     ORT_OP_ATTR_FLOAT = 3,
+    ORT_OP_ATTR_FLOATS = 4,
     ORT_OP_ATTR_STRING = 5
 } OrtOpAttrType;
 typedef enum ONNXTensorElementDataType {
@@ -67,6 +68,7 @@ typedef enum ONNXTensorElementDataType {
     ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8 = 2,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8 = 3,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 = 6,
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 = 7,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 = 10,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE = 11,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16 = 16
@@ -203,6 +205,7 @@ struct OrtNodeComputeInfo {
     entry(349, OrtStatus *, Node_GetName, (const OrtNode *node, const char **out)) \
     entry(350, OrtStatus *, Node_GetOperatorType, (const OrtNode *node, const char **out)) \
     entry(351, OrtStatus *, Node_GetDomain, (const OrtNode *node, const char **out)) \
+    entry(352, OrtStatus *, Node_GetSinceVersion, (const OrtNode *node, int *out)) \
     entry(353, OrtStatus *, Node_GetNumInputs, (const OrtNode *node, size_t *out)) \
     entry(354, OrtStatus *, Node_GetInputs, (const OrtNode *node, const OrtValueInfo **out, \
           size_t count)) \

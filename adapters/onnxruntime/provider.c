@@ -5,6 +5,7 @@
 #include "fuse.h"
 #include "kernel.h"
 #include "log.h"
+#include "pair.h"
 #include "quantize.h"
 #include "trial.h"
 
@@ -27,10 +28,97 @@ static const char *name_of(const OrtNode *node)
     return name;
 }
 
+static const char *operator_of(const OrtNode *node)
+{
+    const char *name = "";
+    succeeded(ort.Node_GetOperatorType(node, &name), NULL);
+    return name;
+}
+
+/* True for the node that a layer's filter belongs to. */
+static bool is_layer(const OrtNode *node)
+{
+    return is_conv_transpose(node) || is_pair(node);
+}
+
+/* Reads the layer of such a node, without the nodes behind it. Call node_release afterwards, even
+ * after an error. */
+static tconv_status begin_layer(const struct provider *provider, const OrtNode *node,
+                                const struct taken *taken, struct node_layer *layer,
+                                tconv_error *error)
+{
+    const bool pair = !is_conv_transpose(node);
+    tconv_status status = pair ? pair_read(node, taken, layer, error)
+                               : node_read(node, layer, error);
+    layer->request.search = provider->search;
+    layer->request.math = provider->math;
+    return status == TCONV_OK && pair ? try_pair(layer, error) : status;
+}
+
 static tconv_status try_layer(const struct provider *provider, const struct node_layer *layer,
                               tconv_error *error)
 {
-    return try_plan(provider->opened, provider->search, provider->logger, layer, error);
+    return try_plan(provider->opened, provider->logger, layer, error);
+}
+
+/* Fuses the nodes around a layer into it. */
+static void extend_layer(const struct provider *provider, struct node_layer *layer,
+                         const struct taken *taken)
+{
+    struct node_layer bytes;
+    tconv_error error;
+    fuse_followers(layer, MOST_NODES, taken);
+    if (quantize(layer, MOST_NODES, taken, &bytes)) {
+        const bool possible = try_layer(provider, &bytes, &error) == TCONV_OK;
+        node_release(possible ? layer : &bytes);
+        if (possible) *layer = bytes;
+    }
+    if (provider->fuse_concat) fuse_concat(layer, MOST_NODES, taken);
+}
+
+/* Says why ONNX Runtime computes a node. For a pair, which is no failure, this is information. */
+static void leave(const struct provider *provider, const OrtNode *node, const tconv_error *error)
+{
+    if (is_conv_transpose(node))
+        log_warning(
+            provider->logger,
+            "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": %s",
+            name_of(node), error->message);
+    else
+        log_begin(NULL, provider->logger);
+    tconv_device_trace_fallback(provider->opened, "ONNX Runtime", name_of(node), error->message);
+    log_end();
+}
+
+/* Claims the layer of `node` if the device can compute it. `*layers` counts them. */
+static OrtStatus *claim(const struct provider *provider, const OrtNode *node, struct taken *taken,
+                        OrtEpGraphSupportInfo *info, size_t *layers)
+{
+    struct node_layer layer;
+    tconv_error error;
+    OrtStatus *status = NULL;
+    const bool read = begin_layer(provider, node, taken, &layer, &error) == TCONV_OK;
+    const bool possible = read && provider->opened != NULL;
+    const bool pair = is_pair(node);
+    const uint64_t least = pair ? provider->least_pair_macs : provider->least_macs;
+    if (read ? is_small(&layer, least) : pair) {
+        if (!read) leave(provider, node, &error);
+        node_release(&layer);
+        return NULL;
+    }
+    if (possible && provider->fuse) extend_layer(provider, &layer, taken);
+    if (possible && (provider->strict || try_layer(provider, &layer, &error) == TCONV_OK)) {
+        status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
+        ++*layers;
+        for (size_t k = 0; k < layer.count; k++) taken_add(taken, layer.node[k]);
+    } else if (provider->strict) { /* compile finds the error, which makes the session fail; here
+                                      it would only be logged */
+        status = ort.EpGraphSupportInfo_AddNodesToFuse(info, &node, 1, NULL);
+    } else {
+        leave(provider, node, &error);
+    }
+    node_release(&layer);
+    return status;
 }
 
 static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
@@ -49,47 +137,15 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     if (!taken_create(&taken, provider->name, count))
         status = ort.CreateStatus(ORT_EP_FAIL, "tconv_cl: there is no memory");
     for (size_t i = 0; i < count && status == NULL; i++) {
-        struct node_layer layer = {0}, bytes;
-        if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], &taken)) continue;
+        if (!is_layer(nodes[i]) || !is_free(nodes[i], &taken)) continue;
         if (layers == MOST_LAYERS && !provider->strict) {
             log_warning(provider->logger,
-                        "tconv_cl: other providers, ONNX Runtime's own, compute ConvTranspose "
+                        "tconv_cl: other providers, ONNX Runtime's own, compute %s "
                         "\"%s\" and those after it: there are more than %d",
-                        name_of(nodes[i]), MOST_LAYERS);
+                        operator_of(nodes[i]), name_of(nodes[i]), MOST_LAYERS);
             break;
         }
-        const bool known = provider->opened != NULL &&
-                           node_read(nodes[i], &layer, &error) == TCONV_OK;
-        if (known && is_small(&layer, provider->least_macs)) {
-            node_release(&layer);
-            continue;
-        }
-        if (known && provider->fuse) {
-            fuse_followers(&layer, MOST_NODES, &taken);
-            if (quantize(&layer, MOST_NODES, &taken, &bytes)) {
-                const bool possible = try_layer(provider, &bytes, &error) == TCONV_OK;
-                node_release(possible ? &layer : &bytes);
-                if (possible) layer = bytes;
-            }
-            if (provider->fuse_concat) fuse_concat(&layer, MOST_NODES, &taken);
-        }
-        if (known && (provider->strict || try_layer(provider, &layer, &error) == TCONV_OK)) {
-            status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
-            layers++;
-            for (size_t k = 0; k < layer.count; k++) taken_add(&taken, layer.node[k]);
-        } else if (provider->strict) { /* compile finds the error, which makes the session fail;
-                                          here it would only be logged */
-            status = ort.EpGraphSupportInfo_AddNodesToFuse(info, &nodes[i], 1, NULL);
-        } else {
-            log_warning(
-                provider->logger,
-                "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": "
-                "%s",
-                name_of(nodes[i]), error.message);
-            tconv_device_trace_fallback(provider->opened, "ONNX Runtime", name_of(nodes[i]),
-                                        error.message);
-        }
-        node_release(&layer);
+        status = claim(provider, nodes[i], &taken, info, &layers);
     }
     taken_release(&taken);
     free(nodes);
@@ -100,9 +156,9 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
 static tconv_status read_layer(const struct provider *provider, const OrtNode *node, size_t count,
                                struct node_layer *layer, tconv_error *error)
 {
-    const tconv_status status = node_read(node, layer, error);
-    if (status != TCONV_OK) return status;
     const struct taken taken = {provider->name, NULL, 0};
+    const tconv_status status = begin_layer(provider, node, &taken, layer, error);
+    if (status != TCONV_OK) return status;
     fuse_followers(layer, count, &taken);
     fuse_concat(layer, count, &taken);
     struct node_layer bytes;
@@ -124,22 +180,21 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     size_t count;
     if (nodes_of(graph, &nodes, &count, error) != TCONV_OK) return error->status;
     size_t first = 0;
-    while (first < count && !is_conv_transpose(nodes[first])) first++;
+    while (first < count && !is_layer(nodes[first])) first++;
     struct node_layer layer = {0};
-    tconv_status status =
-        first < count ? read_layer(provider, nodes[first], count, &layer, error)
-                      : fail(error, TCONV_ERROR_INTERNAL, "there is no ConvTranspose to compile");
+    tconv_status status = first < count
+                              ? read_layer(provider, nodes[first], count, &layer, error)
+                              : fail(error, TCONV_ERROR_INTERNAL, "there is no layer to compile");
     if (status == TCONV_OK && provider->strict) status = try_layer(provider, &layer, error);
-    const char *const own = first < count ? name_of(nodes[first]) : "";
-    char name[128];
-    snprintf(name, sizeof name, "ConvTranspose \"%.100s\"", own);
-    layer.request.search = provider->search;
+    char name[128] = "";
+    if (first < count)
+        snprintf(name, sizeof name, "%s \"%.100s\"", operator_of(nodes[first]),
+                 name_of(nodes[first]));
     if (status == TCONV_OK)
         status = kernel_create(provider, &layer, graph, fused, name, out, error);
     if (status != TCONV_OK) {
         const tconv_error reason = *error;
-        snprintf(error->message, sizeof error->message, "ConvTranspose \"%.120s\": %.850s", own,
-                 reason.message);
+        snprintf(error->message, sizeof error->message, "%s: %.850s", name, reason.message);
     }
     node_release(&layer);
     free(nodes);

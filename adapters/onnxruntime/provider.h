@@ -13,10 +13,12 @@ struct provider {
     tconv_error refusal;     /* with `strict`, why there is no device: compile returns it */
     bool strict; /* a failure is an error of the session; no other provider computes instead */
     tconv_search search; /* how algorithms are chosen */
-    uint64_t least_macs; /* multiply-adds: nodes with fewer are left to others */
-    bool fuse;           /* layers compute the nodes around them, too */
-    bool fuse_concat;    /* layers write into concatenated outputs */
-    char device[256];    /* as the option says it; no device has a longer name */
+    tconv_math math;
+    uint64_t least_macs;      /* multiply-adds: ConvTranspose with fewer are left to others */
+    uint64_t least_pair_macs; /* the same for pairs (pair.h) */
+    bool fuse;                /* layers compute the nodes around them, too */
+    bool fuse_concat;         /* layers write into concatenated outputs */
+    char device[256];         /* as the option says it; no device has a longer name */
 };
 
 /* The functions that ONNX Runtime calls. */

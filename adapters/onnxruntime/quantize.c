@@ -36,13 +36,9 @@ static bool zero_point_of(const OrtNode *node, double *out)
 static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, struct numbers *out)
 {
     struct constant constant;
-    int64_t given = 1, block = 0;
-    size_t size = sizeof given;
-    if (!constant_of(input_of(node, 1), &constant)) return false;
-    if (attribute_of(node, "block_size", ORT_OP_ATTR_INT, &block, &size) && block != 0)
+    if (!constant_of(input_of(node, 1), &constant) || integer_of(node, "block_size", 0) != 0)
         return false;
-    size = sizeof given;
-    if (!attribute_of(node, "axis", ORT_OP_ATTR_INT, &given, &size)) given = 1;
+    const int64_t given = integer_of(node, "axis", 1);
     const bool one = is_one_number(&constant.shape);
     if (!one && (constant.shape.rank != 1 || constant.shape.dim[0] != count || given != axis))
         return false;
@@ -177,7 +173,7 @@ static bool change(const struct node_layer *layer, struct node_layer *out,
                    const struct linear *data, const struct linear *filter,
                    const struct linear *output, size_t most, const struct taken *taken)
 {
-    const OrtNode *first = layer->node[0], *bias_node = NULL;
+    const OrtNode *first = layer->convolution, *bias_node = NULL;
     const double step = output->scale.one;
     tconv_epilogue *epilogue = &out->request.epilogue;
     struct numbers bias = {0};
@@ -216,8 +212,9 @@ bool quantize(const struct node_layer *layer, size_t most, const struct taken *t
 {
     const OrtNode *last = reader_of(layer->node[layer->count - 1]);
     struct linear data = {0}, filter = {0}, output = {0};
-    if (channels_of(layer) == 0 || layer->tensor[TENSOR_RESIDUAL] != NULL ||
-        layer->tensor[TENSOR_SLOPE] != NULL || layer->request.problem.data_type != TCONV_F32 ||
+    if (layer->request.problem.operation != TCONV_ONEAPI_CONV_BACKPROP || channels_of(layer) == 0 ||
+        layer->tensor[TENSOR_RESIDUAL] != NULL || layer->tensor[TENSOR_SLOPE] != NULL ||
+        layer->request.problem.data_type != TCONV_F32 ||
         !linear_of(producer_of(layer->tensor[TENSOR_DATA]), "DequantizeLinear", 1, 1, &data))
         return false;
     *out = *layer;

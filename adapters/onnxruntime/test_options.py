@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import tconv_cl.onnxruntime
-from test_provider import Counted, dynamic_model, in_another_process, random, session
+from test_provider import Counted, conv_transpose, dynamic_model, in_another_process, model_of, random, session
 
 
 @pytest.mark.parametrize("device", [99, -3, "gpu", "no such device"])
@@ -34,6 +34,7 @@ def test_devices_by_name():
         ({"fallback": None}, "fallback is None: it must be"),
         ({"device": "0\0"}, "must not have a zero character"),
         ({"search": "fastest"}, "search is 'fastest': it must be model, records, measure or renew"),
+        ({"math": "faster"}, "math is 'faster': it must be exact or fast"),
         ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
         ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"),
         ({"least_macs": 1 << 63}, f"least_macs is {1 << 63}: .* less than"),
@@ -51,12 +52,27 @@ def test_names_of_other_systems():
     for option, words in {
         "device_id": "; write device=0",
         "min_macs": "; write least_macs=0",
+        "fast_math": '; write math="fast" or "exact"',
         "serch": "'search'",
     }.items():
         with pytest.raises(TypeError, match=rf"session_options\(\) got .* '{option}'{words}|; did you mean {words}"):
             tconv_cl.onnxruntime.session_options(**{option: 0})
     with pytest.raises(tconv_cl.Error, match='; write "gpu"$'):
         tconv_cl.onnxruntime.session_options(device="cuda")
+
+
+def test_fast_math():
+    """It reaches the plans: of the try when the session begins, and of the run."""
+    x, w = random((1, 128, 16, 16)), random((128, 128, 3, 3), 2) / 32
+    model = model_of([conv_transpose(pads=[1] * 4)], x.shape, {"w": w})
+    chosen, outputs = {}, {}
+    for math in ("exact", "fast"):
+        with tconv_cl.trace() as events:
+            options = tconv_cl.onnxruntime.session_options(math=math, search="model")
+            outputs[math] = onnxruntime.InferenceSession(model, options).run(None, {"x": x})[0]
+        chosen[math] = {event.algorithm for event in events if event.kind == "plan"}
+    assert chosen["fast"] == {"winograd_vector"} and "winograd_vector" not in chosen["exact"]
+    np.testing.assert_allclose(outputs["fast"], outputs["exact"], rtol=1e-4, atol=1e-4)
 
 
 def test_numbers_of_numpy():
@@ -108,6 +124,7 @@ WRONG_ENTRIES = [
     ("fallback", "e" * 20, "not large enough"),
     ("search", "fastest", 'search is "fastest".*"model", "records", "measure" or "renew"'),
     ("search", "m" * 20, "not large enough"),
+    ("math", "faster", 'math is "faster": it must be "exact" or "fast"'),
     ("least_macs", "1e6", 'least_macs is "1e6"'),
     ("fuse_concat", "no", 'fuse_concat is "no": it must be "0" or "1"'),
     ("device", "99", 'no device is "99"'),

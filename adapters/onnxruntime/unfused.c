@@ -3,15 +3,16 @@
  * run of another one. */
 #include "unfused.h"
 
-#include "node.h"
+#include "constant.h"
 #include "protobuf.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Models have no shapes. Our provider needs the ranks of data and filter, so the usual model states
- * them; runs of other ranks use a model without, which ONNX Runtime computes. */
+/* Models have no shapes but those of constants. Our provider needs the ranks of data and
+ * filter, so the usual model states them; runs of other ranks use a model without, which ONNX
+ * Runtime computes. */
 enum model { RANKED, UNRANKED, MODELS };
 
 struct unfused {
@@ -34,16 +35,17 @@ enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT, NODE_NAME, NODE_OPERATOR, NODE_ATTRIBUTE };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1 };
-enum { TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_EXTENT = 1 };
+enum { TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_EXTENT = 1, EXTENT_VALUE = 1 };
 enum {
     ATTRIBUTE_NAME = 1,
     ATTRIBUTE_FLOAT = 2,
     ATTRIBUTE_INT = 3,
     ATTRIBUTE_STRING = 4,
+    ATTRIBUTE_FLOATS = 7,
     ATTRIBUTE_INTS = 8,
     ATTRIBUTE_TYPE = 20
 };
-enum { TYPE_OF_FLOAT = 1, TYPE_OF_INT = 2, TYPE_OF_STRING = 3, TYPE_OF_INTS = 7 };
+enum { TYPE_OF_FLOAT = 1, TYPE_OF_INT, TYPE_OF_STRING, TYPE_OF_FLOATS = 6, TYPE_OF_INTS };
 enum { IR_VERSION = 8 };
 
 /* Writes an attribute of a type that fused operators have. */
@@ -60,6 +62,7 @@ static tconv_status write_attribute(struct protobuf *out, const OrtOpAttr *attri
         !succeeded(ort.ReadOpAttr(attribute, type, value, sizeof value, &size), error))
         return error->status;
     const int64_t *const integers = (const int64_t *)(const void *)value;
+    const float *const floats = (const float *)(const void *)value;
     const size_t begin = protobuf_begin(out, NODE_ATTRIBUTE);
     protobuf_text(out, ATTRIBUTE_NAME, name);
     switch ((int)type) {
@@ -74,7 +77,12 @@ static tconv_status write_attribute(struct protobuf *out, const OrtOpAttr *attri
         break;
     case ORT_OP_ATTR_FLOAT:
         protobuf_integer(out, ATTRIBUTE_TYPE, TYPE_OF_FLOAT);
-        protobuf_float(out, ATTRIBUTE_FLOAT, *(const float *)(const void *)value);
+        protobuf_float(out, ATTRIBUTE_FLOAT, floats[0]);
+        break;
+    case ORT_OP_ATTR_FLOATS:
+        protobuf_integer(out, ATTRIBUTE_TYPE, TYPE_OF_FLOATS);
+        for (size_t i = 0; i < size / sizeof *floats; i++)
+            protobuf_float(out, ATTRIBUTE_FLOATS, floats[i]);
         break;
     case ORT_OP_ATTR_STRING:
         protobuf_integer(out, ATTRIBUTE_TYPE, TYPE_OF_STRING);
@@ -134,9 +142,10 @@ static tconv_status write_node(struct protobuf *out, const OrtNode *node, tconv_
     return status;
 }
 
-/* Writes a tensor of the model with its type and, if `rank` is not 0, so many unknown extents. */
+/* Writes a tensor of the model with its type and, if its rank is not 0, its shape; extents of -1
+ * are unknown. */
 static tconv_status write_value(struct protobuf *out, int field, const OrtValueInfo *value,
-                                int rank, tconv_error *error)
+                                const tconv_shape *shape, tconv_error *error)
 {
     const OrtTypeInfo *info;
     const OrtTensorTypeAndShapeInfo *tensor;
@@ -150,10 +159,14 @@ static tconv_status write_value(struct protobuf *out, int field, const OrtValueI
     const size_t type = protobuf_begin(out, VALUE_TYPE);
     const size_t inner = protobuf_begin(out, TYPE_TENSOR);
     protobuf_integer(out, TENSOR_ELEMENT, (uint64_t)element);
-    if (rank != 0) {
-        const size_t shape = protobuf_begin(out, TENSOR_SHAPE);
-        for (int i = 0; i < rank; i++) protobuf_bytes(out, SHAPE_EXTENT, NULL, 0);
-        protobuf_end(out, shape);
+    if (shape->rank != 0) {
+        const size_t extents = protobuf_begin(out, TENSOR_SHAPE);
+        for (int i = 0; i < shape->rank; i++) {
+            const size_t extent = protobuf_begin(out, SHAPE_EXTENT);
+            if (shape->dim[i] >= 0) protobuf_integer(out, EXTENT_VALUE, (uint64_t)shape->dim[i]);
+            protobuf_end(out, extent);
+        }
+        protobuf_end(out, extents);
     }
     protobuf_end(out, inner);
     protobuf_end(out, type);
@@ -170,22 +183,40 @@ struct part {
     const struct node_layer *layer;
 };
 
+/* The shape with which an input is written. ONNX Runtime refuses a Resize if it does not know how
+ * many sizes there are. */
+static tconv_shape shape_of(const struct part *part, const OrtValueInfo *input, bool ranked)
+{
+    const OrtValueInfo *const *const own = part->layer->tensor;
+    tconv_shape shape = {0, {0}};
+    struct constant constant;
+    if (is_same_value(input, own[TENSOR_DATA]) || is_same_value(input, own[TENSOR_FILTER])) {
+        shape.rank = ranked ? rank_of(part->layer) : 0;
+        for (int i = 0; i < shape.rank; i++) shape.dim[i] = -1;
+        return shape;
+    }
+    for (size_t i = 0; i < part->node_count; i++)
+        for (size_t k = 0; k < MOST_INPUTS; k++) {
+            const OrtValueInfo *value = input_of(part->nodes[i], k);
+            if (is_same_value(value, input) && constant_of(value, &constant)) return constant.shape;
+        }
+    return shape;
+}
+
 static tconv_status write_graph(struct protobuf *out, const struct part *part, bool ranked,
                                 tconv_error *error)
 {
-    const OrtValueInfo *const *const own = part->layer->tensor;
     tconv_status status = TCONV_OK;
+    const tconv_shape unknown = {0, {0}};
     const size_t begin = protobuf_begin(out, MODEL_GRAPH);
     for (size_t i = 0; i < part->node_count && status == TCONV_OK; i++)
         status = write_node(out, part->nodes[i], error);
     protobuf_text(out, GRAPH_NAME, "unfused");
     for (size_t i = 0; i < part->input_count && status == TCONV_OK; i++) {
-        const OrtValueInfo *const input = part->inputs[i];
-        const bool has_rank = ranked && (is_same_value(input, own[TENSOR_DATA]) ||
-                                         is_same_value(input, own[TENSOR_FILTER]));
-        status = write_value(out, GRAPH_INPUT, input, has_rank ? rank_of(part->layer) : 0, error);
+        const tconv_shape shape = shape_of(part, part->inputs[i], ranked);
+        status = write_value(out, GRAPH_INPUT, part->inputs[i], &shape, error);
     }
-    if (status == TCONV_OK) status = write_value(out, GRAPH_OUTPUT, part->output, 0, error);
+    if (status == TCONV_OK) status = write_value(out, GRAPH_OUTPUT, part->output, &unknown, error);
     protobuf_end(out, begin);
     return status;
 }
@@ -292,9 +323,13 @@ static tconv_status add_provider(const struct provider *provider, OrtEnv *enviro
 {
     const char *const search =
         provider->search == TCONV_SEARCH_DEFAULT ? "" : tconv_search_name(provider->search);
-    const char *const keys[] = {"device", "fallback", "search", "least_macs", "fuse"};
-    const char *const values[] = {provider->device, provider->strict ? "error" : "warn", search,
-                                  "0", "0"};
+    const char *const keys[] = {"device", "fallback", "search", "math", "least_macs", "fuse"};
+    const char *const values[] = {provider->device,
+                                  provider->strict ? "error" : "warn",
+                                  search,
+                                  tconv_math_name(provider->math),
+                                  "0",
+                                  "0"};
     const OrtEpDevice *const *devices;
     size_t count;
     if (!succeeded(ort.GetEpDevices(environment, &devices, &count), error)) return error->status;

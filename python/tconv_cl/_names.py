@@ -455,6 +455,7 @@ RUNTIME: dict[str, Written] = {
         ("min_macs", "min_flops", "threshold", "least_flops"), lambda value, call: f"least_macs={_text(value)}"
     ),
     **dict.fromkeys(("tune", "autotune", "benchmark", "exhaustive"), 'search="measure"'),
+    **dict.fromkeys(("allow_tf32", "fast_math", "fpmath", "winograd"), 'math="fast" or "exact"'),
     **dict.fromkeys(("strict", "on_error", "errors", "raise_error"), 'fallback="error"'),
     **dict.fromkeys(("dtype", "precision"), "leave it out: layers are computed in the type of their tensors"),
     **dict.fromkeys(("sess_options", "session"), "options=..."),

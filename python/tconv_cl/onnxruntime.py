@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tconv-cl inside ONNX Runtime: an execution provider for its ConvTranspose, on any OpenCL device.
+"""tconv-cl inside ONNX Runtime: an execution provider for its ConvTranspose, and for a Conv with the Resize in front of
+it or the DepthToSpace behind it, on any OpenCL device.
 
 session = onnxruntime.InferenceSession("model.onnx", tconv_cl.onnxruntime.session_options())
 """
@@ -77,6 +78,7 @@ def session_options(
     device: int | str | None = None,
     fallback: Literal["warn", "error"] = "warn",
     search: Literal["model", "records", "measure", "renew"] | None = None,
+    math: Literal["exact", "fast"] = "exact",
     least_macs: int | None = None,
     fuse_concat: bool = True,
 ) -> onnxruntime.SessionOptions:
@@ -91,8 +93,10 @@ def session_options(
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
+        math: "exact", or "fast", which allows algorithms that round more.
         least_macs: layers with fewer multiply-adds stay with ONNX Runtime. None: half a million on a CPU, 2 million if
             its driver's threads compute (about the time of one launch), 0 on other devices and with fallback="error".
+            Four times as many of a Conv with Resize or DepthToSpace.
         fuse_concat: if a Concat along channels follows, the layer writes its output directly into the concatenated
             tensor; False: ONNX Runtime's own Concat copies the output.
 
@@ -109,7 +113,7 @@ def session_options(
             f"optimized_model_filepath is {options.optimized_model_filepath!r}: ONNX Runtime cannot save a model with "
             "nodes that a provider compiled; save it with a session without tconv_cl"
         )
-    check_options(search, least_macs, fallback)
+    check_options(search, least_macs, fallback, math)
     if not isinstance(fuse_concat, bool):
         raise RequestError(f"fuse_concat is {fuse_concat!r}: it must be True or False")
     name = register()
@@ -118,6 +122,7 @@ def session_options(
         "device": "" if device is None else str(device),
         "fallback": fallback,
         "search": search or "",
+        "math": math,
         "least_macs": "" if least_macs is None else str(int(least_macs)),
         "fuse_concat": str(int(fuse_concat)),
     }
