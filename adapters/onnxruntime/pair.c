@@ -171,12 +171,14 @@ static tconv_status factors_of(const OrtNode *node, int version, struct node_lay
         const double factor = scaling.number[i];
         const int axis = scaling.axis[i];
         if (!(factor >= 1 && factor <= MOST) || factor != floor(factor) ||
-            (axis < 2 && factor != 1))
-            return fail(error, TCONV_ERROR_UNSUPPORTED, "axis %d does not grow by %s", axis,
-                        axis < 2        ? "a factor of 1"
-                        : factor < 1    ? "an integer factor, but shrinks"
-                        : factor > MOST ? "a factor of at most 1048576"
-                                        : "an integer factor");
+            (axis < 2 && factor != 1)) {
+            /* not by %g, which depends on the locale */
+            const long long thousandths = llround(fmin(fmax(factor, 0), MOST) * 1000);
+            return fail(error, TCONV_ERROR_UNSUPPORTED,
+                        "axis %d does not grow by %s, but by %lld.%03lld", axis,
+                        axis < 2 ? "a factor of 1" : "an integer factor", thousandths / 1000,
+                        thousandths % 1000);
+        }
         if (axis < 2) continue;
         factors->value[axis - 2] = (int64_t)factor;
         if ((int64_t)factor > most) most = (int64_t)factor;
