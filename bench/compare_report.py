@@ -12,8 +12,6 @@ import sys
 
 from plot_report import BLUE, GREY, ORANGE, draw_bandwidths, plain_numbers, plot, save
 
-SHORT = 0.1  # ms; below it, the time of an empty launch of the device does not count
-LEAST = 1e-3  # ms; what remains at least, since both times are measured
 NOISY = 0.05  # share of the CPU that others took meanwhile
 
 
@@ -43,19 +41,10 @@ def title(variant):
     return f"{variant['peer']}, {kind}" if kind else variant["peer"]
 
 
-def own_work(run, entry, plain):
-    """Our time in ms, without that of an empty launch where the best peer takes little; None: no result of ours."""
-    us, them = own(entry, plain), peer(entry, plain)
-    if us is None:
-        return None
-    launch = run["roofline"]["launch_us"] / 1e3 if them and them["ms"] < SHORT else 0
-    return max(us["ms"] - launch, LEAST)
-
-
-def ratio(run, entry, plain):
+def ratio(entry, plain):
     """How much faster we are than the best peer; None where either has no result."""
-    us, them = own_work(run, entry, plain), peer(entry, plain)
-    return them["ms"] / us if us and them else None
+    us, them = own(entry, plain), peer(entry, plain)
+    return them["ms"] / us["ms"] if us and them else None
 
 
 def bandwidth(run, size):
@@ -105,14 +94,14 @@ def row(run, entry):
         f"{best['ms']:.4g}" + ("" if best is plain else " last"),
     ]
     for only_plain in (True, False):
-        them, faster = peer(entry, only_plain), ratio(run, entry, only_plain)
+        them, faster = peer(entry, only_plain), ratio(entry, only_plain)
         if them is None or faster is None:
             cells += ["-", "", ""]
         else:
             cells += [
                 title(them),
                 f"{them['ms']:.4g}",
-                f"{faster:.2f}".join(("**", "**") if faster < 1 else ("", "")) + ("\\*" if them["ms"] < SHORT else ""),
+                f"{faster:.2f}".join(("**", "**") if faster < 1 else ("", "")),
             ]
     return cells
 
@@ -147,13 +136,12 @@ def write_table(run, file):
     print(
         f"""
 - floor: the least possible time; plain: data and output as NC[D]HW; last: with channels last.
-- ratio: the peer's time over ours; **bold** where we lose. \\*: the peer takes less than {SHORT} ms, and an empty
-  launch of the device is taken off ours.
+- ratio: the peer's time over ours; **bold** where we lose.
 - {len(timed)} of {len(entries)} layers timed.""",
         file=file,
     )
     for words, plain in (("best plain peer / ours plain", True), ("best peer in any layout / ours best", False)):
-        ratios = {e["id"]: ratio(run, e, plain) for e in timed}
+        ratios = {e["id"]: ratio(e, plain) for e in timed}
         lost = [i for i, value in ratios.items() if value and value < 1]
         print(
             f"- {words}: geometric mean {mean(filter(None, ratios.values()))} of {sum(map(bool, ratios.values()))}; "
@@ -183,11 +171,6 @@ def write_shares(run, timed, file):
                 mean(it / us for _, it, us in pairs) if name else "",
             ]
         rows.append(cells)
-        if not name:
-            shares = [
-                mean(floor(run, e) / own_work(run, e, plain) for e in timed if own(e, plain)) for plain in (True, False)
-            ]
-            rows.append(["the same, empty launches off (\\*)", cells[1], shares[0], "", cells[4], shares[1], ""])
     print_table(rows, file)
 
 
@@ -219,7 +202,7 @@ def write_remarks(run, timed, file):
 def draw_ratios(run, path):
     """Bars from 1, upwards where we are faster."""
     pyplot = plot()
-    bars = [(e["id"], ratio(run, e, True), ratio(run, e, False)) for e in run["layers"]]
+    bars = [(e["id"], ratio(e, True), ratio(e, False)) for e in run["layers"]]
     bars = sorted((b for b in bars if b[1] and b[2]), key=lambda b: b[1])
     figure, axes = pyplot.subplots(figsize=(max(8, 0.17 * len(bars) + 1), 5), layout="constrained")
     for shift, column, color, label in (
@@ -277,7 +260,7 @@ def write(run, arguments):
             write_table(run, file)
     else:
         write_table(run, sys.stdout)
-    drawable = any(ratio(run, e, True) for e in run["layers"])
+    drawable = any(ratio(e, True) for e in run["layers"])
     for path, draw in ((arguments.ratios, draw_ratios), (arguments.roofline, draw_roofline)):
         if path and drawable:
             draw(run, path)
