@@ -38,8 +38,9 @@ typedef enum tconv_activation {
  *
  *   output = activation(alpha * sum * scale[c] + bias[c] + beta * (old output) + residual)
  *
- * (with pixel shuffle c is the convolution's channel), computed in f32 for f32, f16 and bf16, in
- * f64 for f64, and rounded once, to the output's type. Outputs that no tap reaches have the sum 0.
+ * computed in f32 for f32, f16 and bf16, in f64 for f64, and rounded once, to the output's type.
+ * Outputs that no tap reaches have the sum 0. With pixel shuffle, c is the convolution's channel,
+ * before the shuffle.
  *
  * Integers may have bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8,
  * output i8 or u8) the formula is computed in f32 from the exact i32 sum, and

@@ -127,10 +127,10 @@ typedef struct tconv_tensors {
     const tconv_packed_filter *packed; /* plans: packed, or being packed by an earlier command */
     tconv_tensor output;     /* every element is written, nothing between them; read before only if
                                 the epilogue's beta is not 0 */
-    tconv_tensor bias;       /* one number for each output channel, as the next two (before pixel
-                                shuffle for each of the convolution's); types as tconv_epilogue
-                                says */
-    tconv_tensor scale;      /* one factor for each output channel */
+    tconv_tensor bias;       /* one number for each output channel, with pixel shuffle for each
+                                channel of the convolution; so are the next two. Types as
+                                tconv_epilogue says */
+    tconv_tensor scale;      /* one factor for each of these channels */
     tconv_tensor slope;      /* activations with a slope */
     tconv_tensor residual;   /* like the output, but with its own steps */
     tconv_tensor workspace;  /* plans: needed if tconv_plan_workspace_bytes is not 0; its contents
@@ -231,9 +231,9 @@ TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
  * plan was not made by a search. Writes and returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
 
-/* The factor by which the bound of rounding errors exceeds that of a sum of products: 1, or more
- * with TCONV_MATH_FAST or if an upsampling is computed from differences. docs/semantics.md has the
- * bound. */
+/* The factor by which the bound of rounding errors exceeds that of the defined sum of products: 1,
+ * or more with TCONV_MATH_FAST, or if `difference_vector` computes a nearest upsampling and a
+ * convolution. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
 /* Writes one line for each algorithm: its expected milliseconds and its best tile (for the plan's

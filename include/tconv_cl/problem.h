@@ -53,35 +53,38 @@ typedef enum tconv_type {
  * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
  * oneAPI form of the former.
  *
- * TCONV_UPSAMPLE_CONV enlarges the data by nearest neighbours, `strides` times along each axis, and
- * then convolves it with stride 1, as most decoders do:
+ * TCONV_UPSAMPLE_CONV is nearest upsampling and a convolution: it repeats each element of the data
+ * s times along each axis, and convolves the enlarged data with stride 1. `strides` are the factors
+ * s.
  *
  *   enlarged[n, c, u...] = data[n, c, floor(u/s)...], for 0 <= u < s*X
  *   output[n, g*CO + co, y...] = sum over ci, k of
  *                                enlarged[n, g*CI + ci, (y + k*d - pads_begin)...] *
  *                                filter[g*CO + co, ci, k...]
  *
- *                               data                    filter                      output
- *   TCONV_UPSAMPLE_CONV         [N, G*CI, X...] (NCX)   [G*CO, CI, K...] (OIX)      as data
- *                               [N, X..., G*CI] (NXC)   [K..., CI, G*CO] (XIO)
+ *          data                    filter                      output
+ *   NCX    [N, G*CI, X...]         [G*CO, CI, K...] (OIX)      [N, G*CO, Y...]
+ *   NXC    [N, X..., G*CI]         [K..., CI, G*CO] (XIO)      [N, Y..., G*CO]
  *
- * The filter is the convolution's own, and so are dilations, pads (of the enlarged data, which the
- * kernel sees as zeros) and groups. A pad may be negative, down to 1 - s: it cuts elements of the
- * enlarged data off. The enlarged data never exist: it is computed as the transposed
- * convolution with stride s, kernel d*(k-1) + s and pads d*(k-1) - p, whose weights are sums of the
- * given ones, added up in f32 (f64 for f64) and rounded once to the filter's type while they are
- * packed. With factor 2 and 3 x 3 taps an output takes 4 multiply-adds; the two steps take 9. With
- * factors of 1 it is an ordinary convolution of stride 1. Refused are integers, because sums of
- * weights need not fit their type; a dilation above a factor that is not 1; and what has no meaning
- * here: output_padding, output_shape, other rules than TCONV_RULES_SPEC. auto_pad same_upper and
- * same_lower keep the enlarged extents. A sum that overflows the filter's type becomes infinite.
+ * Filter, pads, dilations and groups are the convolution's own. Pads are zeros around the enlarged
+ * data. A pad may be negative, down to 1 - s: it cuts elements off the enlarged data. auto_pad
+ * same_upper and same_lower make Y = s*X. The enlarged data never exist: the layer is computed as
+ * the transposed convolution with stride s, kernel d*(K-1) + s and pads d*(K-1) - p (along axes
+ * whose factor is not 1), whose weights are sums of the given ones. The sums are computed in f32
+ * (f64 for f64) while the filter is packed, and rounded once to the filter's type; one that
+ * overflows the type becomes infinite. With factor 2 and 3 x 3 taps an output takes 4
+ * multiply-adds; the two steps take 9. With factors of 1 it is an ordinary convolution of stride 1.
  * With infinite data an output may be infinite where the two steps give NaN.
  *
- * TCONV_CONV_PIXEL_SHUFFLE convolves the data with stride 1 and then shuffles the result, as
- * sub-pixel convolutions do: R channels, with R the product of the factors r of all axes, become
- * one channel that is r times as large along each axis. With Z = X + pads_begin + pads_end -
- * d*(K-1) and the phase f = p_1, p_2, ... of an output, p = y mod r along each axis, as one number
- * in the order of the axes, 0 <= f < R:
+ * Refused are integers, because sums of weights may not fit their type; a dilation above the factor
+ * along an axis whose factor is not 1; and what has no meaning here: output_padding, output_shape,
+ * other rules than TCONV_RULES_SPEC.
+ *
+ * TCONV_CONV_PIXEL_SHUFFLE is a convolution and pixel shuffle, together a sub-pixel convolution: it
+ * convolves the data with stride 1, and then makes one channel of R channels. `strides` are the
+ * factors r by which this channel is larger along each axis, and R is their product. With Z = X +
+ * pads_begin + pads_end - d*(K-1), and the phase f of an output, which is y mod r of all axes as
+ * one number, the last axis fastest:
  *
  *   convolved[n, c, z...] = sum over ci, k of data[n, g*CI + ci, (z + k*d - pads_begin)...] *
  *                                             filter[c, ci, k...], for 0 <= z < Z
@@ -91,22 +94,26 @@ typedef enum tconv_type {
  *   NCX    [N, G*CI, X...]         [G*CO*R, CI, K...] (OIX)    [N, G*CO, Y...]
  *   NXC    [N, X..., G*CI]         [K..., CI, G*CO*R] (XIO)    [N, Y..., G*CO]
  *
- * That order of channels is PyTorch's PixelShuffle and DepthToSpace's mode CRD. With
- * TCONV_CONV_PIXEL_SHUFFLE_DCR, DepthToSpace's mode DCR, output channel co takes the channels
- * f*CO + co instead; there are no groups then, because a channel would have phases of all of them.
- * Filter, pads and dilations are the convolution's own, and so are bias, scale and slope: they have
- * a number for each of its G*CO*R channels, before the shuffle. A residual is like the output. It
- * is computed as the transposed convolution with stride r, kernel r*K and pads r*(K-1-p), whose
- * weights are the given ones in another order: exactly, for every type, without a tensor between.
- * Refused are a dilation along an axis whose factor is not 1, and what upsampling refuses by its
- * meaning. auto_pad same_upper and same_lower make Z = X. */
+ * This order of the convolution's channels, co*R + f, is that of PyTorch's PixelShuffle and of mode
+ * CRD of ONNX's DepthToSpace. TCONV_CONV_PIXEL_SHUFFLE_DCR has the order of mode DCR, f*CO + co. It
+ * takes no groups, because an output channel would have phases from several groups.
+ *
+ * Filter, pads, dilations and groups are the convolution's own, and so are bias, scale and slope:
+ * they have a number for each of its G*CO*R channels, before the shuffle. A residual is like the
+ * output. auto_pad same_upper and same_lower make Z = X. The layer is computed as the transposed
+ * convolution with stride r, kernel r*K and pads r*(K-1-p) (along axes whose factor is not 1),
+ * whose weights are the given ones in another order. So nothing is rounded, every type is taken,
+ * and the convolved tensor never exists.
+ *
+ * Refused are a dilation along an axis whose factor is not 1, and output_padding, output_shape and
+ * rules as above. */
 typedef enum tconv_operation {
     TCONV_CONV_BACKPROP = 1,         /* ConvolutionBackpropData-1 */
     TCONV_GROUP_CONV_BACKPROP = 2,   /* GroupConvolutionBackpropData-1 */
     TCONV_ONEAPI_CONV_BACKPROP = 3,  /* the oneAPI form, with groups and formats */
     TCONV_UPSAMPLE_CONV = 4,         /* nearest upsampling, then a convolution */
-    TCONV_CONV_PIXEL_SHUFFLE = 5,    /* a convolution, then pixel shuffle; order of channels CRD */
-    TCONV_CONV_PIXEL_SHUFFLE_DCR = 6 /* the same with the order DCR */
+    TCONV_CONV_PIXEL_SHUFFLE = 5,    /* a convolution, then pixel shuffle; channels in order CRD */
+    TCONV_CONV_PIXEL_SHUFFLE_DCR = 6 /* the same with channels in order DCR */
 } tconv_operation;
 
 /* The order of the axes of data and output: channels first (NCX) or last (NXC). */
@@ -116,12 +123,13 @@ typedef enum tconv_data_format {
     TCONV_NXC = 2           /* batch, spatial axes, channels */
 } tconv_data_format;
 
-/* The order of the axes of the filter; tconv_operation explains the letters. */
+/* The order of the axes of the filter. O and I are the output and input channels of the forward
+ * convolution; tconv_operation has the shapes for each operator. */
 typedef enum tconv_filter_format {
     TCONV_FILTER_DEFAULT = 0, /* OIX; for the oneAPI form XIO; a group filter has its own layout and
                                  takes only this value */
-    TCONV_OIX = 1,            /* input channels, output channels, kernel */
-    TCONV_XIO = 2             /* kernel, output channels, input channels */
+    TCONV_OIX = 1,            /* O, I, kernel */
+    TCONV_XIO = 2             /* kernel, I, O */
 } tconv_filter_format;
 
 /* Where the pads come from: the attributes, or a rule (docs/semantics.md). */
@@ -142,7 +150,8 @@ typedef enum tconv_rules {
 
 /* The arithmetic. docs/semantics.md says how far each may be from the exact result. */
 typedef enum tconv_math {
-    TCONV_MATH_EXACT = 0, /* the defined products, added up in some order */
+    TCONV_MATH_EXACT = 0, /* the defined products, added up in some order; for nearest upsampling
+                             also products of differences, with a larger error bound */
     TCONV_MATH_FAST = 1   /* may use Winograd: fewer multiplies, larger error bound */
 } tconv_math;
 
@@ -198,7 +207,7 @@ typedef struct tconv_problem {
     tconv_list pads_end;       /* default 0 */
     tconv_list output_padding; /* default 0 */
     tconv_list output_shape;   /* spatial extents only; absent: computed */
-    /* These three are for the oneAPI form and for convolutions with upsampling or shuffle. */
+    /* These three are for the oneAPI form and for convolutions with upsampling or pixel shuffle. */
     int64_t groups;                    /* 0 means 1 */
     tconv_data_format data_format;     /* of data and output */
     tconv_filter_format filter_format; /* of the filter */
@@ -219,8 +228,10 @@ typedef struct tconv_problem {
     }
 /* clang-format on */
 
-/* The geometry of a resolved problem. pad_end is informational: pad_begin and the output extent
- * decide everything. Its struct_size reaches at least up to `output`. */
+/* The geometry of a resolved problem. Of a convolution with upsampling or pixel shuffle, kernel,
+ * stride, dilation, pads and macs are those of the transposed convolution that computes it. pad_end
+ * is informational: pad_begin and the output extent decide everything. Its struct_size reaches at
+ * least up to `output`. */
 typedef struct tconv_geometry {
     size_t struct_size;
     int axes;                         /* spatial rank */
@@ -247,8 +258,8 @@ typedef struct tconv_geometry {
     uint64_t filter_bytes;     /* of the filter tensor, not packed */
     uint64_t output_bytes;     /* of the whole output, likewise */
     uint64_t residual_bytes;   /* of the residual, if the epilogue has one */
-    int64_t epilogue_channels; /* numbers that a bias, a scale and a slope have: G*CO; before pixel
-                                  shuffle, a number for each channel of the convolution */
+    int64_t epilogue_channels; /* how many numbers bias, scale and slope have: G*CO; with pixel
+                                  shuffle G*CO*R, the channels of the convolution */
 } tconv_geometry;
 
 #define TCONV_GEOMETRY_INIT                                                                        \
@@ -264,7 +275,8 @@ typedef struct tconv_geometry {
  *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
  *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
  *
- * and every other output is zero. epilogue.h lists the operations on a sum before it is stored. The
+ * and every other output is zero. tconv_operation has the formulas of convolutions with upsampling
+ * or pixel shuffle. epilogue.h lists the operations on a sum before it is stored. The
  * batch may be 0: there is nothing to compute. A spatial extent of the data may be 0: every output
  * is zero. f16 and bf16 are added up in f32 and rounded once, to nearest even; integers wrap modulo
  * 2^bits of the output's type. Data, filter and output have the same type, or one of these rows:

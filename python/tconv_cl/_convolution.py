@@ -148,7 +148,7 @@ def conv_transpose(
         output_type: a NumPy type, or the library's name for one ("f32", "i32"); None: the data's type.
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
         data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
-        math: "exact", or "fast", which allows kernels that round more.
+        math: "exact", or "fast": also algorithms with fewer multiplications and a larger error.
         search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else by
             prepared programs, else by the model; "measure": by a stored result, else by timing, which stores it;
             "renew": by timing. If a result cannot be stored, its "plan" event of `trace` has a message that says why.
@@ -211,7 +211,7 @@ def upsample_conv(
     memory_limit: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Array:
-    """Nearest-neighbour upsampling by integer factors, then a convolution of stride 1, as one layer.
+    """Nearest upsampling by integer factors, then a convolution of stride 1, as one layer.
 
     As PyTorch's conv2d(interpolate(data, scale_factor=scale, mode="nearest"), filter, bias, padding=pads), but the
     enlarged data never exist: the layer is computed as a transposed convolution whose weights are sums of the filter's.
@@ -224,16 +224,17 @@ def upsample_conv(
         NXC and XIO  [N, X..., G*CI]  [K..., CI, G*CO]           [N, Y..., G*CO]
         ===========  ===============  =========================  ===============
 
-    with `Y = scale*X + pad_begin + pad_end - dilation*(K-1)`. Floating-point types only: sums of integer weights need
-    not fit their type. The sums are rounded once to the filter's type: with float16 and bfloat16 filters the error is
-    about 1.4 times that of the two steps.
+    with `Y = scale*X + pad_begin + pad_end - dilation*(K-1)`. Floating-point types only, because sums of integer
+    weights may not fit their type. The sums are rounded once to the filter's type: with float16 and bfloat16 filters
+    the rms error is about 1.4 times that of the two steps.
 
     Args:
         data, filter, bias: arrays, as for conv_transpose; the filter is the convolution's. bias: [G*CO].
         scale: the factors: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
         dilations, pads_begin, pads_end: of the convolution; pads are zeros around the enlarged data. Negative pads,
-            down to 1 minus the factor, cut elements of these off.
-        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the enlarged extents.
+            down to 1 minus the factor, cut elements off the enlarged data.
+        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", with which the convolution keeps the extents
+            of the enlarged data.
         groups: of the convolution; None: 1.
         The others: as for conv_transpose.
 
@@ -287,9 +288,9 @@ def conv_pixel_shuffle(
 ) -> Array:
     """A convolution of stride 1, then pixel shuffle, as one layer: a sub-pixel convolution.
 
-    As PyTorch's pixel_shuffle(conv2d(data, filter, bias, padding=pads), upscale_factor), in one, two or three
-    dimensions and with a factor for each axis. It is computed as a transposed convolution whose weights are the
-    filter's in another order: exactly, for every element type, without a tensor between the two.
+    As PyTorch's pixel_shuffle(conv2d(data, filter, bias, padding=pads), upscale_factor), but for 1 to 6 spatial axes,
+    and with a factor for each axis. The layer is computed as a transposed convolution whose weights are the filter's in
+    another order. So nothing more is rounded, every element type is taken, and no tensor is between the two.
 
         ===========  ===============  =========================  ===============
         format       data             filter                     output
@@ -304,11 +305,12 @@ def conv_pixel_shuffle(
         data, filter: arrays, as for conv_transpose; the filter is the convolution's.
         bias, scale, slope: [G*CO*R]: a number for each channel of the convolution, before the shuffle.
         upscale_factor: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
-        order: "CRD", PyTorch's: the convolution's channel is `co*R + phase`; or "DCR", the default of ONNX's
-            DepthToSpace: `phase*CO + co`, without groups.
+        order: of the convolution's channels: "CRD", PyTorch's, `co*R + phase`; or "DCR", the default of ONNX's
+            DepthToSpace, `phase*CO + co`, without groups.
         dilations: of the convolution; 1 along axes whose factor is not 1.
         pads_begin, pads_end: of the convolution.
-        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the extents before the shuffle.
+        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", with which the convolution keeps the extents
+            of the data.
         groups: of the convolution; None: 1.
         residual: like the output.
         The others: as for conv_transpose.

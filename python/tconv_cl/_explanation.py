@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Layer(NamedTuple):
-    """A transposed convolution of a model, or an upsampling with the convolution behind it."""
+    """A transposed convolution of a model, or a convolution with nearest upsampling or pixel shuffle."""
 
     name: str
     kind: str  # its class or operator
     converted: bool  # tconv-cl computes it
     note: str  # what it computes besides, or why it is not converted
-    upsamples: bool = False  # it is an upsampling
+    upsamples: bool = False  # it has nearest upsampling or pixel shuffle; set for PyTorch's modules
 
 
 class Explanation(tuple[Layer, ...]):

@@ -93,10 +93,10 @@ def session_options(
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
-        math: "exact", or "fast", which allows algorithms that round more.
+        math: "exact", or "fast": also algorithms with fewer multiplications and a larger error.
         least_macs: layers with fewer multiply-adds stay with ONNX Runtime. None: half a million on a CPU, 2 million if
             its driver's threads compute (about the time of one launch), 0 on other devices and with fallback="error".
-            Four times as many of a Conv with Resize or DepthToSpace.
+            For a Conv with Resize, Upsample or DepthToSpace four times as many.
         fuse_concat: if a Concat along channels follows, the layer writes its output directly into the concatenated
             tensor; False: ONNX Runtime's own Concat copies the output.
 

@@ -90,8 +90,8 @@ def convert(
     least_macs: int | None = None,
     fuse_concat: bool = True,
 ) -> openvino.Model:
-    """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and its convolutions with a
-    nearest upsampling before or a pixel shuffle behind them. Returns `model`.
+    """Replaces the transposed convolutions of `model`, and its convolutions with nearest upsampling before or pixel
+    shuffle behind them, in the bodies of its branches too. Returns `model`.
 
     The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one
     constant for each channel, a tensor of the output's shape that is added, and an activation that the library has,
@@ -102,9 +102,9 @@ def convert(
             None: the library's default.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose: "model", "records",
             "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
-        math: "exact", or "fast" for algorithms with fewer multiplications and a larger error: docs/semantics.md has the
-            bounds.
-        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operator. None: half a million on a CPU, two
+        math: "exact", or "fast": also algorithms with fewer multiplications and a larger error; docs/semantics.md has
+            the bound.
+        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operators. None: half a million on a CPU, two
             million if its driver's threads compute, where the launch of a kernel takes as long as that; 0 on other
             devices.
         fuse_concat: the layer writes its output into the concatenated tensor, if the output is only concatenated along
@@ -153,7 +153,7 @@ def _change(
 
 def explain(model: openvino.Model) -> Explanation:
     """Which layers of `model` tconv-cl computes, and with what, in the bodies of its branches too: transposed
-    convolutions, and convolutions with a nearest upsampling before or a pixel shuffle behind them.
+    convolutions, and convolutions with nearest upsampling before or pixel shuffle behind them.
 
     Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
     reasons.

@@ -334,17 +334,18 @@ def convert(
     search: str | None = None,
     math: str = "exact",
 ) -> nn.Module:
-    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `model`, itself included, and its nearest upsamplings
-    with the convolutions behind them. Returns `model`.
+    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `model`, itself included, and its convolutions with
+    nearest upsampling before or pixel shuffle behind them. Returns `model`.
 
     The model is changed in place: the modules stay, with their weights, hooks and names; only their class changes. A
     subclass of torch's class becomes a subclass of tconv-cl's class and its own. What cannot be converted, such as a
     subclass with a forward of its own, stays as it is; the logger `tconv_cl` warns, and `explain` says why. Modules
     converted before get the new device.
 
-    A pair of upsampling and convolution is found in an nn.Sequential, in a graph of torch.fx (a GraphModule, which gets
-    other nodes), and in a `forward` that enlarges data itself: this is seen in its first call without gradients, which
-    torch's compiler follows, as torch.compile would. The convolution keeps its class and its weights.
+    Such a pair of upsampling and convolution, or of convolution and pixel shuffle, is found in an nn.Sequential, in a
+    graph of torch.fx (a GraphModule, which gets other nodes), and in the `forward` of any other module. In a `forward`
+    it is found in the first call without gradients, which torch's compiler traces. The convolution keeps its class and
+    its weights.
 
     Args:
         device: a number as tconv_cl.devices lists them, "gpu", "cpu", "accelerator" or a part of a name; None: the
@@ -353,7 +354,7 @@ def convert(
             `tconv_cl` says why; "error": RuntimeError.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
-        math: "exact", or "fast", which allows kernels that round more, as that of tconv_cl.conv_transpose.
+        math: "exact", or "fast": also algorithms with fewer multiplications and a larger error.
 
     Raises:
         tconv_cl.Error: there is no such device.
@@ -406,12 +407,12 @@ def revert(model: nn.Module) -> nn.Module:
 
 
 def explain(model: nn.Module) -> Explanation:
-    """Which transposed convolutions of `model`, and which nearest upsamplings with a convolution, tconv-cl computes,
-    with which modules behind them; why not the others.
+    """Which transposed convolutions of `model`, and which convolutions with nearest upsampling or pixel shuffle,
+    tconv-cl computes, with which modules behind them; why not the others.
 
     Its text has a line for each layer. `converted` lists the layers that tconv-cl computes; `left` the others, with
-    reasons. Pairs in a `forward` are known after its first call. Transposed convolutions that a `forward` computes by
-    torch.nn.functional are not modules, and not listed.
+    reasons. Convolutions with upsampling or pixel shuffle in a `forward` are known after its first call. Transposed
+    convolutions that a `forward` computes by torch.nn.functional are not modules, and not listed.
 
     Examples:
         >>> print(explain(convert(nn.Sequential(nn.ConvTranspose1d(4, 3, 2), nn.ReLU()))))

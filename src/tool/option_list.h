@@ -46,20 +46,21 @@
     O(LAYER_OR_MODEL, TEXT, data_shape, "data-shape", 0, "N,C,...",                                \
       "extents of the data, for example 1,20,224,224")                                             \
     O(LAYER, TEXT, filter_shape, "filter-shape", 0, "CI,CO,...",                                   \
-      "extents of the filter, for example 20,10,3,3")
+      "extents of the filter, for example 20,10,3,3; with --upsample or --pixel-shuffle CO,CI,...")
 
 #define ATTRIBUTE_OPTIONS(O)                                                                       \
     O(LAYER, TEXT, strides, "strides", 0, "LIST",                                                  \
       "one number for each spatial axis, or one for all; default 1")                               \
     O(LAYER, TEXT, upsample, "upsample", 0, "LIST",                                                \
-      "enlarge the data by nearest neighbours, then convolve with stride 1: filter, pads, "        \
+      "nearest upsampling by these factors, then a convolution of stride 1: filter, pads, "        \
       "dilations and groups are the convolution's own; one factor for each axis, or one for all")  \
     O(LAYER, TEXT, pixel_shuffle, "pixel-shuffle", 0, "LIST",                                      \
-      "convolve with stride 1, then shuffle channels into space: filter, pads and groups are the " \
-      "convolution's own, and so are bias, scale and slope; one factor for each axis, or one for " \
-      "all")                                                                                       \
+      "a convolution of stride 1, then pixel shuffle by these factors: filter, pads, dilations "   \
+      "and groups are the convolution's own, and so are bias, scale and slope; one factor for "    \
+      "each axis, or one for all")                                                                 \
     O(LAYER, TEXT, shuffle_order, "shuffle-order", 0, "ORDER",                                     \
-      "of the channels before --pixel-shuffle: CRD, as PyTorch has them, or DCR; default CRD")     \
+      "of the convolution's channels with --pixel-shuffle: CRD, as PyTorch has them, or DCR; "     \
+      "default CRD")                                                                               \
     O(LAYER, TEXT, dilations, "dilations", 0, "LIST", "default 1")                                 \
     O(LAYER, TEXT, pads_begin, "pads-begin", 0, "LIST", "default 0")                               \
     O(LAYER, TEXT, pads_end, "pads-end", 0, "LIST", "default 0")                                   \
@@ -69,11 +70,12 @@
     O(LAYER_OR_MODEL, TEXT, output_shape, "output-shape", 0, "LIST",                               \
       "spatial extents of the output; default: computed")                                          \
     O(LAYER, TEXT, groups, "groups", 0, "G",                                                       \
-      "groups of the oneAPI form, default 1; this and the next two select that form")              \
+      "default 1; this and the next two select the oneAPI form, except with --upsample or "        \
+      "--pixel-shuffle")                                                                           \
     O(LAYER_OR_SUITE, TEXT, data_format, "data-format", 0, "FORMAT",                               \
       "NCX or NXC, of one layer or of all of a suite; default NXC in the oneAPI form, else NCX")   \
     O(LAYER, TEXT, filter_format, "filter-format", 0, "FORMAT",                                    \
-      "OIX or XIO; default XIO in the oneAPI form, else OIX")                                                \
+      "OIX or XIO; default XIO in the oneAPI form, else OIX")                                      \
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
@@ -126,8 +128,9 @@
 
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
-      "a list of layers with the columns of bench/suite.csv, - is stdin; upsampling: built-in "    \
-      "convolutions with upsampling or pixel shuffle; default: a built-in one")                    \
+      "a list of layers with the columns of bench/suite.csv or bench/upsampling.csv, - is stdin; " \
+      "or the word upsampling: built-in convolutions with upsampling or pixel shuffle; default: "  \
+      "built-in transposed convolutions")                                                          \
     O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...",                                                  \
       "only these layers of the suite, in any letter case")
 
@@ -141,8 +144,8 @@
     O(ANY, READ, data, "data", 0, "X.npy", "the data")                                             \
     O(ANY, READ, filter, "filter", 0, "W.npy", "the filter")                                       \
     O(ANY, READ, bias, "bias", 0, "B.npy",                                                         \
-      "one number for each output channel; before --pixel-shuffle for each of the convolution's, " \
-      "as --scale and --slope")                                                                    \
+      "one number for each output channel; with --pixel-shuffle for each channel of the "          \
+      "convolution, and so have --scale and --slope")                                              \
     O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
       "one factor for each output channel, f32 (f64 with f64 data)")                               \
     O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \

@@ -528,7 +528,7 @@ const struct tconv_algorithm tconv_winograd = {
 
 const struct tconv_algorithm tconv_difference = {
     .name = "difference_vector",
-    .summary = "nearest upsampling by 2 and 3 taps along each axis: products of sums and "
+    .summary = "nearest upsampling by 2 and a convolution of 3 taps along each axis, from "
                "differences of inputs; wide vectors: for CPUs",
     .source = "cpu/winograd.cl",
     .made_for = TCONV_FOR_VECTORS,
