@@ -15,11 +15,12 @@
 
 enum { MOST_ALGORITHMS = 32 };
 
-/* One bit each: 6 ranks, 2 formats, 3 operators, 3 rule sets, steps. */
+/* One bit each: 6 ranks, 2 formats, 6 operators, 3 rule sets, steps. */
 static const char *const feature_names[] = {
-    "1 axis", "2 axes", "3 axes",       "4 axes",      "5 axes",     "6 axes",         "NCX",
-    "NXC",    "plain",  "grouped form", "oneAPI form", "spec rules", "openvino rules", "onnx rules",
-    "steps"};
+    "1 axis",        "2 axes", "3 axes",     "4 axes",         "5 axes",      "6 axes",
+    "NCX",           "NXC",    "plain",      "grouped form",   "oneAPI form", "upsampling",
+    "pixel shuffle", "DCR",    "spec rules", "openvino rules", "onnx rules",  "steps"};
+enum { FORMATS = 6, OPERATORS = 8, RULES = 14, STEPS = 17 }; /* the first bits */
 
 static struct {
     unsigned accepted, met; /* bits of features */
@@ -39,10 +40,10 @@ static unsigned features_of(const tconv_problem *p)
 {
     tconv_geometry g = TCONV_GEOMETRY_INIT;
     if (tconv_resolve(p, &g, NULL) != TCONV_OK) return 0;
-    return 1u << (g.axes - 1) | 1u << (6 + (g.data_format == TCONV_NXC)) |
-           1u << (8 + (unsigned)p->operation - TCONV_CONV_BACKPROP) |
-           1u << (11 + (unsigned)p->rules) |
-           (unsigned)(p->data_steps.count + p->output_steps.count != 0) << 14;
+    return 1u << (g.axes - 1) | 1u << (FORMATS + (g.data_format == TCONV_NXC)) |
+           1u << (OPERATORS + (unsigned)p->operation - TCONV_CONV_BACKPROP) |
+           1u << (RULES + (unsigned)p->rules) |
+           (unsigned)(p->data_steps.count + p->output_steps.count != 0) << STEPS;
 }
 
 void sample_begin(const char *algorithm, const tconv_problem *problem, unsigned number)
