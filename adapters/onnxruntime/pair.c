@@ -172,7 +172,7 @@ static tconv_status factors_of(const OrtNode *node, int version, struct node_lay
         const int axis = scaling.axis[i];
         if (!(factor >= 1 && factor <= MOST) || factor != floor(factor) ||
             (axis < 2 && factor != 1)) {
-            /* not by %g, which depends on the locale */
+            /* as integers: a decimal point depends on the locale */
             const long long thousandths = llround(fmin(fmax(factor, 0), MOST) * 1000);
             return fail(error, TCONV_ERROR_UNSUPPORTED,
                         "axis %d does not grow by %s, but by %lld.%03lld", axis,

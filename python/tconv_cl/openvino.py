@@ -104,9 +104,8 @@ def convert(
             "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
         math: "exact", or "fast": also algorithms with fewer multiplications and a larger error; docs/semantics.md has
             the bound.
-        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operators. None: half a million on a CPU, two
-            million if its driver's threads compute, where the launch of a kernel takes as long as that; 0 on other
-            devices.
+        least_macs: a layer with fewer multiply-adds keeps OpenVINO's own operators. None: four million on a CPU,
+            where those are faster for smaller layers; 0 on other devices.
         fuse_concat: the layer writes its output into the concatenated tensor, if the output is only concatenated along
             the channels. Only the other tensors are copied.
 
