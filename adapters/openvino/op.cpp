@@ -367,8 +367,7 @@ static tconv_device *find_device(const std::string &device, const ov::Node &stoc
 }
 
 // The multiply-adds below which an operator stays OpenVINO's if nobody says how many. Between two
-// convolutions OpenVINO's own operators of up to 2 million are 1.2 times as fast as these, which
-// read and write plain tensors.
+// convolutions OpenVINO's own operators of 0.7 and 1.0 million take 0.81 of the time.
 static uint64_t usual_least_macs(const tconv_device *device)
 {
     constexpr uint64_t LEAST_MACS = 4000000;
