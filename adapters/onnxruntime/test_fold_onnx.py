@@ -98,7 +98,13 @@ def conv_of(**attributes):
     return graph(conv=attributes)
 
 
-def tensors_added():
+def branch_of(name):
+    """A branch that reads a value of the graph around it."""
+    node, output = helper.make_node("ReduceSum", [name], ["r"], keepdims=0), ("r", TensorProto.FLOAT, [])
+    return helper.make_graph([node], "branch", [], [helper.make_tensor_value_info(*output)])
+
+
+def left_besides():
     """Models that stay for reasons that only a ConvTranspose or a file has, with a part of the reason."""
     yield "large pads", conv_of(pads=[3, 1, 1, 1]), "pads[0] is 3: a ConvTranspose takes 0 to 2"
     yield "negative pads", conv_of(pads=[1, 1, 1, -1]), "pads[3] is -1"
@@ -116,9 +122,16 @@ def tensors_added():
     model.graph.input.append(helper.make_tensor_value_info("S", TensorProto.INT64, [4]))
     model.graph.value_info.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, X.shape))
     yield "a claim", model.SerializeToString(), "is not known"
+    model.graph.output.append(model.graph.value_info.pop())
+    yield "a claim of an output", model.SerializeToString(), "is not known"
+    made, given = enlarge([2, 2])
+    other = [helper.make_node("If", ["c"], ["i"], then_branch=branch_of("u"), else_branch=branch_of("u"))]
+    other.append(helper.make_node("Add", ["y", "i"], ["z"]))
+    constants = {**given, "w": W, "b": B, "c": np.array(True)}
+    yield "a subgraph", model_of([*made, convolve(), *other], X.shape, constants), "another node needs it"
 
 
-ALSO_LEFT = {name: (model, reason) for name, model, reason in tensors_added()}
+ALSO_LEFT = {name: (model, reason) for name, model, reason in left_besides()}
 
 
 @pytest.mark.parametrize("name", ALSO_LEFT)
@@ -225,14 +238,11 @@ def test_constants_that_are_computed():
 def test_what_others_read_stays():
     """A scale that two nodes read, and a filter that a subgraph reads."""
     made, given = enlarge([2, 2])
-    branch = helper.make_graph([helper.make_node("ReduceSum", ["w"], ["r"], keepdims=0)], "then", [], [
-        helper.make_tensor_value_info("r", TensorProto.FLOAT, [])
-    ])  # fmt: skip
     nodes = [
         *made,
         convolve(),
         helper.make_node("Resize", ["y", "", "s"], ["v"]),
-        helper.make_node("If", ["c"], ["i"], then_branch=branch, else_branch=branch),
+        helper.make_node("If", ["c"], ["i"], then_branch=branch_of("w"), else_branch=branch_of("w")),
         helper.make_node("Add", ["v", "i"], ["z"]),
     ]
     model = model_of(nodes, X.shape, {**given, "w": W, "b": B, "c": np.array(True)})
