@@ -170,6 +170,7 @@ def test_random_shuffles(seed):
 SHUFFLES = {
     "bias": ("--add-bias makes an Add", {}, {}),
     "extents": ("extents are not known", {"shape": [None] * 4}, {"add_bias": True}),
+    "unwanted": ("--no-shuffle", {}, {"shuffle": False}),
     "stride": ("the convolution has a stride", {"conv": {"strides": [2, 2]}}, {}),
     "dilation": ("dilations[0] is 2", {"conv": {"dilations": [2, 1], "pads": [2] * 4}}, {}),
     "pads": ("pads[3] is 3", {"conv": {"pads": [0, 0, 0, 3]}}, {}),
@@ -346,12 +347,20 @@ def test_what_fails(tmp_path, capsys):
     assert sorted(os.listdir(tmp_path)) == ["broken.onnx", "in.onnx", "link.onnx"]
 
 
+def test_without_the_package_onnx():
+    program = (
+        "import runpy, sys; sys.modules['onnx'] = None; runpy.run_module('tconv_cl.fold_onnx', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1 and "needs the package onnx" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_an_output_that_is_not_valid(tmp_path, monkeypatch, capsys):
     """The earlier file stays."""
     before, after = tmp_path / "in.onnx", tmp_path / "out.onnx"
     before.write_bytes(MODEL)
     after.write_bytes(b"earlier")
-    monkeypatch.setattr(fold_onnx, "fold", lambda model, add_bias: model.graph.ClearField("name") or [])
+    monkeypatch.setattr(fold_onnx, "fold", lambda model, **options: model.graph.ClearField("name") or [])
     assert fold_onnx.main([str(before), str(after)]) == 1 and "is not written" in capsys.readouterr().err
     assert after.read_bytes() == b"earlier" and len(os.listdir(tmp_path)) == 2
 

@@ -19,7 +19,7 @@ try:
     from onnx import ModelProto
 
     from ._onnx.graph import Extents, Scope, extents_of, graphs_inside, is_operator, opset_of, tensors_of
-    from ._onnx.pairs import Layer, Left, reason_or_layer
+    from ._onnx.pairs import Choice, Layer, Left, reason_or_layer
     from ._onnx.rewrite import Rewriter
 except ImportError as error:
     sentence = f"tconv_cl.fold_onnx needs the package onnx, 1.19 or later: pip install 'tconv_cl[onnx]' ({error})"
@@ -44,7 +44,10 @@ line says why. The model computes the same, but for rounding: docs/semantics.md.
 
 examples:
   python -m tconv_cl.fold_onnx decoder.onnx folded.onnx
+  python -m tconv_cl.fold_onnx --no-shuffle decoder.onnx folded.onnx
   python -m tconv_cl.fold_onnx --add-bias espcn.onnx folded.onnx
+
+Which of the two models is faster depends on the runtime: time both.
 
 Exit status: 0: OUT is written, also if there was nothing to fold; 1: a file cannot be read or written, or is no model;
 2: the command line is wrong.
@@ -66,16 +69,17 @@ class Pair(NamedTuple):
     macs: tuple[int, int] | None = None
 
 
-def fold(model: ModelProto, *, add_bias: bool = False) -> list[Pair]:
+def fold(model: ModelProto, *, shuffle: bool = True, add_bias: bool = False) -> list[Pair]:
     """Changes `model` in place: makes one ConvTranspose of each pair that can be one. Returns all pairs.
 
+    `shuffle`: False leaves each convolution and pixel shuffle as they are.
     `add_bias`: a bias that differs between the phases of a pixel shuffle becomes an Add of a constant as large as an
     output, if its extents are known. All constants of the model must be in memory, as `onnx.load` reads them.
     """
-    opset, pairs, rewriter = opset_of(model), [], Rewriter(model)
+    opset, pairs, rewriter, choice = opset_of(model), [], Rewriter(model), Choice(shuffle, add_bias)
     for scope in list(_scopes(model, model.graph, None, extents_of(model))):
         for node in scope.nodes:
-            found = reason_or_layer(node, scope, opset, add_bias)
+            found = reason_or_layer(node, scope, opset, choice)
             if found is None:
                 continue
             operators = _operators(node, scope) if isinstance(found, str) else (found.first.op_type, found.last.op_type)
@@ -95,7 +99,7 @@ def _pairs_inside(model: ModelProto, function: onnx.FunctionProto) -> Iterator[P
     """Those of a function, which all its calls share: they stay."""
     scope = Scope(model, onnx.GraphProto(node=function.node), None, {})
     for node in scope.nodes:
-        if reason_or_layer(node, scope, opset_of(model), False) is not None:
+        if reason_or_layer(node, scope, opset_of(model), Choice()) is not None:
             reason = (
                 f"they are in the function {function.name}: onnx.inliner.inline_local_functions puts it into the graph"
             )
@@ -228,12 +232,18 @@ def main(arguments: list[str] | None = None) -> int:
         help="for runtimes that fuse an Add: if the phases of a pixel shuffle have different biases, an Add of a "
         "constant as large as an output, for float and double and known extents",
     )
+    parser.add_argument(
+        "--no-shuffle",
+        action="store_true",
+        help="leave Conv and DepthToSpace as they are: one ConvTranspose takes as many multiply-adds, and is slower "
+        "where its code is slower than that of Conv",
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument("--version", action="version", version=f"tconv_cl {version('tconv_cl')}")
     given = parser.parse_args(arguments)
     try:
         model = _read(given.input, given.output)
-        pairs = fold(model, add_bias=given.add_bias)
+        pairs = fold(model, shuffle=not given.no_shuffle, add_bias=given.add_bias)
         _write(model, given.output)
     except _Failure as failure:
         print(f"tconv_cl.fold_onnx: {failure}", file=sys.stderr)

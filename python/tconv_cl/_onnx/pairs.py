@@ -79,6 +79,13 @@ class Layer(NamedTuple):
         return weights
 
 
+class Choice(NamedTuple):
+    """What the caller wants; as the options of the command."""
+
+    shuffle: bool = True
+    add_bias: bool = False
+
+
 class _Convolution:
     """A Conv of stride 1 with a constant filter."""
 
@@ -127,7 +134,7 @@ class _Convolution:
                 _leave(f"pads[{axis}] is {pad}: a ConvTranspose takes 0 to {span} with this kernel, not more")
 
 
-def reason_or_layer(node: NodeProto, scope: Scope, opset: int, add_bias: bool) -> Layer | str | None:
+def reason_or_layer(node: NodeProto, scope: Scope, opset: int, choice: Choice) -> Layer | str | None:
     """The layer in place of `node`, a Conv, and the node before or behind it. A sentence if these stay as they are;
     None if there are none."""
     if not is_operator(node, "Conv") or len(node.input) < 2 or len(node.output) != 1:
@@ -143,7 +150,7 @@ def reason_or_layer(node: NodeProto, scope: Scope, opset: int, add_bias: bool) -
             reason = str(left)
     if shufflers:
         try:
-            return _with_shuffle(node, shufflers[0], scope, add_bias)
+            return _with_shuffle(node, shufflers[0], scope, choice)
         except Left as left:
             reason = reason or str(left)
     return reason
@@ -265,7 +272,9 @@ def _check_modes(given: dict[str, Any], node: NodeProto, opset: int, most: int) 
 # ---- pixel shuffle ----
 
 
-def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, add_bias: bool) -> Layer:
+def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, choice: Choice) -> Layer:
+    if not choice.shuffle:
+        _leave("shuffles are to stay (--no-shuffle)")
     given = attributes_of(shuffler)
     r, dcr = given.get("blocksize", 0), given.get("mode", "DCR") != "CRD"  # before version 11 there is no other
     if not scope.is_read_once(conv.output[0]):
@@ -309,7 +318,7 @@ def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, add_bias: 
     phases = bias_of_phases(bias, r, dcr)
     if (phases == phases[:, :1, :1]).all():
         return layer._replace(phases=phases[:, :1, :1])
-    _check_bias(layer, c.filter, add_bias)
+    _check_bias(layer, c.filter, choice.add_bias)
     return layer._replace(phases=phases)
 
 
