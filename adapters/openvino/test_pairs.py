@@ -373,7 +373,7 @@ def test_math(is_pair):
     data = random([1, 64, 16, 16])
     x = ops.parameter(data.shape, np.float32)
     if is_pair:
-        node = convolved(enlarged(x, [2, 2]), random([64, 64, 3, 3], 2), [1, 1], [1, 1])
+        node = convolved(enlarged(x, [2, 2]), random([64, 64, 5, 5], 2), [2, 2], [2, 2])
     else:
         node = transposed(x, ops.constant(random([64, 64, 4, 4], 2)), [2, 2])
     model = ov.Model([node], [x])
