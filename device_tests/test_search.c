@@ -138,6 +138,12 @@ static void results_are_stored_and_found_again(void **state)
         tconv_problem other = p;
         set_shape(&other.data, 4, (int64_t[]){1, 5, 9, 12});
         assert_int_equal(choose(second, &other, &options, found).source, TCONV_SEARCH_MODEL);
+        other = p; /* an upsampling, computed as p */
+        other.operation = TCONV_UPSAMPLE_CONV;
+        set_shape(&other.filter, 4, (int64_t[]){7, 5, 3, 3});
+        set_list(&other.pads_begin, 2, (int64_t[]){2, 2});
+        set_list(&other.pads_end, 2, (int64_t[]){2, 2});
+        assert_int_equal(choose(second, &other, &options, found).source, TCONV_SEARCH_MODEL);
         options.epilogue.activation = TCONV_ACTIVATION_RELU;
         assert_int_equal(choose(second, &p, &options, found).source, TCONV_SEARCH_MODEL);
         tconv_device_release(second);

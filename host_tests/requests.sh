@@ -578,6 +578,8 @@ done
 "$tool" | tail -1 | grep -q '^To start the benchmark: tconv-cl bench$' || fail "no command"
 "$tool" algorithms | grep -q '^reference  *one work-item' || fail "algorithms"
 [ "$("$tool" algorithms --json - | grep -c '"summary"')" = "$("$tool" algorithms | wc -l)" ] || fail "algorithms --json"
+[ "$("$tool" algorithms --json - | sed -n 's/.*"name": "\(.*\)".*/\1/p')" = "$("$tool" algorithms | cut -d' ' -f1)" ] ||
+    fail "algorithms: a name and its summary run together"
 "$tool" bench --algorithm list | grep -q '^reference ' || fail "--algorithm list"
 # Letters that no code page of Windows has together. Wine reads the environment by the locale.
 LC_ALL=C.UTF-8 POCL_LETTERS='žluť–плюс' "$tool" report 2>"$work/err" | grep 'POCL_LETTERS=žluť–плюс' >"$work/out" || fail "report: a variable that is not ASCII"

@@ -277,6 +277,8 @@ static void differences_are_for_doubled_planes(void **state)
     dilated.dilations = (tconv_list){2, {1, 2}};
     dilated.filter.dim[3] = 2; /* as many taps of the equivalent filter */
     mixed.strides.value[0] = 1;
+    tconv_problem shuffled = doubled(64, 64, 32, 3);
+    shuffled.operation = TCONV_CONV_PIXEL_SHUFFLE;
     const struct {
         tconv_problem problem;
         const char *reason; /* NULL: none */
@@ -291,6 +293,7 @@ static void differences_are_for_doubled_planes(void **state)
         {doubled(64, 64, 32, 5), "an axis has another factor than 2, or other taps than 3", false},
         {dilated, "an axis has another factor than 2, or other taps than 3", false},
         {mixed, "an axis has another factor than 2, or other taps than 3", false},
+        {shuffled, "it takes nearest upsampling and a convolution only", false},
         {plane(512, 512, 64, 4, 2), "it takes nearest upsampling and a convolution only", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

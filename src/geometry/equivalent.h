@@ -25,6 +25,8 @@
 
 #include "tconv_cl/problem.h"
 
+#include <stdbool.h>
+
 /* How the given filter becomes the equivalent one. */
 struct tconv_equivalent {
     int axes; /* 0: the filter is that of a transposed convolution, and used as it is */
@@ -34,6 +36,12 @@ struct tconv_equivalent {
     int64_t step[TCONV_MAX_AXES], phase_step[TCONV_MAX_AXES], in_step, out_step, group_step;
     int64_t elements; /* of the equivalent filter */
 };
+
+/* Whether the weights are sums: those of an upsampling are. */
+static inline bool tconv_has_sums(const struct tconv_equivalent *e)
+{
+    return e->axes > 0 && e->phase_step[0] == 0;
+}
 
 /* The channels of a convolution in front of pixel shuffle, by output channel and phase: how far
  * apart neighbouring output channels are, and neighbouring phases along each axis. Returns the

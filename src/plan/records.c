@@ -74,6 +74,14 @@ static void add_types(struct tconv_text *t, const struct tconv_loops *l)
                        tconv_type_name(l->output_type));
 }
 
+/* Adds the taps of a convolution behind an upsampling, which not all algorithms add up. Pixel
+ * shuffle is as fast as the transposed convolution that computes it. */
+static void add_taps(struct tconv_text *t, const struct tconv_equivalent *e)
+{
+    for (int a = 0; a < e->axes && tconv_has_sums(e); a++)
+        tconv_text_add(t, " taps%lld d%lld", (long long)e->kernel[a], (long long)e->dilation[a]);
+}
+
 /* Writes everything of a problem that speed depends on: "f32 n1 g1 i20 o10 x224 k3 s2 d1 p1 y447
  * steps 50176 199809 bias relu". False if it does not fit. */
 static bool search_key(const tconv_plan *plan, char key[KEY])
@@ -89,6 +97,7 @@ static bool search_key(const tconv_plan *plan, char key[KEY])
                        (long long)x->kernel, (long long)x->stride, (long long)x->dilation,
                        (long long)x->pad, (long long)x->output);
     }
+    add_taps(&t, &l->equivalent);
     add_steps(&t, l);
     if (l->phase_axes > 0) tconv_text_add(&t, " phases");
     if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
@@ -111,6 +120,7 @@ static bool prepared_key(const tconv_plan *plan, char key[KEY])
         tconv_text_add(&t, " k%lld s%lld d%lld", (long long)l->axis[a].kernel,
                        (long long)l->axis[a].stride, (long long)l->axis[a].dilation);
     if (l->equivalent.axes > 0) tconv_text_add(&t, " sums"); /* one program more */
+    add_taps(&t, &l->equivalent);
     if (l->phase_axes > 0) tconv_text_add(&t, " phases");
     /* Not by steps: those of an image of one point are the same in both formats. */
     if (plan->geometry.data_format == TCONV_NXC) tconv_text_add(&t, " channels_last");

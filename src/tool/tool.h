@@ -52,6 +52,9 @@ const char *plural(int64_t count);
 /* Prints a line for each algorithm. */
 void print_algorithms(void);
 
+/* The width of the longest name of an algorithm, and so of a table's column of them. */
+enum { ALGORITHM_WIDTH = 17 };
+
 /* Writes a text that begins in column `column`, and ends the line. Words beyond column `width` (0:
  * any) go on in the next line in column `below`. */
 void write_lines(FILE *stream, const char *text, int column, int below, int width);

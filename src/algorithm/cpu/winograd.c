@@ -347,7 +347,7 @@ static bool prepare_difference(const struct tconv_request *request, struct winog
 {
     const struct tconv_loops *given = request->loops;
     *g = (struct winograd){.difference = true, .begins = 1};
-    if (given->equivalent.axes == 0)
+    if (!tconv_has_sums(&given->equivalent))
         return tconv_refuse(reason, "it takes nearest upsampling and a convolution only");
     struct tconv_folded *folded = &g->folded;
     if (!fold(request, g, reason) || !make_difference(&g->z, &folded->z, given, reason) ||

@@ -242,7 +242,7 @@ static json_t *result_json(const struct entry *e, const struct result *r,
 
 static void print_head(void)
 {
-    printf("%-4s %-28s %-16s", "id", "layer", "algorithm");
+    printf("%-4s %-27s %-*s", "id", "layer", ALGORITHM_WIDTH, "algorithm");
     next_part(FIGURES);
     printf("%8s %6s %8s %6s %7s %9s\n", "ms", "spread", "GFLOP/s", "GB/s", "% floor", "max error");
 }
@@ -259,14 +259,14 @@ static void print_result(const struct entry *e, struct result *r, const struct r
     progress(0, 0, "");
     const bool known = r->error[0] == '\0' && roofline->sizes > 0;
     paint(known && floor_ms(r, roofline) < SLOW * r->ms_median ? COLOUR_SLOW : COLOUR_NONE);
-    print_names(e->id, e->layer, 28);
+    print_names(e->id, e->layer, 27);
     if (r->error[0] != '\0') {
-        printf(" %-16s", r->algorithm[0] == '\0' ? "-" : r->algorithm);
+        printf(" %-*s", ALGORITHM_WIDTH, r->algorithm[0] == '\0' ? "-" : r->algorithm);
         print_wrapped(r->error, next_part(FIGURES));
     } else {
         write_percent(r, roofline, r->percent);
         /* However long or unsteady the runs were, columns keep their widths. */
-        printf(" %-16s", r->algorithm);
+        printf(" %-*s", ALGORITHM_WIDTH, r->algorithm);
         next_part(FIGURES);
         printf(r->ms_median < 10000 ? "%8.4g" : "%8.0f", r->ms_median);
         printf(" %5.*f%% %8.1f %6.1f %7s %9.2g\n", r->spread < 9.99 ? 1 : 0, 100 * r->spread,

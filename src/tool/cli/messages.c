@@ -239,7 +239,7 @@ void progress(int done, int total, const char *what)
 
 void print_algorithms(void)
 {
-    enum { COLUMN = 17 };
+    enum { COLUMN = ALGORITHM_WIDTH + 1 };
     for (int i = 0; tconv_algorithm_name(i) != NULL; i++) {
         const char *name = tconv_algorithm_name(i);
         printf("%-*s", COLUMN, name);

@@ -36,8 +36,8 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
     const bool compared = t->compared > 0 && isfinite(t->max_error);
     if (table_wanted()) {
         progress(0, 0, "");
-        print_names(e->id, e->layer, 24);
-        printf(" %-16s %-8s", algorithm, verdict);
+        print_names(e->id, e->layer, 23);
+        printf(" %-*s %-8s", ALGORITHM_WIDTH, algorithm, verdict);
         char text[100];
         snprintf(text, sizeof text, "max error %.2g of its bound, %zu outputs", t->max_error,
                  t->compared);

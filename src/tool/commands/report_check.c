@@ -90,9 +90,9 @@ static void print_row(int number, const struct entry *layer, const char *algorit
                       const struct verdict *v)
 {
     const bool failed = strcmp(v->name, "failed") == 0;
-    report_line(7, "%-3s %-22.22s %-4s %-16s %s%s%s", layer->id, layer->layer,
-                tconv_type_name(layer->problem.data_type), algorithm, v->name, failed ? "" : ", ",
-                failed ? "" : v->text);
+    report_line(7, "%-3s %-22.22s %-4s %-*s %s%s%s", layer->id, layer->layer,
+                tconv_type_name(layer->problem.data_type), ALGORITHM_WIDTH, algorithm, v->name,
+                failed ? "" : ", ", failed ? "" : v->text);
     if (failed) {
         report_line(11, "%s", v->text);
         report_line(11, "tconv-cl check --device %d %s", number, problem);

@@ -114,11 +114,11 @@ static json_t *layer_json(const struct entry *entry, const struct tuned *t)
 static void print_layer(const struct entry *entry, const struct tuned *t)
 {
     progress(0, 0, "");
-    print_names(entry->id, entry->layer, 28);
+    print_names(entry->id, entry->layer, 27);
     if (t->error[0] != '\0') {
-        print_wrapped(t->error, next_part(34));
+        print_wrapped(t->error, next_part(33));
     } else {
-        printf(" %-16s", t->algorithm);
+        printf(" %-*s", ALGORITHM_WIDTH, t->algorithm);
         next_part(FIGURES);
         printf("%10d %9.4g %9.4g %6.2f ", (int)t->choice.candidates, t->choice.model_ms,
                t->choice.best_ms, gain(t));
@@ -186,7 +186,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
     watch_interrupts();
     if (table_wanted()) {
         print_device(work->number, device);
-        printf("%-4s %-28s %-16s", "id", "layer", "fastest");
+        printf("%-4s %-27s %-*s", "id", "layer", ALGORITHM_WIDTH, "fastest");
         next_part(FIGURES);
         printf("%10s %9s %9s %6s %6s\n", "candidates", "ms model", "ms best", "gain", "noise");
     }
