@@ -253,6 +253,7 @@ def test_pairs_that_depend_on_the_rest_of_the_model(what):
     others = {"another reader": [ops.abs(node)], "an output": [node]}.get(what, [])
     model = ov.Model([last, *others], [x, scales, w])
     assert convert(model) == 0 and len(explain(model).left) == 1
+    assert str(explain(model)).startswith("tconv-cl computes 0 of 1 upsamplings")
 
 
 def pair(x, seed=2, groups=1, **interpolate):
@@ -333,6 +334,7 @@ def test_channels_last_with_what_follows(groups, late, tmp_path, capfd):
     assert convert(model) == 1
     (name,) = explain(model).converted
     assert explain(model)[0].note == "with upsampling, bias, residual, silu"
+    assert str(explain(model)).startswith("tconv-cl computes 1 of 1 upsamplings")
     model = reread(model, tmp_path)
     assert next(node for node in model.get_ops() if node.get_friendly_name() == name).get_attributes()["channels_last"]
     if late:

@@ -190,16 +190,21 @@ def measure(
         sys.exit(f"{where}: the outputs differ by {difference:.3g} of the largest, more than {allowed:.3g}")
     errors = None if truth is None else (apart(wanted, truth), apart(got, truth))
     equal = None if threshold is None else float(((got > threshold) == (wanted > threshold)).mean())
-    times: dict[Compute, list[float]] = {pair.stock: [], pair.ours: []}
-    for compute in (pair.stock, pair.ours) * 2:  # runtimes optimise while the first ones run
+    stock, ours = in_turn((pair.stock, pair.ours), data, rounds)
+    return Row(name, pair.runtime, layers, stock, ours, difference, allowed, errors, equal), got
+
+
+def in_turn(computes: Sequence[Compute], data: np.ndarray, rounds: int) -> list[float]:
+    """The median seconds of one inference of each."""
+    times: list[list[float]] = [[] for _ in computes]
+    for compute in [*computes] * 2:  # runtimes optimise while the first ones run
         compute(data)
     for _ in range(rounds):
-        for compute, its in times.items():
+        for compute, its in zip(computes, times):
             start = time.perf_counter()
             compute(data)
             its.append(time.perf_counter() - start)
-    stock, ours = (statistics.median(its) for its in times.values())
-    return Row(name, pair.runtime, layers, stock, ours, difference, allowed, errors, equal), got
+    return [statistics.median(its) for its in times]
 
 
 def apart(one: np.ndarray, other: np.ndarray) -> float:

@@ -165,11 +165,12 @@ def explain(model: openvino.Model) -> Explanation:
             fused += [each for each in ("scale", "bias", "residual") if attributes[each]]
             fused += [attributes["activation"]] if attributes["activation"] != "none" else []
             fused += ["concatenation"] if attributes["concat_before"] or attributes["concat_after"] else []
-            layers.append(Layer(name, kind, True, f"with {', '.join(fused)}" if fused else ""))
+            upsamples = attributes["form"] != "transposed"
+            layers.append(Layer(name, kind, True, f"with {', '.join(fused)}" if fused else "", upsamples))
         elif kind in STOCK:
             layers.append(Layer(name, kind, False, LEFT))
         elif (pair := pair_of(node)) is not None:
-            layers.append(Layer(name, kind, False, LEFT if isinstance(pair, Pair) else pair))
+            layers.append(Layer(name, kind, False, LEFT if isinstance(pair, Pair) else pair, True))
     return Explanation(layers)
 
 

@@ -25,7 +25,7 @@ from ._torch.fusion import MODULES, NORMS, statistics_of, takes_others
 from ._torch.graphs import restore, rewrite, set_how
 from ._torch.pairs import PADS, is_convolution, is_upsampling, reason_of, shuffle_reason_of
 from ._torch.tensors import Call, Statistics, compute_or, memory_format, output_shape, statistics
-from ._torch.traced import BEFORE, HOW, Options, Traced, enlarges, found_in
+from ._torch.traced import HOW, Options, Traced, enlarges, found_in
 
 __all__ = [
     "ConvTranspose1d",
@@ -448,8 +448,7 @@ def _upsamplings(module: nn.Module) -> list[Layer]:
     if isinstance(module, fx.GraphModule):
         return list(module.meta.get("tconv_cl", {}).values())
     if isinstance(module, Traced):
-        kind = type(module).__name__
-        return found_in(module) or [Layer("forward", kind, False, BEFORE, True)]
+        return found_in(module)
     if isinstance(module, nn.Sequential) and type(module).forward in (nn.Sequential.forward, Sequential.forward):
         modules = list(module)
         return [
