@@ -3,9 +3,9 @@
 """Times a small graph, as layers stand in networks: a 1x1 convolution, a transposed convolution, a 1x1 convolution; as
 the runtime computes it, and with tconv-cl in it.
 
-    POCL_AFFINITY=1 python bench/chains.py openvino                    f32
-    POCL_AFFINITY=1 python bench/chains.py onnxruntime --quantized     with integers
-    POCL_AFFINITY=1 python bench/chains.py torch --channels-last --ids B08,B33
+    python bench/chains.py openvino                    f32
+    python bench/chains.py onnxruntime --quantized     with integers
+    python bench/chains.py torch --channels-last --ids B08,B33
 
 OpenVINO and ONNX Runtime keep small layers (B18), as they do in applications: docs/openvino.md, least_macs.
 

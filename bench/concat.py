@@ -3,9 +3,9 @@
 """Times transposed convolutions whose output is concatenated with a skip connection, as in every U-Net: as the runtime
 computes it, with tconv-cl, and with tconv-cl that writes into the concatenated tensor.
 
-    POCL_AFFINITY=1 python bench/concat.py openvino
-    POCL_AFFINITY=1 python bench/concat.py onnxruntime
-    POCL_AFFINITY=1 python bench/concat.py torch --ids B23,U-Net
+    python bench/concat.py openvino
+    python bench/concat.py onnxruntime
+    python bench/concat.py torch --ids B23,U-Net
 
 A layer of the suite, without groups and pads, stands behind a 1x1 convolution. Its output is concatenated with a skip
 of as many channels, an input of the graph (OpenVINO: a 1x1 convolution of it); a 3x3 convolution with 8 outputs

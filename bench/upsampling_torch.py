@@ -3,7 +3,7 @@
 """Times upsampling layers of networks in PyTorch: nearest upsampling and a convolution, and a convolution and pixel
 shuffle, as PyTorch computes them and converted.
 
-    POCL_AFFINITY=1 python bench/upsampling_torch.py [--channels-last] [--math fast] [--type bfloat16] [--seconds 3]
+    python bench/upsampling_torch.py [--channels-last] [--math fast] [--type bfloat16] [--seconds 3]
 
 Python needs torch and the package tconv_cl, as docs/torch.md installs them. The two run in turn; medians count. There
 are two threads. Prints a table: above 1, tconv-cl is faster."""
