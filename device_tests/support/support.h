@@ -37,7 +37,7 @@ int find_one_device(cl_device_id *id);
 void act_as(struct device *device, const char *described);
 
 /* True if a GPU rejects every problem for this algorithm, because the algorithm stages in local
- * memory that the GPU emulates, or has too little of. */
+ * memory that the GPU emulates, or has too little of; or a processor does that ends long loops. */
 bool never_runs(const struct device *device, const char *algorithm);
 
 /* A test program's set-up and tear-down. Opening fails where there is no device: a device test

@@ -389,6 +389,9 @@ static bool enumerate_difference(const struct tconv_request *request,
 {
     struct winograd g;
     if (!prepare_difference(request, &g, reason)) return false;
+    if (tconv_folded_ends_loops(request->device))
+        return tconv_refuse(reason, "the device ends long loops, as those that compute outputs "
+                                    "again which are not finite");
     const int m[] = {g.z.taps, g.y.taps, g.x.taps};
     add_vectors(&g, m, request->device, candidates);
     return candidates->count > 0 || tconv_refuse(reason, TOO_LARGE);
