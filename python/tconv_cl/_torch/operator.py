@@ -73,13 +73,18 @@ def _convolved(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) ->
     return function(data, weight, bias, 1, padding, call.dilation, call.groups)
 
 
+def _schema(stride: str, last: str) -> str:
+    """The arguments of an operator, whose first and third list have these names."""
+    return (
+        f"(Tensor data, Tensor weight, Tensor? bias, SymInt[] {stride}, SymInt[] padding, SymInt[] {last}, "
+        "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
+        "str fallback='warn', str? search=None, str math='exact') -> Tensor"
+    )
+
+
 # Registered for tensors of every device; at run time torch computes those that are not the processor's.
 @torch.library.custom_op(
-    "tconv_cl::conv_transpose",
-    mutates_args=(),
-    schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] output_padding, "
-    "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
-    "str fallback='warn', str? search=None, str math='exact') -> Tensor",
+    "tconv_cl::conv_transpose", mutates_args=(), schema=_schema(stride="stride", last="output_padding")
 )
 def operator(
     data: Tensor,
@@ -201,32 +206,9 @@ def convolution_call(
 def _convolution_operator(name: str, form: str) -> Callable[..., Tensor]:
     """A custom operator: data [N, CI, X...], weight [CO, CI/groups, K...], as of a convolution."""
 
-    @torch.library.custom_op(
-        f"tconv_cl::{name}",
-        mutates_args=(),
-        schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] factors, SymInt[] padding, SymInt[] padding_end, "
-        "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
-        "str fallback='warn', str? search=None, str math='exact') -> Tensor",
-    )
-    def made(
-        data: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        factors: Sequence[int],
-        padding: Sequence[int],
-        padding_end: Sequence[int],
-        groups: int,
-        dilation: Sequence[int],
-        activation: str = "none",
-        numbers: Sequence[float] = (),
-        device: int | None = None,
-        fallback: str = "warn",
-        search: str | None = None,
-        math: str = "exact",
-    ) -> Tensor:
-        lists, how = (factors, padding, padding_end), (device, fallback, search, math)
-        call = convolution_call(form, *lists, groups, dilation, activation, numbers, *how)
-        return _computed(data, weight, bias, call)
+    @torch.library.custom_op(f"tconv_cl::{name}", mutates_args=(), schema=_schema(stride="factors", last="padding_end"))
+    def made(data: Tensor, weight: Tensor, bias: Tensor | None, *attributes: Any) -> Tensor:
+        return _computed(data, weight, bias, convolution_call(form, *attributes))
 
     def described(data: Tensor, weight: Tensor, bias: Tensor | None, *attributes: Any) -> Tensor:
         return _described(data, weight, bias, convolution_call(form, *attributes))
