@@ -45,7 +45,6 @@ tconv_problem random_problem(unsigned *seed, int axes, int most)
                 k[a] = s[a] * random_between(seed, 1, 2);
                 d[a] = 1;
             }
-            /* Pads that cut, and pads of more than the taps. */
             pb[a] = random_between(seed, 0, 4);
             pe[a] = random_between(seed, 0, 4);
             op[a] = random_between(seed, 0, 3);

@@ -89,7 +89,7 @@ static void relate_phases(struct tconv_loops *loops, const tconv_problem *proble
                                                      output->extent[channels], 0, 0, channel_step});
     for (int a = 0; a < g->axes; a++) {
         /* o + pad = i*r + t, and a pad of the whole is a multiple of r: t mod r is the phase. */
-        const int64_t r = g->stride[a], first = (g->pad_begin[a] % r + r) % r;
+        const int64_t r = g->stride[a], first = tconv_mod(g->pad_begin[a], r);
         const int at = a + (nxc ? 1 : 2);
         add_phase_axis(loops,
                        &(struct tconv_phase_axis){output->step[at], output->extent[at],

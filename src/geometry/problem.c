@@ -453,11 +453,11 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
             .output = of.output_shape[a],
         };
         struct tconv_axis_pads pads;
-        const bool shuffles = tconv_shuffles(p), convolves = tconv_convolves(p);
-        if (convolves && !shuffles && (status = check_cut(&request, a, error)) != TCONV_OK)
-            return status;
+        const bool shuffles = tconv_shuffles(p), upsamples = p->operation == TCONV_UPSAMPLE_CONV,
+                   convolves = shuffles || upsamples;
+        if (upsamples && (status = check_cut(&request, a, error)) != TCONV_OK) return status;
         const bool fits = shuffles    ? resolve_shuffle(p->auto_pad, &request, g, a)
-                          : convolves ? resolve_upsampling(p->auto_pad, &request, g, a)
+                          : upsamples ? resolve_upsampling(p->auto_pad, &request, g, a)
                                       : tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads);
         if (fits && convolves)
             pads = (struct tconv_axis_pads){g->pad_begin[a], g->pad_end[a], g->output[a]};
@@ -473,10 +473,10 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
             return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
                               "dilations[%d] is %" PRId64 ", but the factor of the pixel shuffle "
                               "is %" PRId64 ": the taps of the transposed convolution that "
-                              "computes both would have gaps; shuffle behind a dilated "
-                              "convolution by itself",
+                              "computes both would have gaps; compute the convolution, and "
+                              "shuffle its output",
                               a, request.dilation, request.stride);
-        if (convolves && !shuffles && request.stride > 1 && request.dilation > request.stride)
+        if (upsamples && request.stride > 1 && request.dilation > request.stride)
             return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
                               "dilations[%d] is %" PRId64 ", but the factor is %" PRId64
                               ": with a dilation above the factor the sums of the weights would "

@@ -177,8 +177,7 @@ static int64_t forward_dilation(const tconv_problem *problem, int a)
  * another pad; that of the whole is a multiple of the factor. */
 static int64_t phase_of(const tconv_geometry *g, const struct position *out, int a)
 {
-    const int64_t at = out->at[a] + g->pad_begin[a];
-    return at - tconv_floor_div(at, g->stride[a]) * g->stride[a];
+    return tconv_mod(out->at[a] + g->pad_begin[a], g->stride[a]);
 }
 
 /* The convolution's channel that an output comes from; without pixel shuffle the output's own. */

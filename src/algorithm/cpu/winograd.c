@@ -123,8 +123,7 @@ static double wait_for_weights(const struct winograd *g, double bytes, double pr
 {
     const struct tconv_machine *m = g->folded.machine;
     const double first_teams = (double)tconv_ceil_div(g->teams, g->item_teams);
-    if (!g->difference) /* if the next product's are in main memory, the first team waits for them
-                         */
+    if (!g->difference) /* the first team waits for the next product's in main memory */
         return bytes < m->winograd_far * m->l3
                    ? 0
                    : (double)g->folded.loops.groups * products * first_teams * m->winograd_wait;

@@ -199,13 +199,12 @@ static bool read_factors(struct reader *r, tconv_problem *p)
                               r->path, r->row));
         return false;
     }
-    const bool grouped = p->operation == TCONV_GROUP_CONV_BACKPROP;
-    int64_t *dim = p->filter.dim, groups = grouped ? dim[0] : 1;
-    if (grouped) memmove(dim, dim + 1, (size_t)--p->filter.rank * sizeof *dim);
-    const int64_t in = dim[0], out = groups * dim[1];
+    p->groups = 1;
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP) suite_take_groups(p);
+    int64_t *dim = p->filter.dim;
+    const int64_t in = dim[0] / p->groups, out = dim[1] * p->groups;
     dim[0] = out;
     dim[1] = in;
-    p->groups = groups;
     p->operation = upsample.count > 0 ? TCONV_UPSAMPLE_CONV : TCONV_CONV_PIXEL_SHUFFLE;
     p->strides = upsample.count > 0 ? upsample : shuffle;
     for (int a = 0; a < shuffle.count; a++)
