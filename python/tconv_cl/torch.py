@@ -23,9 +23,10 @@ from ._torch.classes import own_class, subclass_of
 from ._torch.fusion import FORWARDS, activation_of, affine, fused_with, is_activation, is_fused, is_norm_of, is_plain
 from ._torch.fusion import MODULES, NORMS, statistics_of, takes_others
 from ._torch.graphs import restore, rewrite, set_how
-from ._torch.pairs import PADS, is_convolution, is_upsampling, reason_of, shuffle_reason_of
+from ._torch.operator import HOW
+from ._torch.pairs import PADS, is_convolution, is_upsampling, kind_of, reason_of, shuffle_reason_of
 from ._torch.tensors import Call, Statistics, compute_or, memory_format, output_shape, statistics
-from ._torch.traced import HOW, Options, Traced, enlarges, found_in
+from ._torch.traced import Options, Traced, enlarges, found_in
 
 __all__ = [
     "ConvTranspose1d",
@@ -372,7 +373,7 @@ def convert(
                 tensors.logger.warning(f"tconv_cl: {module}, is not converted: {reason}")
                 continue
         if "forward" not in vars(one):
-            _set_class(one, _converted(_class_of(one)) or _traced(one))
+            _set_class(one, _converted(kind_of(one)) or _traced(one))
         if isinstance(one, Options):
             for option, value in how.items():
                 setattr(one, f"tconv_cl_{option}", value)
@@ -398,7 +399,7 @@ def revert(model: nn.Module) -> nn.Module:
         if isinstance(one, Options):
             for name in (*(f"tconv_cl_{option}" for option in HOW), "tconv_cl_found"):
                 vars(one).pop(name, None)
-            cls = _class_of(one)
+            cls = kind_of(one)
             _set_class(one, own_class(cls) or REVERTED.get(cls))
         elif isinstance(one, fx.GraphModule):
             restore(one)
@@ -525,7 +526,7 @@ def _why_left(module: nn.Module) -> str | None:
         return SCRIPT
     if isinstance(module, _Layer):
         return None
-    cls = _class_of(module)
+    cls = kind_of(module)
     base = _stock_base(cls)
     if base not in CONVERTED:
         return f"it is of {cls.__module__}, and not a torch.nn.ConvTranspose1d, 2d or 3d"
@@ -537,11 +538,6 @@ def _why_left(module: nn.Module) -> str | None:
         function = f"tconv_cl.torch.conv_transpose{base.__name__[-2:]}"
         return f"its class has its own forward or call: use {function} there, or call the model in a dispatch()"
     return None
-
-
-def _class_of(module: nn.Module) -> type[nn.Module]:
-    """The class of a module, below the one that torch.nn.utils.parametrize made on top of it."""
-    return type(module).__base__ if parametrize.is_parametrized(module) else type(module)
 
 
 def _stock_base(cls: type[nn.Module]) -> type[nn.Module] | None:

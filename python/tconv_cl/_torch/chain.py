@@ -4,7 +4,7 @@ layer, or one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Union
 
 import torch
@@ -13,15 +13,12 @@ from torch.nn import functional
 
 from .call import compute_call
 from .fusion import NORMS, activation_of, affine, fits, is_activation, is_alone, is_plain, statistics_of
-from .operator import activated, convolution_call
+from .operator import ACTIVATIONS, CONVOLVE, convolution_call
 from .pairs import PADS, UPSAMPLINGS, Part, Plan, factor_of, is_convolution, kept_plan, kept_shuffle_plan, pair_of
 from .pairs import plan_of, shuffle_pair_of, shuffle_plan_of
 from .tensors import SHUFFLED, UPSAMPLED, least_macs, memory_format
 
-CONVOLVE = (functional.conv1d, functional.conv2d, functional.conv3d)
-
-
-# What a part is: its function in FUNCTIONS, if it is a tuple.
+# What a part is; `call_of` has its function if it is a tuple.
 UPSAMPLING, PADDING, CONVOLUTION, NORM, ACTIVATION, SHUFFLE = range(6)
 Numbered = Sequence[tuple[int, Union[Part, None]]]
 
@@ -48,7 +45,9 @@ def upsample_convolve(
     taken = _taken(input, upsampling, pads, convolution, device, fallback)
     if taken is None:
         return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation)))
-    return _layer(UPSAMPLED, input, taken, norm, activation, (), how)
+    statistics = _norm_taken(input, norm, taken)
+    left = norm if statistics is None else None
+    return _layer(UPSAMPLED, input, taken, statistics, left, activation, (), how)
 
 
 def convolve_shuffle(
@@ -70,12 +69,13 @@ def convolve_shuffle(
         return input.tracer.create_proxy("call_function", convolve_shuffle, arguments, {})
     parts: Numbered = ((CONVOLUTION, convolution), (NORM, norm), (ACTIVATION, before), (SHUFFLE, shuffle))
     taken = _shuffle_taken(input, convolution, shuffle, device, fallback)
+    statistics = None if taken is None else _norm_taken(input, norm, taken)
     # What is between must be computed within the layer, or commute with the shuffle.
-    if taken is None or (norm is not None and not _takes_norm(input, norm, taken)):
+    if taken is None or (norm is not None and statistics is None):
         return one_by_one(input, (*parts, (ACTIVATION, activation)))
     if before is None:
-        return _layer(SHUFFLED, input, taken, norm, activation, (), how)
-    return _layer(SHUFFLED, input, taken, norm, before, ((ACTIVATION, activation),), how)
+        return _layer(SHUFFLED, input, taken, statistics, None, activation, (), how)
+    return _layer(SHUFFLED, input, taken, statistics, None, before, ((ACTIVATION, activation),), how)
 
 
 class _Taken(NamedTuple):
@@ -92,16 +92,18 @@ def _layer(
     form: str,
     input: Tensor,
     taken: _Taken,
+    statistics: tuple | None,
     norm: Part | None,
     activation: Part | None,
     behind: Numbered,
     how: tuple[Any, ...],
 ) -> Tensor:
-    """Computes a pair, with norm and activation in it if nobody can see the difference, then what is behind."""
+    """Computes a pair, with the norm of these statistics in it, and an activation if nobody can see the difference;
+    then a norm that is left, and what is behind."""
     plan, weight, bias, dilation, groups = taken
     scale, name = None, ("none",)
-    if norm is not None and _takes_norm(input, norm, taken):
-        (scale, bias), norm = affine(_statistics(norm, weight.dim() - 2), bias), None
+    if statistics is not None:
+        scale, bias = affine(statistics, bias)
     if norm is None and activation is not None and is_alone(input):
         known = _activation(activation)
         if known is not None:
@@ -115,14 +117,18 @@ def _layer(
     return one_by_one(output, ((NORM, norm), (ACTIVATION, activation), *behind))
 
 
-def _takes_norm(input: Tensor, norm: Part, taken: _Taken) -> bool:
+def _norm_taken(input: Tensor, norm: Part | None, taken: _Taken) -> tuple | None:
+    """The statistics of a norm that is computed within the layer; None: there is none, or it is not."""
+    if norm is None:
+        return None
     own = _statistics(norm, taken.weight.dim() - 2)
-    return (
+    can = (
         own is not None
         and is_alone(input)
         and not torch.is_autocast_enabled("cpu")
         and fits(own, taken.weight, taken.bias, taken.weight.shape[0])
     )
+    return own if can else None
 
 
 def _taken(
@@ -204,26 +210,21 @@ def one_by_one(input: Tensor, parts: Numbered) -> Tensor:
         if isinstance(part, nn.Module):
             input = part(input)
         elif part is not None:
-            input = FUNCTIONS[number](input, *part)
+            function, arguments, options = call_of(number, part)
+            input = function(input, *arguments, **options)
     return input
 
 
-def _convolved(
-    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Tensor:
-    return CONVOLVE[weight.dim() - 3](input, weight, bias, stride, padding, dilation, groups)
-
-
-def _normalized(input: Tensor, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
-    return functional.batch_norm(input, mean, variance, weight, bias, False, 0.0, eps)
-
-
-# What a tuple in the place of each part means.
-FUNCTIONS = (
-    lambda input, size, scale_factor, mode: functional.interpolate(input, size, scale_factor, mode),
-    lambda input, pads, mode: functional.pad(input, pads, mode),
-    _convolved,
-    _normalized,
-    lambda input, *activation: activated(input, activation),
-    functional.pixel_shuffle,
-)
+def call_of(number: int, part: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """torch's function for a part that is a tuple, and its arguments behind the first."""
+    if number == CONVOLUTION:
+        return CONVOLVE[len(part[2]) - 1], tuple(part), {}
+    if number == NORM:
+        return functional.batch_norm, tuple(part[:4]), {"eps": part[4]}
+    if number == ACTIVATION:
+        name, *numbers = part
+        if name == "gelu_tanh":
+            return functional.gelu, (), {"approximate": "tanh"}
+        return ACTIVATIONS[name], tuple(numbers), {}
+    function = {UPSAMPLING: functional.interpolate, PADDING: functional.pad, SHUFFLE: functional.pixel_shuffle}[number]
+    return function, tuple(part), {}

@@ -16,9 +16,10 @@ from torch import fx, nn
 from torch.nn import functional
 
 from .._explanation import Layer
-from .chain import ACTIVATION, CONVOLUTION, NORM, PADDING, SHUFFLE, UPSAMPLING, convolve_shuffle, upsample_convolve
+from .chain import ACTIVATION, CONVOLUTION, NORM, PADDING, SHUFFLE, UPSAMPLING
+from .chain import call_of, convolve_shuffle, upsample_convolve
 from .fusion import MOST, MODULES, NORMS, is_activation, is_plain
-from .operator import ACTIVATIONS
+from .operator import CONVOLVE
 from .pairs import PADS, each, is_upsampling, reason_of, shuffle_reason_of
 
 aten = torch.ops.aten
@@ -74,8 +75,7 @@ _PADS = {
     for name, mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate"))
     for axes in (1, 2, 3)
 }
-_CONVOLVE = (torch.conv1d, torch.conv2d, torch.conv3d)
-_AXES = {function: axes for axes, function in enumerate(_CONVOLVE, 1)} | {
+_AXES = {function: axes for axes, function in enumerate(CONVOLVE, 1)} | {
     getattr(getattr(aten, f"conv{axes}d"), overload): axes for axes in (1, 2, 3) for overload in ("default", "padding")
 }
 
@@ -243,7 +243,7 @@ def rewrite(graph: fx.GraphModule, how: dict[str, Any]) -> list[Layer]:
             named = parts[0] or shuffle
         else:
             continue
-        name = _new_name(_name_of(named.node, graph), layers)
+        name = _new_name(_name_of(named.node), layers)
         pair = (upsampling, parts[2]) if upsampling is not None else (parts[0], shuffle)
         kind = " and ".join(_called(part.node, graph) for part in pair if part is not None)
         if reason is None:
@@ -398,7 +398,7 @@ def restore(graph: fx.GraphModule) -> None:
                 if isinstance(part, fx.Node):
                     value = graph.graph.call_module(part.target, (value,))
                 elif part is not None:
-                    function, arguments, options = _call_of(number, part)
+                    function, arguments, options = call_of(number, part)
                     value = graph.graph.call_function(function, (value, *arguments), options)
         node.replace_all_uses_with(value)
         graph.graph.erase_node(node)
@@ -406,21 +406,6 @@ def restore(graph: fx.GraphModule) -> None:
             if isinstance(part, fx.Node) and not part.users:
                 graph.graph.erase_node(part)
     graph.recompile()
-
-
-def _call_of(number: int, part: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """torch's function for a part that is a tuple, and its arguments behind the first."""
-    if number == CONVOLUTION:
-        return _CONVOLVE[len(part[2]) - 1], tuple(part), {}
-    if number == NORM:
-        return functional.batch_norm, tuple(part[:4]), {"eps": part[4]}
-    if number == ACTIVATION:
-        name, *numbers = part
-        if name == "gelu_tanh":
-            return functional.gelu, (), {"approximate": "tanh"}
-        return ACTIVATIONS[name], tuple(numbers), {}
-    function = {UPSAMPLING: functional.interpolate, PADDING: functional.pad, SHUFFLE: functional.pixel_shuffle}[number]
-    return function, tuple(part), {}
 
 
 def set_how(graph: fx.GraphModule, how: dict[str, Any]) -> None:
@@ -446,7 +431,7 @@ def _new_name(name: str, layers: list[Layer]) -> str:
     return made
 
 
-def _name_of(node: fx.Node, graph: fx.GraphModule) -> str:
+def _name_of(node: fx.Node) -> str:
     """A module's name, also where a tracer has looked inside; else the node's."""
     if node.op == "call_module":
         return str(node.target)

@@ -50,27 +50,35 @@ def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
     return activated(output, call.activation)
 
 
+CONVOLVE = (functional.conv1d, functional.conv2d, functional.conv3d)
+
+
 def activated(output: Tensor, activation: Sequence[Any]) -> Tensor:
     """torch's computation of an activation of the library's, with its numbers."""
     name, *numbers = activation
     return ACTIVATIONS[name](output, *numbers)
 
 
+def _padding(call: Call) -> tuple[int, ...]:
+    """The pads that torch's convolution of a call has; zeros: `_before` pads the data."""
+    return call.padding if call.padding == call.padding_end and min(call.padding) >= 0 else (0,) * len(call.padding)
+
+
 def _before(data: Tensor, call: Call) -> tuple[Tensor, tuple[int, ...]]:
     """What the convolution of a call takes: enlarged data, and the pads that are still missing."""
     if call.form == UPSAMPLED:
         data = functional.interpolate(data, scale_factor=[float(factor) for factor in call.stride], mode="nearest")
-    if call.padding == call.padding_end and min(call.padding) >= 0:
-        return data, call.padding
+    padding = _padding(call)
+    if padding is call.padding:
+        return data, padding
     pads = [number for ends in zip(call.padding, call.padding_end) for number in ends[::-1]][::-1]
-    return functional.pad(data, pads), (0,) * len(call.padding)
+    return functional.pad(data, pads), padding
 
 
 def _convolved(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
     """The convolution of a call by torch's own operators, before pixel shuffle."""
     data, padding = _before(data, call)
-    function = (functional.conv1d, functional.conv2d, functional.conv3d)[weight.dim() - 3]
-    return function(data, weight, bias, 1, padding, call.dilation, call.groups)
+    return CONVOLVE[weight.dim() - 3](data, weight, bias, 1, padding, call.dilation, call.groups)
 
 
 def _schema(stride: str, last: str) -> str:
@@ -200,7 +208,7 @@ def convolution_call(
 ) -> Call:
     """The call that the operator of a form computes."""
     lists = (tuple(factors), tuple(padding), (0,) * len(factors), tuple(dilation))
-    return Call(*lists, groups, (activation, *numbers), *how)._replace(form=form, padding_end=tuple(padding_end))
+    return Call(*lists, groups, (activation, *numbers), *how, form=form, padding_end=tuple(padding_end))
 
 
 def _convolution_operator(name: str, form: str) -> Callable[..., Tensor]:
@@ -221,7 +229,7 @@ def _convolution_operator(name: str, form: str) -> Callable[..., Tensor]:
             gradient = _before_activation(ctx, made, gradient)
         if form == SHUFFLED:
             gradient = functional.pixel_unshuffle(gradient, call.stride[0])
-        padding = _before(data[:1], call)[1]
+        padding = _padding(call)
         large, pull = torch.func.vjp(lambda data: _before(data, call)[0], data)
         ones = [1] * len(padding)
         mask = [*ctx.needs_input_grad[:2], bias is not None and ctx.needs_input_grad[2]]

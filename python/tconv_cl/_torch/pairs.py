@@ -87,11 +87,8 @@ def is_upsampling(module: nn.Module) -> bool:
 
 def is_convolution(module: nn.Module) -> bool:
     """Whether calling it only calls torch's own forward; its weights may be parametrised."""
-    return kind_of(module) in CONVOLUTIONS and is_plain(module, kind_of(module)) and "qconfig" not in vars(module)
-
-
-def channels_of(convolution: Part) -> Tensor:
-    return convolution.weight if isinstance(convolution, nn.Module) else convolution[0]
+    kind = kind_of(module)
+    return kind in CONVOLUTIONS and is_plain(module, kind) and "qconfig" not in vars(module)
 
 
 def pair_of(upsampling: Part, pads: Part | None, convolution: Part, axes: int) -> Pair | str:
@@ -207,7 +204,7 @@ def _factors(pair: Pair, extents: tuple[int, ...] | None, axes: int) -> list[int
             return f"scale_factor has {len(scales)} numbers, the convolution {axes} axes"
         if extents is None and not all(isinstance(s, (int, float)) for s in scales):
             return [MOST_FACTOR] * axes  # computed at run time
-        if any(s != s or s in (float("inf"),) or s != int(s) or not 1 <= s <= MOST_FACTOR for s in scales):
+        if any(not 1 <= s <= MOST_FACTOR or s != int(s) for s in scales):
             return f"its scale factor is {', '.join(f'{s:g}' for s in scales)}: it must be a whole number, 1 to 64"
         factors = [int(s) for s in scales]
     if pair.size is not None:

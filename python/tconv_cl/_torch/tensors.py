@@ -110,7 +110,7 @@ class Call(NamedTuple):
     search: str | None = None
     math: str = "exact"
     form: str = TRANSPOSED
-    padding_end: tuple[int, ...] | None = None  # if it differs from `padding`
+    padding_end: tuple[int, ...] | None = None  # None: as `padding`
 
 
 # ---- weights ----

@@ -16,10 +16,10 @@ from torch.autograd import forward_ad
 from .._explanation import Layer
 from .call import is_unobserved
 from .graphs import rewrite
+from .operator import HOW
 from .pairs import is_upsampling
 from .tensors import logger
 
-HOW = ("device", "fallback", "search", "math")
 SHUFFLES = {"pixel_shuffle", "PixelShuffle"}
 NAMES = SHUFFLES | {"interpolate", "upsample", "upsample_nearest", "Upsample", "UpsamplingNearest2d"}
 OTHER_MODES = {"linear", "bilinear", "bicubic", "trilinear", "area"}
