@@ -13,7 +13,12 @@ class Layer(NamedTuple):
     kind: str  # its class or operator
     converted: bool  # tconv-cl computes it
     note: str  # what it computes besides, or why it is not converted
-    upsamples: bool = False  # it has nearest upsampling or pixel shuffle; set for PyTorch's modules
+    upsamples: bool = False  # it has nearest upsampling or pixel shuffle
+
+
+def fused_note(names: list[str]) -> str:
+    """The note of a layer that is computed with operators of these names."""
+    return f"with {' and '.join(names)}, if no gradient is asked for" if names else ""
 
 
 class Explanation(tuple[Layer, ...]):

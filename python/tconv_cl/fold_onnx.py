@@ -18,7 +18,7 @@ try:
     import onnx
     from onnx import ModelProto
 
-    from ._onnx.graph import Extents, Scope, extents_of, graphs_inside, is_operator, opset_of, tensors_of
+    from ._onnx.graph import Extents, Scope, extents_of, graphs_inside, is_operator, tensors_of
     from ._onnx.pairs import Choice, Layer, Left, reason_or_layer
     from ._onnx.rewrite import Rewriter
 except ImportError as error:
@@ -76,10 +76,10 @@ def fold(model: ModelProto, *, shuffle: bool = True, add_bias: bool = False) -> 
     `add_bias`: a bias that differs between the phases of a pixel shuffle becomes an Add of a constant as large as an
     output, if its extents are known. All constants of the model must be in memory, as `onnx.load` reads them.
     """
-    opset, pairs, rewriter, choice = opset_of(model), [], Rewriter(model), Choice(shuffle, add_bias)
+    pairs, rewriter, choice = [], Rewriter(model), Choice(shuffle, add_bias)
     for scope in list(_scopes(model, model.graph, None, extents_of(model))):
         for node in scope.nodes:
-            found = reason_or_layer(node, scope, opset, choice)
+            found = reason_or_layer(node, scope, choice)
             if found is None:
                 continue
             operators = _operators(node, scope) if isinstance(found, str) else (found.first.op_type, found.last.op_type)
@@ -99,7 +99,7 @@ def _pairs_inside(model: ModelProto, function: onnx.FunctionProto) -> Iterator[P
     """Those of a function, which all its calls share: they stay."""
     scope = Scope(model, onnx.GraphProto(node=function.node), None, {})
     for node in scope.nodes:
-        if reason_or_layer(node, scope, opset_of(model), Choice()) is not None:
+        if reason_or_layer(node, scope, Choice()) is not None:
             reason = (
                 f"they are in the function {function.name}: onnx.inliner.inline_local_functions puts it into the graph"
             )

@@ -13,7 +13,7 @@ from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._adapter import check_options
-from ._explanation import Explanation, Layer
+from ._explanation import Explanation, Layer, fused_note
 from ._library import RequestTypeError
 from ._names import RUNTIME, suggesting
 from ._torch import tensors
@@ -431,7 +431,7 @@ def explain(model: nn.Module) -> Explanation:
     for name, one in model.named_modules():
         if isinstance(one, _Layer):
             fused = behind.get(one, [])
-            notes = [f"with {' and '.join(fused)}, if no gradient is asked for"] if fused else []
+            notes = [fused_note(fused)] if fused else []
             if "weight" not in one._parameters:
                 notes.append("its weights are computed at each call, and packed again only if they changed")
             layers.append(Layer(name, type(one).__name__, True, "; ".join(notes)))
@@ -500,8 +500,7 @@ def _shuffle_in(sequential: nn.Sequential, modules: list[nn.Module], at: int, na
 
 
 def _with(parts: Sequence[nn.Module | None]) -> str:
-    fused = [type(part).__name__ for part in parts if part is not None]
-    return f"with {' and '.join(fused)}, if no gradient is asked for" if fused else ""
+    return fused_note([type(part).__name__ for part in parts if part is not None])
 
 
 def _refuse_others(name: str, model: Any) -> None:

@@ -115,7 +115,7 @@ class Scope:
 
     def __init__(self, model: ModelProto, graph: GraphProto, outer: Scope | None, extents: dict[str, Extents]) -> None:
         self.graph, self.extents = graph, extents
-        self._outer, self._opset = outer, opset_of(model)
+        self._outer, self.opset = outer, opset_of(model)
         self.nodes = list(graph.node)  # keeps these objects: nodes are compared by identity
         self._producers = {name: node for node in self.nodes for name in node.output if name}
         self._initializers = {tensor.name: tensor for tensor in graph.initializer}
@@ -186,7 +186,7 @@ class Scope:
         ]
         graph = helper.make_graph([node], "constant", inputs, [helper.make_empty_tensor_value_info(node.output[0])])
         try:
-            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
             outputs: Any = ReferenceEvaluator(model).run(None, feeds)
             return np.asarray(outputs[0])
         except Exception:  # a node that cannot be computed

@@ -55,9 +55,9 @@ class Layer(NamedTuple):
     begin: list[int]
     end: list[int]
     macs_of_output: tuple[float, float]  # of an output far from borders and an input channel, before and after
-    macs: tuple[int, int] | None  # of one image; None: its extents are not known
-    output: list[int] | None  # extents
-    phases: Array | None  # the bias, if that of the phases is not the same
+    macs: tuple[int, int] | None = None  # of one image; None: its extents are not known
+    output: list[int] | None = None  # extents
+    phases: Array | None = None  # the bias of a shuffle, [CO, r, r]; [CO, 1, 1] if all phases have the same
 
     @property
     def convolution(self) -> NodeProto:
@@ -134,7 +134,7 @@ class _Convolution:
                 _leave(f"pads[{axis}] is {pad}: a ConvTranspose takes 0 to {span} with this kernel, not more")
 
 
-def reason_or_layer(node: NodeProto, scope: Scope, opset: int, choice: Choice) -> Layer | str | None:
+def reason_or_layer(node: NodeProto, scope: Scope, choice: Choice) -> Layer | str | None:
     """The layer in place of `node`, a Conv, and the node before or behind it. A sentence if these stay as they are;
     None if there are none."""
     if not is_operator(node, "Conv") or len(node.input) < 2 or len(node.output) != 1:
@@ -145,7 +145,7 @@ def reason_or_layer(node: NodeProto, scope: Scope, opset: int, choice: Choice) -
     reason = None
     if enlarger is not None and enlarges:
         try:
-            return _with_upsampling(enlarger, node, scope, opset)
+            return _with_upsampling(enlarger, node, scope)
         except Left as left:
             reason = str(left)
     if shufflers:
@@ -159,7 +159,7 @@ def reason_or_layer(node: NodeProto, scope: Scope, opset: int, choice: Choice) -
 # ---- upsampling ----
 
 
-def _with_upsampling(enlarger: NodeProto, conv: NodeProto, scope: Scope, opset: int) -> Layer:
+def _with_upsampling(enlarger: NodeProto, conv: NodeProto, scope: Scope) -> Layer:
     if not scope.is_read_once(enlarger.output[0]):
         _leave("what it enlarges is an output of the graph, or another node needs it")
     data = input_of(enlarger, 0) or _leave("the data are missing")
@@ -168,7 +168,7 @@ def _with_upsampling(enlarger: NodeProto, conv: NodeProto, scope: Scope, opset: 
     if extents is not None and len(extents) != len(c.kernel) + 2:
         _leave(f"the data have rank {len(extents)}, its filter {len(c.kernel) + 2}")
     try:
-        s = _factors(enlarger, opset, len(c.kernel) + 2, extents, scope)
+        s = _factors(enlarger, len(c.kernel) + 2, extents, scope)
     except Left as left:
         raise Left(f"the node that enlarges its data: {left}") from None
     for axis, (d, factor) in enumerate(zip(c.dilations, s)):
@@ -206,14 +206,11 @@ def _with_upsampling(enlarger: NodeProto, conv: NodeProto, scope: Scope, opset: 
         begin=[span - pad for span, pad in zip(spans, c.begin)],
         end=[span - pad for span, pad in zip(spans, c.end)],
         macs_of_output=(prod(c.kernel), taps),
-        macs=None,
-        output=None,
-        phases=None,
     )
     return _counted(layer, c, extents, enlarged=s)
 
 
-def _factors(node: NodeProto, opset: int, rank: int, extents: list[int | None] | None, scope: Scope) -> list[int]:
+def _factors(node: NodeProto, rank: int, extents: list[int | None] | None, scope: Scope) -> list[int]:
     """By how much each spatial axis grows."""
     given = attributes_of(node)
     axes = list(given.get("axes", ())) or list(range(rank))
@@ -224,10 +221,10 @@ def _factors(node: NodeProto, opset: int, rank: int, extents: list[int | None] |
         _leave("its axes are not those of the data")
     are_sizes = False
     values: Any
-    if node.op_type == "Upsample" and opset < 9:
+    if node.op_type == "Upsample" and scope.opset < 9:
         values = np.array(given.get("scales", ()))
     else:
-        of_attributes = node.op_type == "Resize" and opset >= RESIZE_OF_ATTRIBUTES
+        of_attributes = node.op_type == "Resize" and scope.opset >= RESIZE_OF_ATTRIBUTES
         are_sizes = of_attributes and input_of(node, 3) != ""
         values = scope.constant(input_of(node, 3 if are_sizes else 2 if of_attributes else 1))
         if values is None:
@@ -247,7 +244,7 @@ def _factors(node: NodeProto, opset: int, rank: int, extents: list[int | None] |
         factors[axis] = int(value)
     if max(factors) == 1:
         _leave("it enlarges nothing")
-    _check_modes(given, node, opset, max(factors))
+    _check_modes(given, node, scope.opset, max(factors))
     return factors[2:]
 
 
@@ -276,7 +273,10 @@ def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, choice: Ch
     if not choice.shuffle:
         _leave("shuffles are to stay (--no-shuffle)")
     given = attributes_of(shuffler)
-    r, dcr = given.get("blocksize", 0), given.get("mode", "DCR") != "CRD"  # before version 11 there is no other
+    r, dcr = (
+        given.get("blocksize", 0),
+        given.get("mode", "DCR") != "CRD",
+    )  # DepthToSpace has a mode since version 11; before, DCR
     if not scope.is_read_once(conv.output[0]):
         _leave("what is shuffled is an output of the graph, or another node needs it")
     c = _Convolution(conv, scope)
@@ -305,9 +305,6 @@ def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, choice: Ch
         begin=[r * (k - 1 - pad) for k, pad in zip(c.kernel, c.begin)],
         end=[r * (k - 1 - pad) for k, pad in zip(c.kernel, c.end)],
         macs_of_output=(prod(c.kernel), prod(c.kernel)),
-        macs=None,
-        output=None,
-        phases=None,
     )
     layer = _counted(layer, c, extents, enlarged=[1, 1])
     if not input_of(conv, 2):

@@ -15,7 +15,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
-from .._explanation import Layer
+from .._explanation import Layer, fused_note
 from .chain import ACTIVATION, CONVOLUTION, NORM, PADDING, SHUFFLE, UPSAMPLING
 from .chain import call_of, convolve_shuffle, upsample_convolve
 from .fusion import MOST, MODULES, NORMS, is_activation, is_plain
@@ -221,9 +221,13 @@ def read_activation(node: fx.Node, graph: fx.GraphModule) -> Found | None:
 
 def _constants(value: Any) -> bool:
     """Whether no part of an argument is computed in the graph."""
+    return not _nodes_in(value)
+
+
+def _nodes_in(value: Any) -> list[fx.Node]:
     found: list[fx.Node] = []
-    fx.node.map_arg(value, found.append)
-    return not found
+    fx.node.map_arg(value, lambda node: found.append(node) or node)
+    return found
 
 
 # ---- the pass ----
@@ -260,8 +264,7 @@ def rewrite(graph: fx.GraphModule, how: dict[str, Any]) -> list[Layer]:
             if part is not None and part not in (*pair, parts[1 if upsampling else 0])
         ]
         _replace(graph, function, parts, how)
-        note = f"with {' and '.join(fused)}, if no gradient is asked for" if fused else ""
-        layers.append(Layer(name, kind, True, note, True))
+        layers.append(Layer(name, kind, True, fused_note(fused), True))
         changed = True
     if changed:
         graph.graph.lint()
@@ -281,7 +284,7 @@ def _behind(upsampling: Found, graph: fx.GraphModule) -> tuple[list[Found | None
         found = convolution or (read_pads(user, graph) if pads is None else None)
         if found is None:
             return nothing, f"what follows it is {_called(user, graph)}, not a convolution"
-        if found.input is not node or _arguments(user).count(node) != 1:
+        if found.input is not node or _nodes_in((user.args, user.kwargs)).count(node) != 1:
             return nothing, "the convolution takes it as its weight"
         if convolution is not None:
             break
@@ -311,12 +314,6 @@ def _ahead(shuffle: Found, graph: fx.GraphModule) -> tuple[list[Found | None], s
     return parts, shuffle_reason_of(parts[0].value(graph), shuffle.value(graph), _weight_of(parts[0], graph))
 
 
-def _arguments(node: fx.Node) -> list[fx.Node]:
-    found: list[fx.Node] = []
-    fx.node.map_arg((node.args, node.kwargs), lambda argument: found.append(argument) or argument)
-    return found
-
-
 def _weight_of(convolution: Found, graph: fx.GraphModule) -> tuple[int, ...] | None:
     """The shape of the weight of a convolution that is a function, if it is known before the graph runs."""
     node = None if isinstance(convolution.part, str) else convolution.part[0]
@@ -335,7 +332,7 @@ def _following(node: fx.Node, readers: Sequence[Reader], graph: fx.GraphModule) 
     for read in readers:
         user = next(iter(node.users)) if len(node.users) == 1 else None
         part = None if user is None else read(user, graph)
-        if part is not None and (part.input is not node or _arguments(user).count(node) != 1):
+        if part is not None and (part.input is not node or _nodes_in((user.args, user.kwargs)).count(node) != 1):
             part = None
         found.append(part)
         node = node if part is None else part.node
