@@ -242,7 +242,7 @@ static tconv_status read_shuffle(const OrtNode *conv, const struct taken *taken,
     char mode[MOST_WORD];
     const tconv_status status = read_convolution(conv, layer, error);
     if (status != TCONV_OK) return status;
-    word_of(shuffler, "mode", "DCR", mode); /* before version 11 there is no other */
+    word_of(shuffler, "mode", "DCR", mode); /* since version 11; before, DCR */
     tconv_problem *problem = &layer->request.problem;
     if (rank_of(layer) != 4 || factor < 1 || !is_free(shuffler, taken))
         return fail(error, TCONV_ERROR_UNSUPPORTED, "DepthToSpace by %lld of a tensor of rank %d",

@@ -76,7 +76,8 @@ static void extend_layer(const struct provider *provider, struct node_layer *lay
     if (provider->fuse_concat) fuse_concat(layer, MOST_NODES, taken);
 }
 
-/* Says why ONNX Runtime computes a node. For a pair, which is no failure, this is information. */
+/* Logs and traces why ONNX Runtime computes a node: a warning for a ConvTranspose; for a pair a
+ * line of information, because two operators of ONNX Runtime's are what the model has. */
 static void leave(const struct provider *provider, const OrtNode *node, const tconv_error *error)
 {
     if (is_conv_transpose(node))
@@ -184,7 +185,8 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     struct node_layer layer = {0};
     tconv_status status = first < count
                               ? read_layer(provider, nodes[first], count, &layer, error)
-                              : fail(error, TCONV_ERROR_INTERNAL, "there is no layer to compile");
+                              : fail(error, TCONV_ERROR_INTERNAL,
+                                     "it has neither a ConvTranspose nor a pair with a Conv");
     if (status == TCONV_OK && provider->strict) status = try_layer(provider, &layer, error);
     char name[128] = "";
     if (first < count)

@@ -16,6 +16,7 @@ import tconv_cl.onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
 from test_provider import Counted, model_of, operators_that_ran, session, stock
+from test_provider import random as numbers
 
 PAIRS = int(os.environ.get("TCONV_CL_TEST_PAIRS", "20"))
 HALF = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
@@ -23,10 +24,6 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil")
 ANY_FACTOR = [(half, rounding) for half in HALF for rounding in NEAREST] + [("asymmetric", "floor")]
 FACTOR_2 = [("asymmetric", "round_prefer_floor")] + [("align_corners", rounding) for rounding in NEAREST]
 ROUNDINGS = {np.float32: 2.0**-24, np.float16: 2.0**-11}
-
-
-def numbers(shape, seed=1, dtype=np.float32):
-    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
 
 
 def enlarge(
@@ -312,7 +309,7 @@ def test_a_transposed_convolution_behind():
 
 @pytest.mark.parametrize("channels, extent, taken", [(16, 16, False), (64, 32, True)])
 def test_small_pairs_stay_with_onnx_runtime(channels, extent, taken):
-    """One million multiply-adds, of which a ConvTranspose of ONNX Runtime takes longer, and 17 million."""
+    """By default a pair of 1 million multiply-adds is too small to be taken; one of 67 million is taken."""
     x, w = numbers([1, channels, extent, extent]), numbers([channels, channels, 3, 3], 2)
     nodes, given = enlarge([2, 2])
     model = model_of([*nodes, convolve(pads=[1] * 4)], x.shape, {**given, "w": w, "b": numbers([channels])})
@@ -322,7 +319,7 @@ def test_small_pairs_stay_with_onnx_runtime(channels, extent, taken):
 
 
 def test_without_a_fallback():
-    """What is not one layer is no failure."""
+    """With fallback="error", a pair that cannot be one layer stays ONNX Runtime's, and the session is still made."""
 
     def strict(model):
         return InferenceSession(model, tconv_cl.onnxruntime.session_options(fallback="error"))

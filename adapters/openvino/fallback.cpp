@@ -58,14 +58,10 @@ std::shared_ptr<ov::Node> stock_operator(const Attributes &a, const ov::Output<o
                                          const ov::Output<ov::Node> &filter,
                                          const std::optional<ov::Output<ov::Node>> &extents)
 {
-    if (form_of(a) == Form::UPSAMPLE) {
-        const auto enlarged = stock_upsampling(a, data, extents);
-        if (a.grouped) return make_forward<op::GroupConvolution>(a, enlarged, filter);
-        return make_forward<op::Convolution>(a, enlarged, filter);
-    }
-    if (is_shuffle(a)) {
-        if (a.grouped) return make_forward<op::GroupConvolution>(a, data, filter);
-        return make_forward<op::Convolution>(a, data, filter);
+    if (form_of(a) != Form::TRANSPOSED) {
+        const ov::Output<ov::Node> from = is_shuffle(a) ? data : stock_upsampling(a, data, extents);
+        if (a.grouped) return make_forward<op::GroupConvolution>(a, from, filter);
+        return make_forward<op::Convolution>(a, from, filter);
     }
     if (a.grouped) return make<op::GroupConvolutionBackpropData>(a, data, filter, extents);
     return make<op::ConvolutionBackpropData>(a, data, filter, extents);

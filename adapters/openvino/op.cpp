@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in models, and upsamplings
-// before convolutions.
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in models, and convolutions
+// with the upsampling before them or the shuffle behind them.
 #include "op.hpp"
 
 #include <openvino/op/add.hpp>
@@ -67,22 +67,20 @@ void TransposedConvolution::visit(ov::AttributeVisitor &visitor, Attributes &att
     visitor.on_attribute("nearest_mode", attributes.nearest_mode);
 }
 
-bool TransposedConvolution::has_slope() const
+static bool has_slope(const Attributes &a)
 {
-    return tconv_activation_has_slope(epilogue_of(attributes_).activation);
+    return tconv_activation_has_slope(epilogue_of(a).activation);
 }
 
-size_t TransposedConvolution::neighbours() const
+// How many tensors are concatenated with the output.
+static size_t neighbours(const Attributes &a)
 {
-    return static_cast<size_t>(attributes_.concat_before) +
-           static_cast<size_t>(attributes_.concat_after);
+    return static_cast<size_t>(a.concat_before) + static_cast<size_t>(a.concat_after);
 }
 
 size_t required_inputs(const Attributes &a)
 {
-    return size_t{2} + a.scale + a.bias + a.residual +
-           tconv_activation_has_slope(epilogue_of(a).activation) +
-           static_cast<size_t>(a.concat_before) + static_cast<size_t>(a.concat_after);
+    return size_t{2} + a.scale + a.bias + a.residual + has_slope(a) + neighbours(a);
 }
 
 static ov::PartialShape channels_first(ov::PartialShape shape)
@@ -250,7 +248,7 @@ ov::PartialShape TransposedConvolution::concatenated(ov::PartialShape output, si
     if (output.rank().is_dynamic()) return output;
     const size_t axis = attributes_.channels_last ? output.size() - 1 : 1;
     ov::Dimension channels = output[axis];
-    for (size_t i = first; i < first + neighbours(); i++) {
+    for (size_t i = first; i < first + neighbours(attributes_); i++) {
         ov::PartialShape shape = get_input_partial_shape(i);
         const bool known = shape.rank().is_static() && shape.size() == output.size();
         channels += known ? shape[axis] : ov::Dimension::dynamic();
@@ -278,13 +276,13 @@ void TransposedConvolution::validate_and_infer_types()
     const bool other = attributes_.requantize && attributes_.output_type != ov::element::dynamic;
     const auto output_type = other ? attributes_.output_type : get_input_element_type(0);
     const auto type = attributes_.requantize ? ov::element::f32 : get_input_element_type(0);
-    const size_t first = required - neighbours();
+    const size_t first = required - neighbours(attributes_);
     for (size_t i = 2; i < required; i++)
         NODE_VALIDATION_CHECK(this, get_input_element_type(i) == (i < first ? type : output_type),
                               "input ", i, " is not ", i < first ? type : output_type);
     ov::PartialShape output = infer_sums(required);
-    for (size_t i = 2; i < first - has_slope(); i++) output = broadcast(output, i);
-    if (has_slope()) {
+    for (size_t i = 2; i < first - has_slope(attributes_); i++) output = broadcast(output, i);
+    if (has_slope(attributes_)) {
         const ov::PartialShape &slope = get_input_partial_shape(first - 1);
         const ov::Dimension channels = channels_before_shuffle(output);
         NODE_VALIDATION_CHECK(this, slope.compatible({channels}) || slope.compatible({1}), "input ",
@@ -318,9 +316,9 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     const ov::Tensor *scale = attributes_.scale ? &inputs[next++] : nullptr;
     const ov::Tensor *bias = attributes_.bias ? &inputs[next++] : nullptr;
     const ov::Tensor *residual = attributes_.residual ? &inputs[next++] : nullptr;
-    const ov::Tensor *slope = has_slope() ? &inputs[next++] : nullptr;
+    const ov::Tensor *slope = has_slope(attributes_) ? &inputs[next++] : nullptr;
     const auto neighbour = inputs.begin() + static_cast<std::ptrdiff_t>(next);
-    next += neighbours();
+    next += neighbours(attributes_);
     std::vector<ov::Tensor> concatenated(neighbour,
                                          inputs.begin() + static_cast<std::ptrdiff_t>(next));
     Extents extents;

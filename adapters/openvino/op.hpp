@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in a model, or an
-// Interpolate and the (Group)Convolution behind it.
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in a model, or a
+// (Group)Convolution with the Interpolate before it or the shuffle behind it.
 #pragma once
 
 #include "fallback.hpp"
@@ -16,7 +16,7 @@ namespace tconv_openvino
 // activation has them; the tensors that are concatenated before the output, then those after it;
 // the extents, if there is one more input: output_shape, or the sizes of the enlarged data.
 // Normally scale, bias and slopes have one axis, with one number or one for each output channel,
-// // and the residual is a tensor like the output without what is concatenated. With a shuffle,
+// and the residual is a tensor like the output without what is concatenated. With a shuffle,
 // these channels are those before it. With channels_last, data, residual, concatenated tensors and
 // output are [N, X..., C]; the filter is as usual. After a model was reshaped, scale, bias and
 // residual may have other shapes that OpenVINO broadcasts: then OpenVINO's own operators compute.
@@ -50,8 +50,6 @@ class TransposedConvolution : public ov::op::Op
         std::atomic<bool> told{false};
     };
 
-    bool has_slope() const;
-    size_t neighbours() const; // how many tensors are concatenated with the output
     ov::PartialShape infer_sums(size_t required); // without what is fused
     ov::PartialShape broadcast(ov::PartialShape output, size_t input) const;
     ov::Dimension channels_before_shuffle(const ov::PartialShape &output) const;

@@ -285,8 +285,9 @@ def test_scales_hold_for_any_extents(shape):
 @pytest.mark.parametrize("axes", [None, [0, 1, 2, 3]])
 @pytest.mark.parametrize("computed", [False, True])
 def test_sizes_hold_for_the_extents_that_they_are_multiples_of(opset, axes, computed, tmp_path, capfd):
-    """The model may be reshaped after it was converted. Where sizes are no multiples, OpenVINO computes, in the mode
-    of the model; where they follow from the data's shape, so do the factors."""
+    """A model may be reshaped after convert. Constant sizes may then not be multiples of the data's extents:
+    OpenVINO's own operators compute, in the model's mode. Sizes that are computed from the data's shape change with
+    it, and so do the layer's factors."""
     x = ops.parameter(DATA, np.float32)
     sizes = None
     if computed:
@@ -309,7 +310,7 @@ def test_sizes_hold_for_the_extents_that_they_are_multiples_of(opset, axes, comp
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("element, tolerance", [(ov.Type.f16, 4e-3), (ov.Type.bf16, 3e-2), (ov.Type.f64, 2e-5)])
 def test_types(element, tolerance, groups):
-    """A type before and behind the pair; f64 is computed, and the others are rounded, as they say."""
+    """The pair in f16, bf16 and f64, between conversions from and to f32."""
     x = ops.parameter([1, 4, 5, 4], np.float32)
     weights = ops.constant(random([6, 4 // groups, 3, 3], 2).reshape([groups] * (groups > 1) + [-1, 4 // groups, 3, 3]))
     node = enlarged(ops.convert(x, element.to_string()), [2, 2])

@@ -165,6 +165,16 @@ def exact(path: Path, data: np.ndarray) -> np.ndarray:
 # ---- one run ----
 
 
+def compared(where: str, got: np.ndarray, wanted: np.ndarray, counts: Sequence[int]) -> tuple[float, float]:
+    """The difference of two outputs and the tolerance for sums of so many terms; exits if it is larger."""
+    if got.shape != wanted.shape:
+        sys.exit(f"{where}: the output with tconv-cl is {got.shape}, not {wanted.shape}")
+    difference, allowed = apart(got, wanted), tolerance(counts, wanted.size)
+    if not difference <= allowed:
+        sys.exit(f"{where}: the outputs differ by {difference:.3g} of the largest, more than {allowed:.3g}")
+    return difference, allowed
+
+
 def measure(
     name: str,
     path: Path,
@@ -183,11 +193,7 @@ def measure(
     where = f"{name} in {pair.runtime}"
     if computed != layers or layers == 0:
         sys.exit(f"{where}: tconv-cl computed {computed} layers of {layers}")
-    if got.shape != wanted.shape:
-        sys.exit(f"{where}: the output with tconv-cl is {got.shape}, not {wanted.shape}")
-    difference, allowed = apart(got, wanted), tolerance(terms(model, pair.normalizes_in_f32), wanted.size)
-    if not difference <= allowed:
-        sys.exit(f"{where}: the outputs differ by {difference:.3g} of the largest, more than {allowed:.3g}")
+    difference, allowed = compared(where, got, wanted, terms(model, pair.normalizes_in_f32))
     errors = None if truth is None else (apart(wanted, truth), apart(got, truth))
     equal = None if threshold is None else float(((got > threshold) == (wanted > threshold)).mean())
     stock, ours = in_turn((pair.stock, pair.ours), data, rounds)

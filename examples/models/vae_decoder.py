@@ -203,10 +203,8 @@ def measure(runtime: str, choice: Choice, rounds: int) -> str:
     if len(taken) != PAIRS or not all("--upsample" in problem for problem in taken):
         sys.exit(f"{name}: tconv-cl took {len(taken)} layers, not {PAIRS} upsamplings")
     model = common.read(choice.file, latent.shape)
-    difference = common.apart(got, wanted)
-    allowed = common.tolerance(common.terms(model, normalizations=runtime == "openvino"), wanted.size)
-    if not difference <= allowed:
-        sys.exit(f"{name}: the outputs differ by {difference:.3g} of the largest, more than {allowed:.3g}")
+    counts = common.terms(model, normalizations=runtime == "openvino")
+    difference, allowed = common.compared(name, got, wanted, counts)
     times = common.in_turn((stock, ours), latent, rounds)
     return (
         f"| {name}{', channels last' if choice.channels_last and runtime == 'torch' else ''} | {len(taken)} "
