@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import sys
+import textwrap
 
 from plot_report import BLUE, GREY, ORANGE, draw_bandwidths, plain_numbers, plot, save
 
@@ -106,6 +107,12 @@ def row(run, entry):
     return cells
 
 
+def print_text(text, file):
+    """In lines of a Markdown page; those of an item are indented."""
+    behind = "  " if text.startswith("- ") else ""
+    print(textwrap.fill(text, 100, subsequent_indent=behind, break_long_words=False, break_on_hyphens=False), file=file)
+
+
 def print_table(rows, file):
     print(f"| {' | '.join(rows[0])} |\n|{'---|' * len(rows[0])}", file=file)
     for cells in rows[1:]:
@@ -118,7 +125,7 @@ def write_table(run, file):
     if timed:
         roofline = run["roofline"]
         peers = ", ".join(f"{name} {version}" for name, version in how["peers"].items())
-        print(
+        print_text(
             f"tconv-cl on {run['device']['name']} ({run['device']['platform']}): "
             f"peak {roofline['peak_gflops']:.0f} GFLOP/s, "
             f"{roofline['bandwidth_by_working_set'][-1]['gbs']:.1f} GB/s from memory, "
@@ -126,9 +133,10 @@ def write_table(run, file):
             f"Peers with {how['threads']} threads: {peers}. "
             f"Times in ms, medians of {how['rounds']} interleaved rounds"
             f"{', ours with math=fast' * (how['math'] == 'fast')}. "
-            f"Element type: {how.get('type', 'f32')}.\n",
-            file=file,
+            f"Element type: {how.get('type', 'f32')}.",
+            file,
         )
+        print(file=file)
     heads = "id|layer|floor|ours plain|ours best|best plain peer|ms|ratio|best peer, any layout|ms|ratio".split("|")
     print_table([heads, *(row(run, e) for e in entries)], file)
     if not timed:
@@ -143,10 +151,10 @@ def write_table(run, file):
     for words, plain in (("best plain peer / ours plain", True), ("best peer in any layout / ours best", False)):
         ratios = {e["id"]: ratio(e, plain) for e in timed}
         lost = [i for i, value in ratios.items() if value and value < 1]
-        print(
+        print_text(
             f"- {words}: geometric mean {mean(filter(None, ratios.values()))} of {sum(map(bool, ratios.values()))}; "
             f"{len(lost)} lost{': ' * bool(lost)}{', '.join(lost)}.",
-            file=file,
+            file,
         )
     if is_f32(run):
         write_shares(run, timed, file)
@@ -184,19 +192,18 @@ def write_remarks(run, timed, file):
         }
         wrong = [e["id"] for e in timed if any(v["peer"] == name and "wrong" in v for v in e["peers"])]
         for i, reason in refused.items():
-            print(f"- {name} refuses {i}: {reason}", file=file)
+            print_text(f"- {name} refuses {i}: {reason}", file)
         if wrong:
-            print(f"- {name} is wrong in some variant on {', '.join(wrong)}.", file=file)
+            print_text(f"- {name} is wrong in some variant on {', '.join(wrong)}.", file)
     noisy = [f"{e['id']} ({100 * e['others']:.0f} %)" for e in timed if e["others"] > NOISY]
     if noisy:
-        print(
-            f"- While these were timed, others took more than {100 * NOISY:.0f} % of the CPU: {', '.join(noisy)}.",
-            file=file,
+        print_text(
+            f"- While these were timed, others took more than {100 * NOISY:.0f} % of the CPU: {', '.join(noisy)}.", file
         )
     for e in timed:
         for data_format, result in e["ours"].items():
             if "error" in result:
-                print(f"- tconv-cl fails on {e['id']} as {data_format}: {result['error']}", file=file)
+                print_text(f"- tconv-cl fails on {e['id']} as {data_format}: {result['error']}", file)
 
 
 def draw_ratios(run, path):
