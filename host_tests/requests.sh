@@ -388,6 +388,11 @@ unset TCONV_CL_DEVICE
 for words in '"operator": "ConvolutionBackpropData"' '"rules": "spec"' '447' '"macs"' '"pads_begin"' '"groups": 1'; do
     grep -qF "$words" "$work/s.json" || fail "$words is not in the JSON of shape"
 done
+grep -q computed_as "$work/s.json" && fail "a transposed convolution is computed as itself"
+"$tool" shape --upsample 2 --data-shape 1,1,4 --filter-shape 1,1,3 --json - |
+    tr -d ' \n' | grep -qF '"kernel":[4],' || fail "the kernel that computes an upsampling"
+"$tool" shape --upsample 2 --data-shape 1,1,4 --filter-shape 1,1,3 --json - |
+    grep -qF '"computed_as": "transposed convolution"' || fail "how an upsampling is computed"
 "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --strides 2 --auto-pad same_upper --rules onnx 2>"$work/err" | grep -q '^output_shape  1,1,4$' ||
     fail "shape under the onnx rules"
 grep -q "than the published formulas" "$work/err" || fail "the rules' difference is not told"

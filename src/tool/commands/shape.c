@@ -61,14 +61,17 @@ enum exit_code command_shape(int argc, const char **argv)
         print_geometry(&p, &g);
         return EXIT_DONE;
     }
-    return write_json(json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "operator",
+    json_t *shape = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "operator",
         tconv_operation_name(p.operation), "rules", tconv_rules_name(p.rules), "data_shape",
         numbers_json(p.data.dim, p.data.rank), "filter_shape",
         numbers_json(p.filter.dim, p.filter.rank), "output_shape",
-        numbers_json(g.output_shape.dim, g.output_shape.rank), "pads_begin",
-        numbers_json(g.pad_begin, g.axes), "pads_end", numbers_json(g.pad_end, g.axes), "strides",
-        numbers_json(g.stride, g.axes), "dilations", numbers_json(g.dilation, g.axes), "groups",
-        (json_int_t)g.groups, "macs",
-        g.macs <= INT64_MAX ? json_integer((json_int_t)g.macs) : json_real((double)g.macs)));
+        numbers_json(g.output_shape.dim, g.output_shape.rank), "kernel",
+        numbers_json(g.kernel, g.axes), "pads_begin", numbers_json(g.pad_begin, g.axes), "pads_end",
+        numbers_json(g.pad_end, g.axes), "strides", numbers_json(g.stride, g.axes), "dilations",
+        numbers_json(g.dilation, g.axes), "groups", (json_int_t)g.groups, "macs",
+        g.macs <= INT64_MAX ? json_integer((json_int_t)g.macs) : json_real((double)g.macs));
+    if (tconv_convolves(&p)) /* whose kernel, pads, strides and dilations these are */
+        json_object_set_new(shape, "computed_as", json_string("transposed convolution"));
+    return write_json(shape);
 }
