@@ -75,13 +75,14 @@ static const char *choice_of(tconv_plan *plan, char *passed_over)
 
 /* What was heard of the algorithm that was passed over last. */
 struct passed_over {
-    int count;
+    int count, programs;
     char algorithm[100], problem[500], message[1000];
 };
 
 static void hear_passed_over(void *to, const tconv_trace_event *event)
 {
     struct passed_over *heard = to;
+    if (event->kind == TCONV_TRACE_PROGRAM) heard->programs++;
     if (event->kind != TCONV_TRACE_PASSED_OVER) return;
     heard->count++;
     snprintf(heard->algorithm, sizeof heard->algorithm, "%s", event->algorithm);
@@ -229,8 +230,8 @@ static tconv_problem many_channels(void)
     return p;
 }
 
-/* On a GPU another tile takes the place of one whose registers do not suffice, unless all are
- * so. */
+/* On a GPU another tile takes the place of one whose registers do not suffice. If the next one has
+ * as many bytes of private memory, these are no spills, and no more tiles are compiled. */
 static void a_tile_that_spills_is_left(void **state)
 {
     (void)state;
@@ -248,16 +249,20 @@ static void a_tile_that_spills_is_left(void **state)
         char *tile;
     } runs[] = {{0, first}, {1, other}, {1000, last}};
     struct passed_over heard = {.count = 0};
+    int programs[3];
     tconv_device_set_trace(device, TCONV_TRACE_ALL, hear_passed_over, &heard, NULL);
     for (int i = 0; i < 3; i++) {
+        heard.programs = 0;
         fault_spill(runs[i].answers);
         if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)
             fail_msg("%s", error.message);
         assert_string_equal(tconv_plan_algorithm(plan), "tiled_group");
         tconv_plan_tile(plan, runs[i].tile, sizeof first);
         tconv_plan_release(plan);
+        programs[i] = heard.programs;
     }
     fault_spill(-1);
+    assert_true(programs[2] <= 3 * programs[0]); /* the first, one other, the first again */
     assert_string_not_equal(first, other);
     assert_string_equal(first, last);
     assert_int_equal(heard.count, 1);

@@ -103,7 +103,11 @@ static void launches_are_short_on_phones(void **state)
     static const struct {
         const char *name;
         double ms;
-    } gpus[] = {{"Mali-G78", 50}, {"Adreno 740", 50}, {"PowerVR 4 KiB", 50}, {"NVIDIA", 500}};
+    } gpus[] = {{"Mali-G78", 50},
+                {"Adreno 740", 50},
+                {"PowerVR 4 KiB", 50},
+                {"VideoCore VI", 50},
+                {"NVIDIA", 500}};
     const tconv_problem p = plane(1, 512, 256, 128, 4, 2, 1);
     for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++) {
         struct device *device = &devices[0];

@@ -126,6 +126,10 @@ const struct described_device described_devices[] = {
      {PHONE, .compute_units = 6, .work_group_limit = 1024, .work_item_limit = {1024, 1024, 1024},
       .local_memory = 32 << 10, .dedicated_local = true, .half_arithmetic = true,
       .integer_dot_product = true, .clock_mhz = 680, .architecture = TCONV_ARCHITECTURE_ADRENO}},
+    {"VideoCore VI", /* as Mesa's driver reports it */
+     {PHONE, .compute_units = 1, .work_group_limit = 256, .work_item_limit = {256, 256, 256},
+      .local_memory = 32 << 10, .integer_dot_product = true, .clock_mhz = 500,
+      .architecture = TCONV_ARCHITECTURE_VIDEOCORE}},
     {"PowerVR 4 KiB",
      {PHONE, .compute_units = 1, .work_group_limit = 512, .work_item_limit = {512, 512, 512},
       .local_memory = 4 << 10, .dedicated_local = true, .clock_mhz = 650,

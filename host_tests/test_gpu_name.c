@@ -17,7 +17,8 @@ enum {
     MALI = TCONV_ARCHITECTURE_MALI,
     ADRENO = TCONV_ARCHITECTURE_ADRENO,
     POWERVR = TCONV_ARCHITECTURE_POWERVR,
-    XE_HP = TCONV_ARCHITECTURE_INTEL_XE_HP
+    XE_HP = TCONV_ARCHITECTURE_INTEL_XE_HP,
+    VIDEOCORE = TCONV_ARCHITECTURE_VIDEOCORE
 };
 
 /* By their names alone. */
@@ -79,7 +80,9 @@ static const struct {
     {"FD", "", OTHER},
     {"NVIDIA Tegra X1", "NVIDIA Corporation", OTHER},
     {"Mesa Intel(R) Arc(tm) A770 Graphics (DG2)", "Intel", OTHER},
-    {"VideoCore IV GPU", "Broadcom", OTHER},
+    {"VideoCore IV GPU", "Broadcom", VIDEOCORE},
+    {"V3D 4.2.14.0", "Broadcom", VIDEOCORE},
+    {"V3D 7.1.10.2", "", VIDEOCORE},
     {"llvmpipe (LLVM 15.0.6, 128 bits)", "Mesa/X.org", OTHER},
     {"", "", OTHER},
 };
@@ -129,8 +132,24 @@ static void what_drivers_say(void **state)
 #undef ROW
 }
 
+/* Freedreno says 9999 of every GPU. */
+static void units_that_nobody_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t reported, units;
+    } rows[] = {{"FD618", 9999, 1},         {"FD630", 9999, 2}, {"FD650", 9999, 3},
+                {"FD690", 9999, 8},         {"FD730", 9999, 4}, {"FD740", 9999, 6},
+                {"FD999", 9999, 2},         {"FD740", 5, 5},    {"gfx942", 304, 304},
+                {"NVIDIA H200", 9999, 9999}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(tconv_gpu_compute_units(rows[i].name, rows[i].reported), rows[i].units);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_drivers_say)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_drivers_say),
+                                       cmocka_unit_test(units_that_nobody_counted)};
     return cmocka_run_group_tests_name("gpu_name", tests, NULL, NULL);
 }

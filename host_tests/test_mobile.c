@@ -19,10 +19,8 @@ static const struct {
     bool stages; /* true if algorithms may copy into local memory */
     long sums;   /* sums of 32 bits in a work-item, at most */
 } devices[] = {
-    {"Mali-G78", false, 16},
-    {"Adreno 740", true, 32},
-    {"PowerVR 4 KiB", true, 32},
-    {"GPU minimal", false, 16},
+    {"Mali-G78", false, 16},     {"Adreno 740", true, 32},   {"PowerVR 4 KiB", true, 32},
+    {"VideoCore VI", false, 16}, {"GPU minimal", false, 16},
 };
 
 enum { DEVICES = sizeof devices / sizeof *devices };
@@ -180,7 +178,7 @@ static void channels_are_loaded_in_vectors(void **state)
 static void architectures_have_warps(void **state)
 {
     (void)state;
-    static const double warps[] = {16, 64, 32, 32};
+    static const double warps[DEVICES] = {16, 64, 32, 16, 32};
     for (int d = 0; d < DEVICES; d++) {
         const struct tconv_machine m = tconv_machine_of(described_device(devices[d].name), 4);
         assert_true(m.warp == warps[d]);

@@ -83,8 +83,20 @@ struct _cl_device_id fake_devices[FAKE_DEVICES] = {
 /* Whether the last of the devices exists. */
 static bool threadless;
 
+static const char *least = ""; /* FAKE_OPENCL_LEAST */
+
+static void make_least(void)
+{
+    if (strcmp(least, "V3D") != 0) return;
+    platforms[1].name = "rusticl";
+    for (int i = 0; i < FAKE_DEVICES; i++)
+        if (fake_devices[i].platform == &platforms[1]) fake_devices[i].name = "V3D 4.2.14.0";
+}
+
 static void read_environment(void)
 {
+    if (getenv("FAKE_OPENCL_LEAST") != NULL) least = getenv("FAKE_OPENCL_LEAST");
+    make_least();
     threadless = getenv("FAKE_OPENCL_THREADLESS") != NULL;
     if (!threadless) return;
     platforms[0].name = "Portable Computing Language";
@@ -209,7 +221,10 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
     case CL_DRIVER_VERSION:
         return text(to, threadless ? "5.0" : "1.0"); /* PoCL 5 takes no assembly */
     case CL_DEVICE_VERSION: return text(to, d->version);
-    case CL_DEVICE_PROFILE: return text(to, "FULL_PROFILE");
+    case CL_DEVICE_PROFILE:
+        return text(to, d->platform == &platforms[1] && strcmp(least, "embedded") == 0
+                            ? "EMBEDDED_PROFILE"
+                            : "FULL_PROFILE");
     case CL_DEVICE_EXTENSIONS: return text(to, d->extensions);
     case CL_DEVICE_PLATFORM:
         return fake_answer(&d->platform, sizeof(cl_platform_id), size, value, needed);

@@ -36,6 +36,9 @@ enum {
                         only if the environment variable FAKE_OPENCL_THREADLESS is set; then
                         platform and CPU are called as PoCL's */
     FAKE_DEVICES
+    /* FAKE_OPENCL_LEAST=embedded in the environment gives the last platform's devices the embedded
+     * profile, without 64-bit integers; =V3D gives them and the platform Mesa's names for
+     * VideoCore. */
 };
 
 /* A kernel's argument as it was set. */

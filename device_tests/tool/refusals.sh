@@ -37,6 +37,12 @@ for command in check "bench --no-ceilings"; do
         fail "$command of an empty batch: $(cat "$work/out")"
 done
 
+# A device whose compiler does not take 64-bit integers is refused before it is called: it may end the process. Number 3 is a GPU.
+for least in "embedded cles_khr_int64" "V3D VideoCore"; do
+    FAKE_OPENCL_LEAST=${least% *} "$tool" bench --device 3 --data-shape 1,2,9 --filter-shape 2,2,3 >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q "^tconv-cl: .*${least#* }.* 64-bit integers.*: take another device" "$work/err" || fail "$least: $(cat "$work/out" "$work/err")"
+done
+
 # An environment variable with a value that is not possible is a wrong request.
 for variable in TCONV_CL_MATRIX=yes TCONV_CL_CACHE=never TCONV_CL_CACHE_MIB=1GiB; do
     env "$variable" "$tool" check $device --data-shape 1,2,4 --filter-shape 2,1,3 >"$work/out" 2>"$work/err"

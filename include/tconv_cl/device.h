@@ -47,15 +47,16 @@ typedef enum tconv_matrix_unit {
 /* Families of GPUs whose registers, local memory and rates the cost model knows. Other GPUs are
  * treated like NVIDIA's, with fewer registers if they emulate local memory. */
 typedef enum tconv_architecture {
-    TCONV_ARCHITECTURE_OTHER = 0,      /* none of these, or unknown */
-    TCONV_ARCHITECTURE_NVIDIA = 1,     /* its driver has cl_nv_device_attribute_query */
-    TCONV_ARCHITECTURE_AMD_RDNA = 2,   /* gfx10 and later */
-    TCONV_ARCHITECTURE_AMD_CDNA = 3,   /* gfx9 and before: 64 lanes; also GCN */
-    TCONV_ARCHITECTURE_MALI = 4,       /* Arm's GPUs; their local memory lies in global memory */
-    TCONV_ARCHITECTURE_ADRENO = 5,     /* Qualcomm's */
-    TCONV_ARCHITECTURE_POWERVR = 6,    /* Imagination's */
-    TCONV_ARCHITECTURE_INTEL_XE_HP = 7 /* Xe-HP, Xe-HPG, Xe-HPC and later: a kernel may ask for 256
-                                          registers of a thread instead of 128 */
+    TCONV_ARCHITECTURE_OTHER = 0,       /* none of these, or unknown */
+    TCONV_ARCHITECTURE_NVIDIA = 1,      /* its driver has cl_nv_device_attribute_query */
+    TCONV_ARCHITECTURE_AMD_RDNA = 2,    /* gfx10 and later */
+    TCONV_ARCHITECTURE_AMD_CDNA = 3,    /* gfx9 and before: 64 lanes; also GCN */
+    TCONV_ARCHITECTURE_MALI = 4,        /* Arm's GPUs; their local memory lies in global memory */
+    TCONV_ARCHITECTURE_ADRENO = 5,      /* Qualcomm's */
+    TCONV_ARCHITECTURE_POWERVR = 6,     /* Imagination's */
+    TCONV_ARCHITECTURE_INTEL_XE_HP = 7, /* Xe-HP, Xe-HPG, Xe-HPC and later: a kernel may ask for 256
+                                           registers of a thread instead of 128 */
+    TCONV_ARCHITECTURE_VIDEOCORE = 8    /* Broadcom's; their local memory lies in global memory */
 } tconv_architecture;
 
 /* The properties of a device: plain data, so that a test can invent devices. Its struct_size (see

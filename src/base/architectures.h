@@ -36,7 +36,9 @@ enum {
       is_freedreno(facts->name) || has_word(facts->name, "Adreno") ||                              \
           tconv_begins(facts->vendor, "QUALCOMM Qualcomm"))                                        \
     A(POWERVR, "PowerVR", TCONV_TRAIT_PHONE,                                                       \
-      has_word(facts->name, "PowerVR") || tconv_begins(facts->vendor, "Imagination"))
+      has_word(facts->name, "PowerVR") || tconv_begins(facts->vendor, "Imagination"))              \
+    A(VIDEOCORE, "VideoCore", TCONV_TRAIT_PHONE | TCONV_TRAIT_EMULATES,                            \
+      tconv_begins(facts->name, "V3D VideoCore") || tconv_begins(facts->vendor, "Broadcom"))
 /* clang-format on */
 
 static inline bool tconv_has_trait(tconv_architecture architecture, int trait)

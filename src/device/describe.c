@@ -170,6 +170,26 @@ static tconv_device_kind kind_of(cl_device_type type)
     return TCONV_DEVICE_OTHER;
 }
 
+tconv_status tconv_device_check_integers(cl_device_id device, const tconv_device_info *info,
+                                         tconv_error *error)
+{
+    char profile[32];
+    read_text(device, CL_DEVICE_PROFILE, profile, sizeof profile);
+    if (strcmp(profile, "EMBEDDED_PROFILE") == 0 &&
+        !tconv_device_has_extension(device, "cles_khr_int64"))
+        return tconv_fail(error, TCONV_ERROR_DEVICE,
+                          "%s has OpenCL's embedded profile without cles_khr_int64, but kernels "
+                          "need 64-bit integers: take another device",
+                          info->name);
+    if (info->architecture == TCONV_ARCHITECTURE_VIDEOCORE &&
+        strcmp(info->platform, "rusticl") == 0)
+        return tconv_fail(error, TCONV_ERROR_DEVICE,
+                          "%s: Mesa's compiler for VideoCore ends the process at 64-bit integers, "
+                          "which kernels need: take another device, such as PoCL's on the CPU",
+                          info->name);
+    return TCONV_OK;
+}
+
 tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
@@ -196,7 +216,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
         clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof d.platform, d.platform, NULL);
     d.platform[sizeof d.platform - 1] = '\0';
 
-    d.compute_units = (uint32_t)read_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
+    d.compute_units = tconv_gpu_compute_units(
+        d.name, (uint32_t)read_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)));
     d.vector_width =
         (uint32_t)read_number(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof(cl_uint));
     d.work_group_limit = read_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));

@@ -97,6 +97,7 @@ static tconv_status create(cl_context context, cl_device_id id, cl_device_id lis
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK ||
+        (status = tconv_device_check_integers(id, &info, error)) != TCONV_OK ||
         (threads > 0 && (status = tconv_device_describe(listed, &shown, error)) != TCONV_OK) ||
         (status = tconv_environment_kernel_dir(kernel_dir, sizeof kernel_dir, error)) != TCONV_OK)
         return status;

@@ -133,6 +133,24 @@ static bool is_freedreno(const char *name)
     return tconv_begins(name, "FD") && name[2] >= '0' && name[2] <= '9';
 }
 
+uint32_t tconv_gpu_compute_units(const char *name, uint32_t reported)
+{
+    /* num_ccu of Mesa's src/freedreno/common/freedreno_devices.py. */
+    static const struct {
+        const char *names;
+        uint32_t units;
+    } rows[] = {{"FD60 FD61 FD620 FD702", 1},
+                {"FD650 FD660 FD644", 3},
+                {"FD680 FD72 FD73", 4},
+                {"FD74 FD75 FD8", 6},
+                {"FD690", 8}};
+    enum { PLACEHOLDER = 9999, FEW = 2 }; /* FEW: FD630, FD640, FD643, and what is not listed */
+    if (reported != PLACEHOLDER || !is_freedreno(name)) return reported;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (tconv_begins(name, rows[i].names)) return rows[i].units;
+    return FEW;
+}
+
 tconv_architecture tconv_gpu_architecture(const struct tconv_gpu_facts *facts)
 {
 #define ROW(row, name, traits, recognised)                                                         \

@@ -41,6 +41,10 @@ struct tconv_gpu_facts {
 /* The family of a GPU, or OTHER. A row of test_gpu_name.c shows how each one is recognised. */
 tconv_architecture tconv_gpu_architecture(const struct tconv_gpu_facts *facts);
 
+/* The compute units of a GPU that reports `reported` of them: Mesa's driver for Adreno says 9999 of
+ * every one, so the number then comes from its name. */
+uint32_t tconv_gpu_compute_units(const char *name, uint32_t reported);
+
 /* Whether a text begins with one of these words, which spaces separate. */
 bool tconv_begins(const char *text, const char *words);
 

@@ -51,8 +51,8 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
 }
 
 /* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
- * algorithm that do not spill and cost at most twice as much. If there is none, the plan keeps its
- * tile. */
+ * algorithm that do not spill and cost at most twice as much. If there is none, or if another tile
+ * has as much private memory, which then does not come from spills, the plan keeps its tile. */
 static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 {
     enum { MOST_TILES = 3, DEAREST = 2 };
@@ -60,7 +60,8 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
     const tconv_device_info info = plan->info; /* each tile may lower limits for itself */
     struct tconv_candidates tiles;
     struct tconv_reason reason;
-    if (plan->info.kind != TCONV_DEVICE_GPU || tconv_plan_private_bytes(plan) == 0 ||
+    const uint64_t spilled = tconv_plan_private_bytes(plan);
+    if (plan->info.kind != TCONV_DEVICE_GPU || spilled == 0 ||
         !tconv_enumerate(first.algorithm, &plan->request, NULL, &tiles, &reason))
         return TCONV_OK;
     int tried = 0;
@@ -75,8 +76,10 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
             tconv_trace_passed_over(plan, &first, "its kernel spills registers");
             return TCONV_OK;
         }
+        const bool as_many = made && tconv_plan_private_bytes(plan) >= spilled;
         plan->info = info;
         tried++;
+        if (as_many) break;
     }
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
 }

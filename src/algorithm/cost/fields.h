@@ -114,8 +114,10 @@
     F(matrix_begin, 1480) F(matrix_begin_wait, 16500) F(matrix_store, 0.25)                        \
     F(matrix_store_wait, 2.4) F(matrix_finish_wait, 1610) F(matrix_part_wait, 243)
 
-/* GPUs of phones: Mali, Adreno, PowerVR. These are data sheets' numbers of a Mali-G78, an Adreno
- * 740 and a Rogue GE8320; no such GPU was measured. A work-item of Mali has 64 registers. */
+/* GPUs of phones and boards: Mali, Adreno, PowerVR, VideoCore. These are data sheets' numbers of a
+ * Mali-G78, an Adreno 740, a Rogue GE8320 and a VideoCore VI (8 QPUs of 4 lanes and 16 work-items,
+ * 64 registers for each of two threads); no such GPU was measured. A work-item of Mali has 64
+ * registers. */
 #define TCONV_MALI_FIELDS(F)                                                                       \
     F(item_sums, 16) F(unit_lanes, 32) F(warp, 16) F(unit_warps, 64) F(unit_registers, 32768)      \
     F(unit_issue, 1.6) F(unit_read, 4) F(unit_local, 1) F(unit_l2, 16) F(unit_dram, 3)             \
@@ -129,6 +131,11 @@
 #define TCONV_POWERVR_FIELDS(F)                                                                    \
     F(item_sums, 32) F(unit_lanes, 32) F(warp, 32) F(unit_warps, 16) F(unit_registers, 32768)      \
     F(unit_issue, 0.8) F(unit_read, 8) F(unit_local, 1) F(unit_l2, 32) F(unit_dram, 16)            \
+    F(direct_dense, 1e6)
+
+#define TCONV_VIDEOCORE_FIELDS(F)                                                                  \
+    F(item_sums, 16) F(unit_lanes, 32) F(warp, 16) F(unit_warps, 32) F(unit_registers, 16384)      \
+    F(unit_issue, 2) F(unit_read, 4) F(unit_local, 1) F(unit_l2, 16) F(unit_dram, 8)               \
     F(direct_dense, 1e6)
 
 /* Intel's GPUs since Xe-HP: Xe-HP and Xe-HPG, whose sub-groups have 8 lanes at least, and Xe-HPC
