@@ -46,6 +46,9 @@ static bool types_go_together(tconv_type data, tconv_type filter, tconv_type out
     const bool byte = data == TCONV_I8 || data == TCONV_U8;
     if (data == filter && (output == TCONV_TYPE_DEFAULT || output == data)) return true;
     if (half && filter == data && output == TCONV_F32) return true;
+    if (data == TCONV_F32 && (filter == TCONV_F16 || filter == TCONV_BF16) &&
+        (output == TCONV_TYPE_DEFAULT || output == TCONV_F32))
+        return true;
     if (byte && filter == TCONV_I8 &&
         (output == TCONV_I32 || output == TCONV_I8 || output == TCONV_U8))
         return true;
@@ -260,5 +263,7 @@ bool exact_resolve(const tconv_problem *p, struct exact_geometry *g)
     return read_steps(&p->data_steps, p->data.dim, rank, 1, p->data_type, &g->data_bytes) &&
            read_steps(&p->output_steps, extents, rank, 1, g->output_type, &g->output_bytes) &&
            is_apart(&p->output_steps, extents) &&
-           read_steps(&p->residual_steps, extents, rank, 0, g->output_type, &g->residual_bytes);
+           read_steps(&p->residual_steps, extents, rank, 0, g->output_type, &g->residual_bytes) &&
+           read_steps(&p->filter_steps, p->filter.dim, p->filter.rank, 1, p->filter_type,
+                      &g->filter_bytes);
 }

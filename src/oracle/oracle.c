@@ -199,21 +199,25 @@ static int64_t forward_channel(const tconv_problem *problem, const tconv_geometr
 static int64_t filter_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t channel,
                              int64_t forward, int64_t ci, const int64_t *k)
 {
-    if (tconv_convolves(problem)) {
-        const bool last = problem->filter_format == TCONV_XIO;
-        const int64_t all = tconv_forward_channels(problem);
-        int64_t at = last ? 0 : forward * g->group_in_channels + ci;
-        for (int a = 0; a < g->axes; a++) at = at * forward_kernel(problem, a) + k[a];
-        return last ? (at * g->group_in_channels + ci) * all + forward : at;
-    }
-    const int64_t group = channel / g->group_out_channels, co = channel % g->group_out_channels;
-    const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
-                     problem->filter_format != TCONV_OIX;
-    int64_t offset = xio ? 0 : (group * g->group_in_channels + ci) * g->group_out_channels + co;
-    for (int a = 0; a < g->axes; a++) offset = offset * g->kernel[a] + k[a];
-    return xio ? (offset * g->group_out_channels + co) * (g->groups * g->group_in_channels) +
-                     group * g->group_in_channels + ci
-               : offset;
+    const bool convolves = tconv_convolves(problem);
+    const bool grouped = problem->operation == TCONV_GROUP_CONV_BACKPROP;
+    const bool last = convolves ? problem->filter_format == TCONV_XIO
+                                : problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
+                                      problem->filter_format != TCONV_OIX;
+    const int64_t group = channel / g->group_out_channels;
+    const int64_t in = convolves || grouped ? ci : group * g->group_in_channels + ci;
+    const int64_t out = convolves ? forward : channel % g->group_out_channels;
+    const int rank = problem->filter.rank, first = last ? 0 : rank - g->axes; /* axis of taps */
+    int64_t at[TCONV_MAX_RANK] = {group}, offset = 0;
+    for (int a = 0; a < g->axes; a++) at[first + a] = k[a];
+    const int channels = last ? rank : first; /* the axis behind those of the channels */
+    at[channels - 2] = convolves == last ? in : out;
+    at[channels - 1] = convolves == last ? out : in;
+    const tconv_steps *steps = &problem->filter_steps;
+    for (int i = 0; i < rank; i++)
+        offset = steps->count == 0 ? offset * problem->filter.dim[i] + at[i]
+                                   : offset + at[i] * steps->value[i];
+    return offset;
 }
 
 struct sums {
@@ -227,7 +231,7 @@ static void add_product(const struct tconv_operands *o, int64_t at, int64_t from
 {
     const tconv_type data = o->problem->data_type, filter = o->problem->filter_type;
     sums->terms++;
-    if (data == TCONV_F32) { /* the most common type first */
+    if (data == TCONV_F32 && filter == TCONV_F32) { /* the most common types first */
         const double product = (double)((const float *)o->data)[at] *
                                (double)((const float *)o->filter)[from];
         sums->value += product;
@@ -323,14 +327,16 @@ static bool tap_input(const tconv_geometry *g, const struct position *out, int a
 /* The weight of tap k: of a convolution with upsampling or pixel shuffle, of the equivalent
  * transposed convolution (geometry/equivalent.h). `a` axes of `taps`, the convolution's, are set.
  */
-static double weight_of(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
+static double weight_of(const tconv_problem *problem, const tconv_geometry *g, const void *filter,
                         int64_t channel, int64_t forward, int64_t ci, const int64_t *k, int a,
                         int64_t *taps)
 {
     if (!tconv_convolves(problem))
-        return (double)filter[filter_offset(problem, g, channel, forward, ci, k)];
+        return tconv_oracle_read(problem->filter_type, filter,
+                                 filter_offset(problem, g, channel, forward, ci, k));
     if (a == g->axes || a == TCONV_MAX_AXES)
-        return (double)filter[filter_offset(problem, g, channel, forward, ci, taps)];
+        return tconv_oracle_read(problem->filter_type, filter,
+                                 filter_offset(problem, g, channel, forward, ci, taps));
     const int64_t kernel = forward_kernel(problem, a);
     const int64_t d = tconv_shuffles(problem) || g->stride[a] == 1 ? g->stride[a]
                                                                    : forward_dilation(problem, a);
@@ -344,7 +350,7 @@ static double weight_of(const tconv_problem *problem, const tconv_geometry *g, c
     return sum;
 }
 
-static void add_weights(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
+static void add_weights(const tconv_problem *problem, const tconv_geometry *g, const void *filter,
                         const struct position *out, int a, int64_t *k, struct neighbourhood *n)
 {
     if (a == g->axes || a == TCONV_MAX_AXES) {
@@ -495,15 +501,14 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     e->value = value;
 }
 
-/* The relative error of weights that were added up and rounded to the filter's type. */
+/* The relative error of weights that were added up and rounded to the type that they have then. */
 static double summed_bound(const tconv_problem *problem, const tconv_geometry *g, double u)
 {
     double taps = 0;
     for (int a = 0; a < g->axes; a++) taps += (double)(forward_kernel(problem, a) + 1);
     const double points = pow(taps / g->axes, g->axes); /* that are added up, at most */
-    return points * u + (problem->filter_type == TCONV_F16    ? 0x1p-11
-                         : problem->filter_type == TCONV_BF16 ? 0x1p-8
-                                                              : 0);
+    const tconv_type type = tconv_weight_type(problem->data_type, problem->filter_type);
+    return points * u + (type == TCONV_F16 ? 0x1p-11 : type == TCONV_BF16 ? 0x1p-8 : 0);
 }
 
 static struct tconv_expected expect_float(const struct tconv_operands *o,
