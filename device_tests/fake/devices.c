@@ -85,7 +85,8 @@ static bool threadless;
 
 static void read_environment(void)
 {
-    threadless = getenv("FAKE_OPENCL_THREADLESS") != NULL;
+    const char *wanted = getenv("FAKE_OPENCL_THREADLESS");
+    threadless = wanted != NULL;
     if (!threadless) return;
     platforms[0].name = "Portable Computing Language";
     struct _cl_device_id *basic = &fake_devices[FAKE_THREADLESS]; /* the processor once more */
@@ -93,6 +94,7 @@ static void read_environment(void)
     basic->name = "basic-fake";
     basic->units = 1;
     basic->divides = false;
+    basic->copies = strcmp(wanted, "copies") == 0;
     fake_devices[FAKE_CPU].name = "pthread-fake";
 }
 

@@ -128,6 +128,11 @@ class Kept(Generic[Value]):
         del out  # without the lock: releasing objects may take a while
         return made
 
+    def count_hit(self) -> None:
+        """Counts a use of a kept object that was not asked for here."""
+        with self._lock:
+            self.hits += 1
+
     def _beyond_limit(self) -> list[Any]:
         """Takes out what was not used lately."""
         return [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
@@ -186,6 +191,11 @@ class Resolved:
         )
         if self._searches:
             self.options.search_progress = cast(_GO_ON, c_void_p)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a run is one short call of C."""
+        return not (self.empty or self.is_long or self._searches)
 
     def listening(self) -> contextlib.AbstractContextManager[None]:
         """The context of calls that make its plan: an interrupt ends a search."""
@@ -267,6 +277,7 @@ class Layers:
 
     def __init__(self) -> None:
         self._kept: Kept[Layer] = Kept(8)
+        self.calls: dict[Hashable, Any] = {}  # that may come again, by _host.again
 
     def on(self, devices: Sequence[Device]) -> Layer:
         return self._kept.get(tuple(devices), lambda: Layer(devices, c.FILTER_WATCHED))
@@ -284,6 +295,8 @@ def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
 # ---- devices by their numbers ----
 
 _opened: Kept[Device] = Kept(64)  # more than a machine has devices: one stays until clear_cache
+calls: dict[Hashable, Any] = {}  # of functions, that may come again, by _host.again
+clearings = 0  # counts those of the cache
 
 
 def opened(number: int) -> Device:
@@ -358,6 +371,9 @@ def cache_info() -> CacheInfo:
 
 def clear_cache() -> None:
     """Releases all devices with their plans, except those that calls and ConvTranspose objects still use."""
+    global clearings
+    clearings += 1
     number_of.cache_clear()
+    calls.clear()
     _opened.clear()
     _contexts.clear()
