@@ -122,7 +122,8 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
     """An empty array that begins at a cache line. NumPy's arrays begin 16 bytes later, so every stored vector would
     cross a line."""
     memory = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -address_of(memory) % LINE)
+    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, memory, -address_of(memory) % LINE)
+    return array
 
 
 def compute(

@@ -202,7 +202,7 @@ def attributes_among(given: dict[str, Any]) -> Attributes:
     """The same from a function's arguments: from its locals() before it has others. All of them must be there. Equal
     attributes are one object, until many others were read."""
     values = _options_of(given)
-    types = tuple([type(value) for value in values])  # 1, 1.0 and True are equal
+    types = tuple(map(type, values))  # 1, 1.0 and True are equal
     key: tuple[Any, ...] = (values, types, given.get("operation"))
     if not _PLAIN.issuperset(types):
         own, inner = list(values), []
