@@ -110,7 +110,8 @@ def run(
     dense = all(array is None or array.flags.c_contiguous for array in arrays)
     if key is not None and dense and len(devices) == 1 and resolved.is_simple:
         references = (layer.handle, addressof(resolved.problem), addressof(resolved.options))
-        asked = _Asked(request.attributes, first, layer, resolved, references, resolved.output.shape, dtype)
+        output = (arrays.out.nbytes, resolved.output.shape, dtype)
+        asked = _Asked(request.attributes, first, layer, resolved, references, output)
         calls = _calls(layers)
         if len(calls) >= REQUESTS:
             calls.clear()
@@ -121,7 +122,12 @@ def run(
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An empty array that begins at a cache line. NumPy's arrays begin 16 bytes later, so every stored vector would
     cross a line."""
-    memory = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
+    return _empty_of(math.prod(shape) * dtype.itemsize, shape, dtype)
+
+
+def _empty_of(size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The same; its size in bytes is known."""
+    memory = np.empty(size + LINE, np.uint8)
     array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, memory, -address_of(memory) % LINE)
     return array
 
@@ -196,27 +202,26 @@ class _Asked(NamedTuple):
     layer: Layer
     resolved: Resolved
     references: tuple[int, int, int]  # what tconv_layer_run takes: layer, problem, options
-    shape: tuple[int, ...]  # of the output
-    dtype: np.dtype[Any]
+    output: tuple[int, tuple[int, ...], np.dtype[Any]]  # its bytes, shape and type
 
 
 _run_layer = c.by_addresses("tconv_layer_run")
 _ndarray = np.ndarray
 _DEVICES = (type(None), int, str)
+_ALONE = 9  # members of a key of data and filter alone
 
 
 def key_of(arrays: Arrays, attributes: Attributes, device: Any) -> tuple[Any, ...] | None:
     """What `again` knows a call by: shape, strides and type of an array decide all that is checked of it but its place.
     None: it is no call of a kind that is kept."""
-    data, filter_ = arrays[0], arrays[1]
+    data, filter_, bias, scale, slope, residual, out = arrays
     if type(data) is not _ndarray or type(filter_) is not _ndarray or type(device) not in _DEVICES:
         return None
     own = (id(attributes), device, _device.clearings)
     key: tuple[Any, ...] = (*own, data.shape, data.strides, data.dtype, filter_.shape, filter_.strides, filter_.dtype)
-    others = arrays[2:]
-    if all([array is None for array in others]):
+    if bias is None and scale is None and slope is None and residual is None and out is None:
         return key
-    for array in others:
+    for array in (bias, scale, slope, residual, out):
         if array is None:
             key += (None,)
         elif type(array) is _ndarray:
@@ -238,18 +243,18 @@ def again(key: tuple[Any, ...], arrays: Arrays, layers: Layers | None) -> Any:
         return None
     out = arrays[-1]
     if out is None:
-        out = _empty(asked.shape, asked.dtype)
-        begin = address_of(out)
-    elif out.flags.writeable:
-        begin = address_of(out)
-        end = begin + out.nbytes
-        for array in arrays[:-1]:
-            if array is not None and begin - array.nbytes < address_of(array) < end:
-                return None
-    else:
+        out = _empty_of(*asked.output)
+    elif not out.flags.writeable:
         return None
-    places = [0 if array is None else address_of(array) for array in arrays[:-1]]
-    tensors = c.host_tensors(places[0], places[1], begin, *places[2:])
+    begin = address_of(out)
+    if len(key) == _ALONE:
+        tensors = c.host_tensors(address_of(arrays[0]), address_of(arrays[1]), begin)
+    else:
+        places = [0 if array is None else address_of(array) for array in arrays[:-1]]
+        for array, place in zip(arrays, places):
+            if array is not None and begin - array.nbytes < place < begin + out.nbytes:  # so `out` was given
+                return None
+        tensors = c.host_tensors(places[0], places[1], begin, *places[2:])
     failed = _run_layer(*asked.references, tensors, None, None)
     raise_kept()
     if failed:

@@ -44,20 +44,19 @@ static size_t alignment_of(const tconv_device *device)
  * device whose kernels run in the thread that enqueues them is tried. */
 static bool is_stored_at_once(const tconv_device *device)
 {
-    static const cl_uint wanted = 0x5a17c0de;
-    cl_uint array[64] = {0};
+    enum { BYTES = 64 };
+    static const unsigned char wanted = 0x5a;
+    unsigned char memory[BYTES + 1] = {0}, *const array = memory + 1; /* as aligned as any */
     bool right = false;
     cl_int code;
     const cl_command_queue queue = clCreateCommandQueue(device->context, device->id, 0, &code);
     if (code != CL_SUCCESS) return false;
     const cl_mem buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                         sizeof array, array, &code);
+                                         BYTES, array, &code);
     if (code == CL_SUCCESS) {
-        code = clEnqueueFillBuffer(queue, buffer, &wanted, sizeof wanted, 0, sizeof array, 0, NULL,
-                                   NULL);
+        code = clEnqueueFillBuffer(queue, buffer, &wanted, sizeof wanted, 0, BYTES, 0, NULL, NULL);
         right = clFinish(queue) == CL_SUCCESS && code == CL_SUCCESS;
-        for (size_t i = 0; i < sizeof array / sizeof *array; i++)
-            right = right && array[i] == wanted;
+        for (int i = 0; i < BYTES; i++) right = right && array[i] == wanted;
         clReleaseMemObject(buffer);
     }
     clReleaseCommandQueue(queue);
