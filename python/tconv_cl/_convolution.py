@@ -573,7 +573,8 @@ def explain(
     attributes = attributes_among(forward({**DEFAULTS, **options, **factors}))
     request = Request(attributes, *tensors, flag("bias", bias), scale=False, residual=False)
     on = opened(devices_of(device)[0])
-    return on.layer.explain(on.resolved(request))
+    resolved = on.resolved(request)
+    return on.layer_of(resolved).explain(resolved)
 
 
 def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int]) -> Any:

@@ -23,6 +23,7 @@ from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, ste
 REQUESTS = 128  # resolved ones, kept for each device, as many as a layer has plans
 CONTEXTS = 8  # of pyopencl, kept with their requests
 LONG = 16 << 20  # bytes of data and output that take long enough for an interrupt to matter
+SMALL = 64 << 10  # bytes of a filter up to which looking whether it changed beats packing it
 MEASURED = (3, 4)  # TCONV_SEARCH_MEASURE and _RENEW
 
 # For searches: gives Python the opportunity to handle signals, and ends the search if their handler raised.
@@ -176,6 +177,8 @@ class Resolved:
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
         self.data_bytes, self.output_bytes = geometry.data_bytes, geometry.output_bytes
+        self.filter_bytes = geometry.filter_bytes
+        self.layer: Layer | None = None  # for a small filter: Device.layer_of
         self.key: Hashable = request  # requests of one key have the same plan
         if window is not None:
             self._narrow(geometry, request, window)
@@ -233,6 +236,7 @@ class Device:
         self.handle = make(self, "tconv_device_release", name, *arguments)
         self.requests: Kept[Resolved] = Kept(REQUESTS)
         self.layer = Layer([self], c.FILTER_VARIES)
+        self._lock = threading.Lock()
         follow(self)
 
     def set_trace(self, kinds: int, callback: Any, context: None) -> None:
@@ -246,12 +250,22 @@ class Device:
         made = Resolved(request)
         return self.requests.get(made.key, lambda: made)
 
+    def layer_of(self, resolved: Resolved) -> Layer:
+        """The layer that computes a request of this device with a filter that may vary. A small filter is mostly the
+        same again, and the request has a layer of its own, which packs it if it has changed."""
+        if resolved.filter_bytes > SMALL:
+            return self.layer
+        with self._lock:
+            if resolved.layer is None:
+                resolved.layer = Layer([self], c.FILTER_WATCHED, keeps=False)
+            return resolved.layer
+
 
 class Layer:
     """A tconv_layer, which keeps plans and packed filters. For any thread."""
 
-    def __init__(self, devices: Sequence[Device], filter_use: int) -> None:
-        if filter_use != c.FILTER_VARIES:
+    def __init__(self, devices: Sequence[Device], filter_use: int, keeps: bool = True) -> None:
+        if keeps and filter_use != c.FILTER_VARIES:
             self._devices = devices  # whose requests and traces stay as long as the layer; else the device has it
         handles = (c_void_p * len(devices))(*(device.handle for device in devices))
         self.handle = make(self, "tconv_layer_release", "tconv_layer_create", handles, len(devices), filter_use)

@@ -105,7 +105,7 @@ def run(
     if layers is not None:
         layer = layers.on(devices)
     else:
-        layer = first.layer if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
+        layer = first.layer_of(resolved) if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
     compute(layer, resolved, _tensors(arrays), memory_limit, progress)
     dense = all(array is None or array.flags.c_contiguous for array in arrays)
     if key is not None and dense and len(devices) == 1 and resolved.is_simple:

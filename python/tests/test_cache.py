@@ -10,7 +10,7 @@ import pytest
 import tconv_cl
 from tconv_cl import _host
 from tconv_cl._arrays import address_of
-from tconv_cl._device import REQUESTS, Kept
+from tconv_cl._device import REQUESTS, Kept, number_of, opened
 
 FILTER = np.arange(18, dtype=np.float32).reshape(3, 2, 3)
 
@@ -148,3 +148,18 @@ def test_addresses():
     array = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
     for one in (array, array[1:, ::-1, 2], array[:0], np.array(5.0), np.empty((0, 3))):
         assert address_of(one) == one.__array_interface__["data"][0]
+
+
+def test_a_small_filter_is_packed_where_it_changed():
+    tconv_cl.clear_cache()
+    weights, pixels = FILTER.copy(), data()
+    first = tconv_cl.conv_transpose(pixels, weights)
+    for factor in (1, 1, 2, 1):
+        weights *= factor
+        first *= factor
+        np.testing.assert_array_equal(tconv_cl.conv_transpose(pixels, weights.copy()), first)
+    (request,) = opened(number_of(None)).requests.values()
+    assert request.layer.counts().filters_packed == 2
+    large = np.ones((3, 6000, 3), np.float32)
+    tconv_cl.conv_transpose(pixels, large)
+    assert [one.layer is None for one in opened(number_of(None)).requests.values()] == [False, True]
