@@ -6,6 +6,7 @@ the runtime computes it, and with tconv-cl in it.
     python bench/chains.py openvino                    f32
     python bench/chains.py onnxruntime --quantized     with integers
     python bench/chains.py torch --channels-last --ids B08,B33
+    python bench/chains.py onnxruntime --requests 4    by four threads at once
 
 OpenVINO and ONNX Runtime keep small layers (B18), as they do in applications: docs/openvino.md, least_macs.
 
@@ -13,19 +14,23 @@ Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onn
 them. The two graphs run in turn, in bursts; the least time of each counts, or with --medians its median, which shows
 when threads get into each other's way. There are two threads, or as many as there are processors. The results of the
 two are compared. With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and
-DequantizeLinear in ONNX Runtime. Prints a table: above 1, tconv-cl is faster."""
+DequantizeLinear in ONNX Runtime. With --requests, as many threads call the same graph at once, and milliseconds are
+those between two ends: the least, or the median, of the bursts. Prints a table: above 1, tconv-cl is faster."""
 
 import argparse
+import contextlib
 import csv
 import math
 import os
 import statistics
 import sys
+import threading
 import time
 
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+REQUESTED_IDS = "B26,B33,B08"  # by several threads: small, medium and large
 IDS = "B08,B09,B18,B23,B26,B31,B33,B44,B48,B54,B59,B62,B66"  # of the suite; 1-D, 3-D and depthwise among them
 TOLERANCE = 1e-4  # of the largest output; with 8-bit levels two of these
 LISTS = ("input", "kernel", "strides", "dilations", "pads_begin", "pads_end", "output_padding")
@@ -90,15 +95,20 @@ class OpenVINO:
             import tconv_cl.openvino
 
             tconv_cl.openvino.convert(model)  # not where the layer is small
-        options = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-        self.request = openvino.Core().compile_model(model, "CPU", options).create_infer_request()
-        self.request.get_input_tensor().data[...] = layer.data
+        hint = "LATENCY" if arguments.requests == 1 else "THROUGHPUT"
+        options = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": hint}
+        if arguments.requests > 1:
+            options["PERFORMANCE_HINT_NUM_REQUESTS"] = arguments.requests
+        compiled = openvino.Core().compile_model(model, "CPU", options)
+        self.requests = [compiled.create_infer_request() for _ in range(arguments.requests)]
+        for request in self.requests:
+            request.get_input_tensor().data[...] = layer.data
 
-    def run(self):
-        self.request.infer()
+    def run(self, thread=0):
+        self.requests[thread].infer()
 
     def output(self):
-        return self.request.get_output_tensor().data.copy()
+        return self.requests[0].get_output_tensor().data.copy()
 
 
 class ONNXRuntime:
@@ -160,7 +170,7 @@ class ONNXRuntime:
         options.log_severity_level = 3
         self.session, self.feeds = onnxruntime.InferenceSession(model, options), {"x": layer.data}
 
-    def run(self):
+    def run(self, thread=0):
         return self.session.run(None, self.feeds)[0]
 
     output = run
@@ -200,7 +210,7 @@ class PyTorch:
 
             tconv_cl.torch.convert(self.model)
 
-    def run(self):
+    def run(self, thread=0):
         with self.torch.inference_mode():
             return self.model(self.data)
 
@@ -211,7 +221,36 @@ class PyTorch:
 RUNTIMES = {"openvino": OpenVINO, "onnxruntime": ONNXRuntime, "torch": PyTorch}
 
 
-def measure(graphs, seconds, of, bursts=8):
+def at_once(graph, requests, seconds):
+    """The seconds between two ends of the graph while threads run it at once."""
+    begun, ended, failed = threading.Barrier(requests + 1), [0] * requests, []
+
+    def call(thread):
+        try:
+            graph.run(thread)  # a runtime may prepare each thread
+            begun.wait()
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                graph.run(thread)
+                ended[thread] += 1
+        except BaseException as error:
+            failed.append(error)
+            begun.abort()
+
+    threads = [threading.Thread(target=call, args=(thread,)) for thread in range(requests)]
+    for thread in threads:
+        thread.start()
+    with contextlib.suppress(threading.BrokenBarrierError):
+        begun.wait()
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return (time.perf_counter() - begin) / sum(ended)
+
+
+def measure(graphs, requests, seconds, of, bursts=8):
     """The milliseconds of each: `of` is a function of all its times."""
     for graph in graphs:
         graph.run()
@@ -219,6 +258,9 @@ def measure(graphs, seconds, of, bursts=8):
     times = [[] for _ in graphs]
     for _ in range(bursts):
         for i, graph in enumerate(graphs):
+            if requests > 1:
+                times[i].append(at_once(graph, requests, seconds / bursts))
+                continue
             end = time.perf_counter() + seconds / bursts
             while time.perf_counter() < end:
                 begin = time.perf_counter()
@@ -230,25 +272,31 @@ def measure(graphs, seconds, of, bursts=8):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runtime", choices=RUNTIMES)
-    parser.add_argument("--ids", default=IDS, help="layers of the suite (%(default)s)")
+    parser.add_argument("--ids", help=f"layers of the suite ({IDS}; with --requests {REQUESTED_IDS})")
     parser.add_argument("--channels-last", action="store_true", help="PyTorch: tensors with channels last")
     parser.add_argument("--quantized", action="store_true", help="OpenVINO and ONNX Runtime: layers of integers")
     parser.add_argument("--seconds", type=float, default=2.5, help="for each graph (%(default)s)")
+    parser.add_argument("--requests", type=int, default=1, help="threads that call at once (%(default)s)")
     parser.add_argument("--medians", action="store_true", help="medians in place of least times")
     arguments = parser.parse_args()
     if arguments.channels_last and arguments.runtime != "torch" or arguments.quantized and arguments.runtime == "torch":
         parser.error("--channels-last is for torch, --quantized for openvino and onnxruntime")
+    if arguments.requests < 1:
+        parser.error("--requests is at least 1")
+    ids = (arguments.ids or (IDS if arguments.requests == 1 else REQUESTED_IDS)).split(",")
     with open(os.path.join(HERE, "suite.csv"), newline="", encoding="utf-8") as file:
         rows = {row["id"]: row for row in csv.DictReader(file)}
-    unknown = set(arguments.ids.split(",")) - set(rows)
+    unknown = set(ids) - set(rows)
     if unknown:
         parser.error(f"bench/suite.csv has no {', '.join(sorted(unknown))}")
     print("| layer | stock ms | with tconv-cl ms | stock / ours | difference |\n|---|---|---|---|---|")
     ratios, wrong = [], False
-    for name in arguments.ids.split(","):
+    for name in ids:
         layer = Layer(rows[name])
         graphs = [RUNTIMES[arguments.runtime](layer, ours, arguments) for ours in (False, True)]
-        stock, ours = measure(graphs, arguments.seconds, statistics.median if arguments.medians else min)
+        stock, ours = measure(
+            graphs, arguments.requests, arguments.seconds, statistics.median if arguments.medians else min
+        )
         outputs = [graph.output() for graph in graphs]
         difference = np.abs(outputs[0] - outputs[1]).max() / np.abs(outputs[0]).max()
         wrong |= not difference <= (2 / 256 if arguments.quantized else TOLERANCE)

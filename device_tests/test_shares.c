@@ -10,6 +10,8 @@
 #include "setup.h"
 #include "smoke.h"
 
+#include "device/device.h" /* for what a device does, which the API does not show */
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -777,19 +779,22 @@ static void children_are_refused(void **state)
     free_arrays(&a);
 }
 
+/* Its kernels store into arrays of the host, so no call waits for a map. */
+static void arrays_need_no_map(void **state)
+{
+    (void)state;
+    for (int i = 0; i < devices_opened; i++) assert_true(opened[i].device->stores_at_once);
+}
+
 int main(void)
 {
     tconv_threads_enable();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_caller),
-        cmocka_unit_test(several_layers_at_once),
-        cmocka_unit_test(the_same_layer_at_once),
-        cmocka_unit_test(pools_of_the_application),
-        cmocka_unit_test(user_events_are_refused),
-        cmocka_unit_test(callbacks_run_layers),
-        cmocka_unit_test(devices_are_released_at_once),
-        cmocka_unit_test(callers_are_cancelled),
-        cmocka_unit_test(children_are_refused),
+        cmocka_unit_test(arrays_need_no_map),       cmocka_unit_test(one_caller),
+        cmocka_unit_test(several_layers_at_once),   cmocka_unit_test(the_same_layer_at_once),
+        cmocka_unit_test(pools_of_the_application), cmocka_unit_test(user_events_are_refused),
+        cmocka_unit_test(callbacks_run_layers),     cmocka_unit_test(devices_are_released_at_once),
+        cmocka_unit_test(callers_are_cancelled),    cmocka_unit_test(children_are_refused),
     };
     return cmocka_run_group_tests_name("shares", tests, set_up_layers, tear_down_layers);
 }

@@ -97,7 +97,8 @@ static void read_environment(void)
 {
     if (getenv("FAKE_OPENCL_LEAST") != NULL) least = getenv("FAKE_OPENCL_LEAST");
     make_least();
-    threadless = getenv("FAKE_OPENCL_THREADLESS") != NULL;
+    const char *wanted = getenv("FAKE_OPENCL_THREADLESS");
+    threadless = wanted != NULL;
     if (!threadless) return;
     platforms[0].name = "Portable Computing Language";
     struct _cl_device_id *basic = &fake_devices[FAKE_THREADLESS]; /* the processor once more */
@@ -105,6 +106,7 @@ static void read_environment(void)
     basic->name = "basic-fake";
     basic->units = 1;
     basic->divides = false;
+    basic->copies = strcmp(wanted, "copies") == 0;
     fake_devices[FAKE_CPU].name = "pthread-fake";
 }
 

@@ -34,7 +34,8 @@ enum {
     FAKE_INTEGRATED, /* a GPU on the host's memory, coarse-grained SVM */
     FAKE_THREADLESS, /* as the CPU, but the name is that of PoCL's device without threads. It exists
                         only if the environment variable FAKE_OPENCL_THREADLESS is set; then
-                        platform and CPU are called as PoCL's */
+                        platform and CPU are called as PoCL's. If that is "copies", its buffers
+                        over arrays are copies of them */
     FAKE_DEVICES
     /* FAKE_OPENCL_LEAST=embedded in the environment gives the last platform's devices the embedded
      * profile, without 64-bit integers; =V3D gives them and the platform Mesa's names for

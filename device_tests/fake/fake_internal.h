@@ -42,7 +42,7 @@ struct _cl_device_id {
     size_t group;
     cl_ulong local_memory, memory;
     cl_device_local_mem_type local_type;
-    bool unified, in_order, f64, divides;
+    bool unified, in_order, f64, divides, copies;
     cl_ulong svm;
 };
 extern struct _cl_device_id fake_devices[FAKE_DEVICES];

@@ -36,7 +36,8 @@ static bool works_in_place(cl_context context, const void *host)
 {
     enum { PAGE = 4096 };
     const struct _cl_device_id *d = context->device[0];
-    return d->unified && (d->type == CL_DEVICE_TYPE_CPU || (uintptr_t)host % PAGE == 0);
+    return d->unified && !d->copies &&
+           (d->type == CL_DEVICE_TYPE_CPU || (uintptr_t)host % PAGE == 0);
 }
 
 /* Memory that shows what was never written. */

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from ctypes import c_size_t
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,30 @@ class Arrays(NamedTuple):
     slope: Any = None
     residual: Any = None
     out: Any = None
+
+
+def _address_in_interface(array: Any) -> int:
+    """Where an array of NumPy's begins."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _address_in_header(array: Any) -> int:
+    """The same in a tenth of the time: the first member of a PyArrayObject, which NumPy's headers compile into every
+    extension, so that no version moves it."""
+    return _word_at(id(array) + _HEADER).value
+
+
+def _choose_address() -> Callable[[Any], int]:
+    if sys.implementation.name != "cpython" or hasattr(sys, "getobjects"):  # those begin with more members
+        return _address_in_interface
+    tried = [np.zeros(3), np.zeros((4, 5), np.int8)[1:, 2:]]
+    same = all(_address_in_header(one) == _address_in_interface(one) for one in tried)
+    return _address_in_header if same else _address_in_interface
+
+
+_HEADER = object.__basicsize__
+_word_at = c_size_t.from_address
+address_of = _choose_address()
 
 
 def element_steps(array: Any, least: int = 1) -> tuple[int, ...] | None:

@@ -23,6 +23,7 @@ from ._request import Attributes, Tensor, Window, extents, resolve, rows_at, ste
 REQUESTS = 128  # resolved ones, kept for each device, as many as a layer has plans
 CONTEXTS = 8  # of pyopencl, kept with their requests
 LONG = 16 << 20  # bytes of data and output that take long enough for an interrupt to matter
+SMALL = 64 << 10  # bytes of a filter up to which looking whether it changed beats packing it
 MEASURED = (3, 4)  # TCONV_SEARCH_MEASURE and _RENEW
 
 # For searches: gives Python the opportunity to handle signals, and ends the search if their handler raised.
@@ -128,6 +129,11 @@ class Kept(Generic[Value]):
         del out  # without the lock: releasing objects may take a while
         return made
 
+    def count_hit(self) -> None:
+        """Counts a use of a kept object that was not asked for here."""
+        with self._lock:
+            self.hits += 1
+
     def _beyond_limit(self) -> list[Any]:
         """Takes out what was not used lately."""
         return [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
@@ -171,6 +177,8 @@ class Resolved:
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
         self.data_bytes, self.output_bytes = geometry.data_bytes, geometry.output_bytes
+        self.filter_bytes = geometry.filter_bytes
+        self.layer: Layer | None = None  # for a small filter: Device.layer_of
         self.key: Hashable = request  # requests of one key have the same plan
         if window is not None:
             self._narrow(geometry, request, window)
@@ -186,6 +194,11 @@ class Resolved:
         )
         if self._searches:
             self.options.search_progress = cast(_GO_ON, c_void_p)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a run is one short call of C."""
+        return not (self.empty or self.is_long or self._searches)
 
     def listening(self) -> contextlib.AbstractContextManager[None]:
         """The context of calls that make its plan: an interrupt ends a search."""
@@ -224,6 +237,7 @@ class Device:
         self.handle = make(self, "tconv_device_release", name, *arguments)
         self.requests: Kept[Resolved] = Kept(REQUESTS)
         self.layer = Layer([self], c.FILTER_VARIES)
+        self._lock = threading.Lock()
         follow(self)
 
     def set_trace(self, kinds: int, callback: Any, context: None) -> None:
@@ -237,12 +251,22 @@ class Device:
         made = Resolved(request)
         return self.requests.get(made.key, lambda: made)
 
+    def layer_of(self, resolved: Resolved) -> Layer:
+        """The layer that computes a request of this device with a filter that may vary. A small filter is mostly the
+        same again, and the request has a layer of its own, which packs it if it has changed."""
+        if resolved.filter_bytes > SMALL:
+            return self.layer
+        with self._lock:
+            if resolved.layer is None:
+                resolved.layer = Layer([self], c.FILTER_WATCHED, keeps=False)
+            return resolved.layer
+
 
 class Layer:
     """A tconv_layer, which keeps plans and packed filters. For any thread."""
 
-    def __init__(self, devices: Sequence[Device], filter_use: int) -> None:
-        if filter_use != c.FILTER_VARIES:
+    def __init__(self, devices: Sequence[Device], filter_use: int, keeps: bool = True) -> None:
+        if keeps and filter_use != c.FILTER_VARIES:
             self._devices = devices  # whose requests and traces stay as long as the layer; else the device has it
         handles = (c_void_p * len(devices))(*(device.handle for device in devices))
         self.handle = make(self, "tconv_layer_release", "tconv_layer_create", handles, len(devices), filter_use)
@@ -268,6 +292,7 @@ class Layers:
 
     def __init__(self) -> None:
         self._kept: Kept[Layer] = Kept(8)
+        self.calls: dict[Hashable, Any] = {}  # that may come again, by _host.again
 
     def on(self, devices: Sequence[Device]) -> Layer:
         return self._kept.get(tuple(devices), lambda: Layer(devices, c.FILTER_WATCHED))
@@ -285,6 +310,8 @@ def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
 # ---- devices by their numbers ----
 
 _opened: Kept[Device] = Kept(64)  # more than a machine has devices: one stays until clear_cache
+calls: dict[Hashable, Any] = {}  # of functions, that may come again, by _host.again
+clearings = 0  # counts those of the cache
 
 
 def opened(number: int) -> Device:
@@ -359,6 +386,9 @@ def cache_info() -> CacheInfo:
 
 def clear_cache() -> None:
     """Releases all devices with their plans, except those that calls and ConvTranspose objects still use."""
+    global clearings
+    clearings += 1
     number_of.cache_clear()
+    calls.clear()
     _opened.clear()
     _contexts.clear()

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from ctypes import byref, c_void_p, cast
-from typing import Any
+from collections.abc import Callable, Hashable
+from ctypes import addressof, byref, c_void_p, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _device
 from . import _library as c
-from ._arrays import Arrays, check, check_places, element_steps, numpy_array, of_type
-from ._callbacks import Listening, callback, is_kept
-from ._device import Device, Layer, Layers, Request, Resolved
+from ._arrays import Arrays, address_of, check, check_places, element_steps, numpy_array, of_type
+from ._callbacks import Listening, callback, is_kept, raise_kept
+from ._device import REQUESTS, Device, Layer, Layers, Request, Resolved
 from ._library import Error, RequestError, RequestTypeError, call
+from ._request import Attributes
 
 LINE = 64  # bytes that processors store at once
 TOO_HARD: Any = getattr(np, "exceptions", np).TooHardError  # NumPy 1.24 has it in its main module
@@ -91,8 +93,10 @@ def run(
     memory_limit: int | None,
     layers: Layers | None = None,
     progress: Callable[[int, int], Any] | None = None,
+    key: tuple[Any, ...] | None = None,
 ) -> Any:
-    """Computes arrays; `layers` have the packed filter. `memory_limit` None: the library's."""
+    """Computes arrays; `layers` have the packed filter. `memory_limit` None: the library's. `key`: of `key_of`, for
+    `again`."""
     first = devices[0]
     resolved = first.resolved(request)
     dtype = check(resolved, arrays)
@@ -103,17 +107,31 @@ def run(
     if layers is not None:
         layer = layers.on(devices)
     else:
-        layer = first.layer if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
+        layer = first.layer_of(resolved) if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
     compute(layer, resolved, _tensors(arrays), memory_limit, progress)
+    dense = all(array is None or array.flags.c_contiguous for array in arrays)
+    if key is not None and dense and len(devices) == 1 and resolved.is_simple:
+        references = (layer.handle, addressof(resolved.problem), addressof(resolved.options))
+        output = (arrays.out.nbytes, resolved.output.shape, dtype)
+        asked = _Asked(request.attributes, first, layer, resolved, references, output)
+        calls = _calls(layers)
+        if len(calls) >= REQUESTS:
+            calls.clear()
+        calls[key] = asked
     return arrays.out
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An empty array that begins at a cache line. NumPy's arrays begin 16 bytes later, so every stored vector would
     cross a line."""
-    memory = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
-    begin = -memory.ctypes.data % LINE
-    return memory[begin : begin + memory.size - LINE].view(dtype).reshape(shape)
+    return _empty_of(math.prod(shape) * dtype.itemsize, shape, dtype)
+
+
+def _empty_of(size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The same; its size in bytes is known."""
+    memory = np.empty(size + LINE, np.uint8)
+    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, memory, -address_of(memory) % LINE)
+    return array
 
 
 def compute(
@@ -133,7 +151,7 @@ def compute(
 
 
 def _tensors(arrays: Arrays) -> bytes:
-    pointers = [0 if array is None else array.__array_interface__["data"][0] for array in arrays]
+    pointers = [0 if array is None else address_of(array) for array in arrays]
     data, filter_, bias, scale, slope, residual, out = pointers
     return c.host_tensors(data, filter_, out, bias, scale, slope, residual)
 
@@ -173,3 +191,75 @@ def _run_slowly(
             raise
     if raised:
         raise raised[0]
+
+
+# ---- calls like earlier ones ----
+
+
+class _Asked(NamedTuple):
+    """A call for dense arrays of these shapes and types, which was carried out: what runs the next one."""
+
+    attributes: Attributes  # by whose id it is kept
+    device: Device
+    layer: Layer
+    resolved: Resolved
+    references: tuple[int, int, int]  # what tconv_layer_run takes: layer, problem, options
+    output: tuple[int, tuple[int, ...], np.dtype[Any]]  # its bytes, shape and type
+
+
+_run_layer = c.by_addresses("tconv_layer_run")
+_ndarray = np.ndarray
+_DEVICES = (type(None), int, str)
+_ALONE = 9  # members of a key of data and filter alone
+
+
+def key_of(arrays: Arrays, attributes: Attributes, device: Any) -> tuple[Any, ...] | None:
+    """What `again` knows a call by: shape, strides and type of an array decide all that is checked of it but its place.
+    None: it is no call of a kind that is kept."""
+    data, filter_, bias, scale, slope, residual, out = arrays
+    if type(data) is not _ndarray or type(filter_) is not _ndarray or type(device) not in _DEVICES:
+        return None
+    own = (id(attributes), device, _device.clearings)
+    key: tuple[Any, ...] = (*own, data.shape, data.strides, data.dtype, filter_.shape, filter_.strides, filter_.dtype)
+    if bias is None and scale is None and slope is None and residual is None and out is None:
+        return key
+    for array in (bias, scale, slope, residual, out):
+        if array is None:
+            key += (None,)
+        elif type(array) is _ndarray:
+            key += (array.shape, array.strides, array.dtype)
+        else:
+            return None
+    return key
+
+
+def _calls(layers: Layers | None) -> dict[Hashable, Any]:
+    return _device.calls if layers is None else layers.calls
+
+
+def again(key: tuple[Any, ...], arrays: Arrays, layers: Layers | None) -> Any:
+    """The output of a call like an earlier one, with other elements, in a third of the time. None: there was none, or
+    it needs a closer look; then nothing has been done."""
+    asked: _Asked | None = _calls(layers).get(key)
+    if asked is None:
+        return None
+    out = arrays[-1]
+    if out is None:
+        out = _empty_of(*asked.output)
+    elif not out.flags.writeable:
+        return None
+    begin = address_of(out)
+    if len(key) == _ALONE:
+        tensors = c.host_tensors(address_of(arrays[0]), address_of(arrays[1]), begin)
+    else:
+        places = [0 if array is None else address_of(array) for array in arrays[:-1]]
+        for array, place in zip(arrays, places):
+            if array is not None and begin - array.nbytes < place < begin + out.nbytes:  # so `out` was given
+                return None
+        tensors = c.host_tensors(places[0], places[1], begin, *places[2:])
+    failed = _run_layer(*asked.references, tensors, None, None)
+    raise_kept()
+    if failed:
+        return None
+    asked.device.requests.count_hit()
+    return out

@@ -477,6 +477,13 @@ def _enable_threads() -> None:
 _enable_threads()
 
 
+def by_addresses(name: str) -> Any:
+    """One of _CALLS that takes addresses, as integers, bytes or references: ctypes checks these in half the time."""
+    function = ctypes.CDLL(str(Path(__file__).with_name(_LIBRARY_NAME)))[name]
+    function.restype, function.argtypes = c_int, [c_void_p] * len(getattr(library, name).argtypes)
+    return function
+
+
 def raise_error(status: int, opencl_code: int, message: str) -> None:
     """Raises the exception for `status`, with the library's sentence."""
     if library.tconv_status_is_request(status):

@@ -192,8 +192,45 @@ def attributes_of(**options: Any) -> Attributes:
     return attributes_among({**DEFAULTS, **options})
 
 
+_options_of = operator.itemgetter(*DEFAULTS)
+_PLAIN = frozenset((int, float, str, bool, type(None)))  # types of values that never change
+_MOST_READ = 256
+_read: dict[tuple[Any, ...], Attributes] = {}  # by what was given
+
+
 def attributes_among(given: dict[str, Any]) -> Attributes:
-    """The same from a function's arguments: from its locals() before it has others. All of them must be there."""
+    """The same from a function's arguments: from its locals() before it has others. All of them must be there. Equal
+    attributes are one object, until many others were read."""
+    values = _options_of(given)
+    types = tuple(map(type, values))  # 1, 1.0 and True are equal
+    key: tuple[Any, ...] = (values, types, given.get("operation"))
+    if not _PLAIN.issuperset(types):
+        own, inner = list(values), []
+        for i, kind in enumerate(types):
+            if kind is tuple or kind is list:
+                own[i] = tuple(values[i])
+                inner.append(tuple([type(one) for one in own[i]]))
+        if not _PLAIN.issuperset([type(value) for value in own if type(value) is not tuple]) or not all(
+            map(_PLAIN.issuperset, inner)
+        ):
+            return _one(_attributes_among(given))
+        key = (tuple(own), types, given.get("operation"), *inner)
+    read = _read.get(key)
+    if read is None:
+        read = _one(_attributes_among(given))
+        if len(_read) >= _MOST_READ:
+            _read.clear()
+        _read[key] = read
+    return read
+
+
+@lru_cache(maxsize=_MOST_READ)
+def _one(attributes: Attributes) -> Attributes:
+    """The first of equal attributes."""
+    return attributes
+
+
+def _attributes_among(given: dict[str, Any]) -> Attributes:
     activation, a, b = _activation(given["activation"])
     groups = given["groups"]
     if groups is not None and integer("groups", groups) < 1:

@@ -39,6 +39,30 @@ static size_t alignment_of(const tconv_device *device)
     return device->info.kind == TCONV_DEVICE_CPU ? ANY : PAGE;
 }
 
+/* True if commands on a buffer over an array of the host store into the array itself. OpenCL
+ * guarantees that only behind a map, which takes as long as launching a small layer does. So a
+ * device whose kernels run in the thread that enqueues them is tried. */
+static bool is_stored_at_once(const tconv_device *device)
+{
+    enum { BYTES = 64 };
+    static const unsigned char wanted = 0x5a;
+    unsigned char memory[BYTES + 1] = {0}, *const array = memory + 1; /* as aligned as any */
+    bool right = false;
+    cl_int code;
+    const cl_command_queue queue = clCreateCommandQueue(device->context, device->id, 0, &code);
+    if (code != CL_SUCCESS) return false;
+    const cl_mem buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                         BYTES, array, &code);
+    if (code == CL_SUCCESS) {
+        code = clEnqueueFillBuffer(queue, buffer, &wanted, sizeof wanted, 0, BYTES, 0, NULL, NULL);
+        right = clFinish(queue) == CL_SUCCESS && code == CL_SUCCESS;
+        for (int i = 0; i < BYTES; i++) right = right && array[i] == wanted;
+        clReleaseMemObject(buffer);
+    }
+    clReleaseCommandQueue(queue);
+    return right;
+}
+
 static void *copy_program(void *program)
 {
     return clRetainProgram(program) == CL_SUCCESS ? program : NULL;
@@ -118,6 +142,8 @@ static tconv_status create(cl_context context, cl_device_id id, cl_device_id lis
     device->id = id;
     device->info = info;
     device->in_place = alignment_of(device);
+    device->stores_at_once = device->crew != NULL && device->in_place != 0 &&
+                             is_stored_at_once(device);
     tconv_extensions_find(id, &device->extensions);
     if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK &&
         (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK &&

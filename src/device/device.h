@@ -24,6 +24,7 @@ struct tconv_device {
     struct tconv_crew *crew; /* the threads that compute (crew.h); NULL: the driver's */
     size_t in_place; /* alignment in bytes of the host's arrays that kernels may use where they are;
                         0: none */
+    bool stores_at_once; /* kernels' stores to them are seen without a map, once they have ended */
     tconv_device_info info;
     struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */

@@ -167,8 +167,8 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
 }
 
 /* Maps and unmaps the output's buffer: OpenCL guarantees the contents of an array in place only
- * after a map. Both commands are enqueued without a wait between them, because each wait takes
- * microseconds. */
+ * after a map (device.c tries devices that need none). Both commands are enqueued without a wait
+ * between them, because each wait takes microseconds. */
 static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes,
                          const struct tconv_view *view, size_t element, cl_event *unmapped,
                          const char **call)
@@ -212,6 +212,7 @@ tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t
                                  const struct tconv_view *view, size_t element, tconv_error *error)
 {
     const bool in_place = lane->in_place[TCONV_ROLE_OUTPUT] != NULL;
+    if (in_place && lane->device->stores_at_once) return tconv_lane_finish(lane, error);
     const char *call = "clEnqueueReadBuffer";
     cl_event done = NULL;
     cl_int code = CL_SUCCESS;
