@@ -80,7 +80,7 @@ expect 2 "filter_steps has 1 values: it must have one for each of the 4 axes of 
 expect 2 "residual_steps is -1 at axis 0: it must be at least 0" $shape --residual-steps -1,110,11,1
 expect 2 "data_steps is 9223372036854775807 at axis 1, whose extent is 20: the bytes that the data reaches overflow 63 bits" \
     $shape --data-steps 1,9223372036854775807,9,1
-expect 2 "more than 8 numbers" $shape --data-steps 1,2,3,4,5,6,7,8,9
+expect 2 "more than 9 numbers" $shape --data-steps 1,2,3,4,5,6,7,8,9,10
 expect 2 "the layers of a suite have their own" bench --ids B05 --data-steps 3
 expect 2 "NCX or NXC" $shape --data-format NHWC
 expect 2 "OIX or XIO" $shape --filter-format IOX

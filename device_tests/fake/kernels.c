@@ -156,7 +156,8 @@ static void remember(const struct tconv_request *request, const struct tconv_can
     const enum tconv_packing packing = candidate->algorithm->packing;
     const size_t bytes = p->table_count * sizeof *p->table;
     char types[TCONV_MAX_OPTIONS];
-    tconv_type_options(request, packing, types, sizeof types);
+    tconv_type_options(request, packing, tconv_source_type(request, candidate->algorithm), types,
+                       sizeof types);
     const uint64_t hash = hash_of(p->table, bytes);
     struct known **place = &buckets[hash % BUCKETS], *k = *place;
     while (k != NULL && (k->hash != hash || k->table_bytes != bytes ||
