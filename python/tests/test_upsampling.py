@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A convolution with nearest upsampling or pixel shuffle as one layer, against the two steps in float64."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tconv_cl
@@ -243,3 +246,40 @@ def test_shapes_and_explanations():
             tconv_cl.explain(data, shuffle, strides=2, **factors)
     with pytest.raises(tconv_cl.RequestError, match="a layer has one of them"):
         tconv_cl.output_shape(data, up, upsample=2, pixel_shuffle=2)
+
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+@pytest.mark.skipif(not BENCH.exists(), reason="the sources are not there")
+@pytest.mark.parametrize(
+    "row",
+    [
+        "2,4,6,2,5x6,3x2,2x3,,,1x0,1x1",
+        "1,4,6,1,5x6,3x3,3x3,,2x3,1x2,1x2",
+        "1,4,6,2,9,3,1,,3,2,2",
+        "1,2,3,1,3x4x5,3x3x3,,2x2x2,,1x1x1,1x1x1",
+        "2,4,2,2,5x6,3x3,,3x2,,1x1,1x1",
+    ],
+)
+def test_peers_of_the_benchmark_get_the_same_layer(row, tmp_path, monkeypatch):
+    """bench/compare.py times peers with the equivalent filter: its own two steps, this package's, and the transposed
+    convolution that it describes give the same."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    compare, convolutions = (importlib.import_module(name) for name in ("compare", "compare_convolutions"))
+    columns = "batch,in_channels,out_channels,groups,input,kernel,upsample,pixel_shuffle,dilations,pads_begin,pads_end"
+    (tmp_path / "suite.csv").write_text(f"id,layer,{columns}\nX,x,{row}\n")
+    (layer,) = compare.read_suite(tmp_path / "suite.csv")
+    own, random = layer["convolution"], np.random.default_rng(1)
+    shapes = (layer["batch"], layer["in_channels"], *layer["input"]), convolutions.filter_shape(layer)
+    x, w = (random.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
+    y = convolutions.reference(layer, x, w)
+    assert y.shape == compare.output_shape(layer)
+    names = ("pads_begin", "pads_end", "dilations")
+    options = {name: own[name] for name in names} | {"groups": layer["groups"]}
+    shuffle = own["kind"] == "shuffle"
+    function = tconv_cl.conv_pixel_shuffle if shuffle else tconv_cl.upsample_conv
+    factors = {"upscale_factor" if shuffle else "scale": own["factors"]}
+    np.testing.assert_array_equal(function(x, w, **factors, **options), y)
+    equivalent = {name: layer[name] for name in (*names, "strides", "groups")}
+    np.testing.assert_array_equal(tconv_cl.conv_transpose(x, convolutions.summed(layer, w), **equivalent), y)
