@@ -450,8 +450,8 @@ def _forward_padding(value: Any, call: Call) -> str:
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, (list, tuple)) for one in value):
         axes = call.axes() or len(value)
         pairs = [pair for pair in value if len(pair) == 2]
-        if len(pairs) == axes + 2 and pairs[0] == type(pairs[0])((0, 0)):
-            pairs = pairs[1:-1] if tuple(pairs[1]) != (0, 0) else pairs[2:]
+        if len(pairs) == axes + 2 and tuple(pairs[0]) == (0, 0):  # TensorFlow's, with batch and channels
+            pairs = pairs[2:] if tuple(pairs[1]) == (0, 0) else pairs[1:-1]
         return _both_ends(pairs)
     return _padding(value, call)
 
