@@ -6,11 +6,17 @@
     peers/bin/python bench/compare.py --table compare.md --ratios ratios.svg --roofline roofline.svg
     peers/bin/python bench/compare.py --ids B07,B32 --json few.json
     peers/bin/python bench/compare.py --type u8 --least-channels 16 --json u8.json --table u8.md
+    peers/bin/python bench/compare.py --suite bench/upsampling.csv --crop 20 --json up.json --table up.md
 
 Every layer is timed by all in turn, several rounds, so that a busy moment of the machine hits everybody. Weights are
 constant and outputs bound for all peers; times are from the application's view. Every result is compared with an f64
 computation, ours by `tconv-cl bench`; a wrong one is told and does not count. A variant whose name begins with "plain"
 reads and writes NC[D]HW. Data and output of the other variants are channels last, or in a format that the peer chose.
+Of convolutions with nearest upsampling or pixel shuffle (bench/upsampling.csv), each system is timed with its own two
+operators, and once more with our trick: its transposed convolution, which gets the equivalent filter. The table has
+both: the first says what a model gains, the second what the kernels do. Of ordinary convolutions
+(bench/convolutions.csv) there is only the first.
+
 A peer that is not installed is left out unless --peers names it, and a peer that refuses a layer is left out there.
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes
@@ -40,6 +46,7 @@ import time
 
 import numpy as np
 
+import compare_convolutions
 import compare_report
 from compare_opencl import OPENCL_PEERS
 from compare_peers import CPU_PEERS, ELEMENTS, LAST, LISTS, aligned
@@ -54,10 +61,15 @@ SLOW = 3  # times the time of the best peer: not timed in further rounds
 def read_suite(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            for name in LISTS:
-                row[name] = [int(v) for v in row[name].split("x")]
+            for name in (*LISTS, *compare_convolutions.FACTORS):
+                row[name] = [int(v) for v in (row.get(name) or "").split("x") if v]
+            for name, absent in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
+                row[name] = row[name] or [absent] * len(row["input"])
+            row["output_padding"] = row["output_padding"] or [0] * len(row["input"])
             for name in ("batch", "in_channels", "out_channels", "groups"):
                 row[name] = int(row[name])
+            if row["upsample"] or row["pixel_shuffle"]:
+                row = compare_convolutions.described(row)
             axes = zip(*(row[name] for name in LISTS))
             row["output"] = [(i - 1) * s - pb - pe + d * (k - 1) + 1 + op for i, k, s, d, pb, pe, op in axes]
             yield row
@@ -70,11 +82,15 @@ def output_shape(layer):
 def lifted(layer):
     """A 1-D layer as the same 2-D one of height 1, which some peers are faster with."""
     first = dict.fromkeys([*LISTS, "output"], 1) | dict.fromkeys(["pads_begin", "pads_end", "output_padding"], 0)
-    return dict(layer, **{name: [value] + layer[name] for name, value in first.items()})
+    planar = dict(layer, **{name: [value] + layer[name] for name, value in first.items()})
+    if "convolution" in layer:
+        planar["convolution"] = compare_convolutions.lifted(layer["convolution"])
+    return planar
 
 
 def tensors(layer, kind):
-    """Data and filter (in, out of one group, kernel), with numbers so small that no product dominates."""
+    """Data and filter (in, out of one group, kernel; of a convolution its own), with numbers so small that no product
+    dominates."""
     rng = np.random.default_rng(1)
 
     def numbers(shape, is_filter):
@@ -86,13 +102,17 @@ def tensors(layer, kind):
 
     shapes = (
         (layer["batch"], layer["in_channels"], *layer["input"]),
-        (layer["in_channels"], layer["out_channels"] // layer["groups"], *layer["kernel"]),
+        compare_convolutions.filter_shape(layer)
+        if "convolution" in layer
+        else (layer["in_channels"], layer["out_channels"] // layer["groups"], *layer["kernel"]),
     )
     return [aligned(shape, numbers(shape, number == 1)) for number, shape in enumerate(shapes)]
 
 
 def reference(layer, x, w):
     """The operation by its definition, in f64: every tap's products are added where the tap lands."""
+    if "convolution" in layer:
+        return compare_convolutions.reference(layer, x, w)
     g, n, ci, co = layer["groups"], layer["batch"], layer["in_channels"], layer["out_channels"]
     axes = list(zip(*(layer[name] for name in LISTS)))
     full = [(i - 1) * s + d * (k - 1) + 1 + op for i, k, s, d, _, _, op in axes]
@@ -132,22 +152,31 @@ def prepare(name, layer, wanted, threads, kind):
     y = aligned(output_shape(layer))
     largest = max(largest_difference(wanted, np.zeros(len(wanted))), 1e-30)
     ready, answer = [], []
-    for suffix, form in {"": layer, " as 2-D": lifted(layer)}.items() if x.ndim == 3 else [("", layer)]:
-        tensors_of_form = [a.reshape(*a.shape[:2], *form[at]) for a, at in ((x, "input"), (w, "kernel"), (y, "output"))]
-        for variant in PEERS[name].variants:
-            about = {"peer": name, "variant": variant + suffix, "plain": variant.startswith("plain")}
-            answer.append(about)
-            try:
-                y[...] = np.nan if kind == "f32" else 0
-                run, result = PEERS[name].compute(variant, form, *tensors_of_form, threads, *element)
-                run()
-                error = largest_difference(result().reshape(wanted.shape), wanted) / largest
-                if error < ELEMENTS[kind].tolerance:
-                    ready.append((run, result))
-                else:
-                    about["wrong"] = f"{error:.2g}"
-            except Exception as refusal:  # whatever the peer says, the layer goes on without it
-                about["refused"] = (str(refusal).strip() or type(refusal).__name__).split("\n")[0][:200]
+    ways = [("", PEERS[name].compute, PEERS[name].variants, w)]
+    if "convolution" in layer:
+        ways = list(compare_convolutions.computations(PEERS[name], name, layer, w))
+    for suffix, shape in {"": layer, " as 2-D": lifted(layer)}.items() if x.ndim == 3 else [("", layer)]:
+        for form, compute, variants, weights in ways:
+            kernel = shape["convolution"]["kernel"] if form == "stock" else shape["kernel"]
+            reshaped = [
+                a.reshape(*a.shape[:2], *extents)
+                for a, extents in ((x, shape["input"]), (weights, kernel), (y, shape["output"]))
+            ]
+            for variant in variants:
+                about = {"peer": name, "variant": variant + suffix, "plain": variant.startswith("plain")}
+                about |= {"form": form} if form else {}
+                answer.append(about)
+                try:
+                    y[...] = np.nan if kind == "f32" else 0
+                    run, result = compute(variant, shape, *reshaped, threads, *(element if form != "stock" else []))
+                    run()
+                    error = largest_difference(result().reshape(wanted.shape), wanted) / largest
+                    if error < ELEMENTS[kind].tolerance:
+                        ready.append((run, result))
+                    else:
+                        about["wrong"] = f"{error:.2g}"
+                except Exception as refusal:  # whatever the peer says, the layer goes on without it
+                    about["refused"] = (str(refusal).strip() or type(refusal).__name__).split("\n")[0][:200]
     return ready, answer
 
 
@@ -181,11 +210,17 @@ def peer_process(name, pipe, threads, seconds, kind):
 
 
 def promising(variant, entry):
-    """True if it may be the fastest and is timed again. A variant with NC[D]HW has rivals of this format only."""
+    """True if it may be the fastest and is timed again. A variant with NC[D]HW has rivals of this format only, one with
+    the two operators rivals with these; ncnn's two operators count by themselves."""
     rivals = [
-        v["times"][0] for v in entry["peers"] if "times" in v and "refused" not in v and v["plain"] >= variant["plain"]
+        v["times"][0]
+        for v in entry["peers"]
+        if "times" in v
+        and "refused" not in v
+        and v["plain"] >= variant["plain"]
+        and v.get("form") == variant.get("form")
     ]
-    return "times" not in variant or variant["times"][0] < SLOW * min(rivals)
+    return variant.get("form") == "stock" or "times" not in variant or variant["times"][0] < SLOW * min(rivals)
 
 
 class Lost(Exception):
@@ -279,6 +314,9 @@ def compare(run, layer, workers, arguments, ceilings):
         "ours": {f: {"times": []} for f in ("NCX", "NXC")},
         "peers": [],
     }
+    if "convolution" in layer:
+        ordinary = compare_convolutions.is_plain(layer)
+        entry["kind"] = "ordinary" if ordinary else layer["convolution"]["kind"]
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "reference.npy")
         np.save(file, reference(layer, *tensors(layer, arguments.type)))
@@ -328,6 +366,31 @@ def write_json(run, path):
     with open(part, "w") as file:
         file.write(text)
     os.replace(part, path)
+
+
+def cropped(path, most, folder):
+    """A copy of a suite whose layers have smaller data, if needed: the largest extent is halved until the layer has at
+    most so many thousand million multiply-adds, those of the two operators."""
+    with open(path, newline="") as file:
+        rows = csv.DictReader(file)
+        names, rows = rows.fieldnames, list(rows)
+    for row, layer in zip(rows, read_suite(path)):
+        if "convolution" not in layer:
+            sys.exit(f"compare.py: --crop is for suites of convolutions, but {layer['id']} of {path} is none")
+        given = layer["input"]
+        while compare_convolutions.multiply_adds(layer) > most * 1e9 and max(layer["input"]) > 1:
+            extents = layer["input"]
+            largest = max(range(len(extents)), key=lambda axis: extents[axis])
+            layer["input"] = [-(-x // 2) if axis == largest else x for axis, x in enumerate(extents)]
+        if layer["input"] != given:
+            row["input"] = "x".join(map(str, layer["input"]))
+            row["layer"] += f", data of {row['input']}"
+    crop = os.path.join(folder, os.path.basename(path))
+    with open(crop, "w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+    return crop
 
 
 def build_of(tool):
@@ -393,6 +456,7 @@ def begin(arguments):
             "math": arguments.math,
             "type": arguments.type,
             "device": arguments.device,
+            **({"crop": arguments.crop} if arguments.crop else {}),
             "build": build_of(shutil.which(arguments.tool)),
         },
         "layers": [],
@@ -411,6 +475,11 @@ def begin(arguments):
 
 
 def main():
+    with contextlib.ExitStack() as stack:
+        run_all(stack)
+
+
+def run_all(stack):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", default="build/tconv-cl", help="the program to time; default: %(default)s")
     parser.add_argument(
@@ -420,6 +489,13 @@ def main():
     )
     parser.add_argument("--suite", default=os.path.join(HERE, "suite.csv"), help="layers; default: %(default)s")
     parser.add_argument("--ids", help="only these, separated by commas")
+    parser.add_argument(
+        "--crop",
+        type=float,
+        metavar="N",
+        help="of suites of convolutions: halve the data of a layer until its operators have at most N thousand million "
+        "multiply-adds, for example 20",
+    )
     parser.add_argument(
         "--type",
         choices=list(ELEMENTS),
@@ -466,9 +542,13 @@ def main():
             parser.error(f'--peers names "{name}": it must be one of {", ".join(PEERS)}')
     if not shutil.which(arguments.tool):
         parser.error(f"--tool {arguments.tool} is not a program")
+    if arguments.crop:
+        arguments.suite = cropped(arguments.suite, arguments.crop, stack.enter_context(tempfile.TemporaryDirectory()))
     run = begin(arguments)
     workers = [Worker(name, arguments) for name in run["how"]["peers"]]
     suite = list(read_suite(arguments.suite))
+    if arguments.type != "f32" and any("convolution" in layer for layer in suite):
+        parser.error(f"--type {arguments.type}: convolutions are compared in f32")
     order = {layer["id"]: number for number, layer in enumerate(suite)}
     for wanted in arguments.ids.split(",") if arguments.ids else []:
         if wanted not in order:

@@ -71,9 +71,21 @@ def to_first(a):
     return np.moveaxis(a, -1, 1)
 
 
+def openvino_request(node, data, given, y, kind, threads):
+    """What computes the node of `data`, bound to both arrays, and the output as it will have it."""
+    import openvino as ov
+
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = ov.Core().compile_model(ov.Model([node], [data]), "CPU", options)
+    y = stored(y.reshape(tuple(compiled.output().shape)), kind)
+    request = compiled.create_infer_request()
+    request.set_input_tensor(ov.Tensor(given, shared_memory=True))
+    request.set_output_tensor(ov.Tensor(y, shared_memory=True))
+    return lambda given=given: request.infer(share_outputs=True), y
+
+
 def openvino(variant, layer, x, w, y, threads, element=ELEMENTS["f32"]):
     """Bytes: as its quantized models have them, with steps of powers of two: so its passes compute with integers."""
-    import openvino as ov
     from openvino import opset13 as op
 
     plain, rank, real = variant == "plain", x.ndim, element is ELEMENTS["f32"]
@@ -96,36 +108,22 @@ def openvino(variant, layer, x, w, y, threads, element=ELEMENTS["f32"]):
         node = op.convert(node, element.data)
     if not plain:
         node = op.transpose(node, [0, *range(2, rank), 1])
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
-    compiled = ov.Core().compile_model(ov.Model([node], [data]), "CPU", options)
-    y = stored(y.reshape(tuple(compiled.output().shape)), element.data)
-    request = compiled.create_infer_request()
-    request.set_input_tensor(ov.Tensor(given, shared_memory=True))
-    request.set_output_tensor(ov.Tensor(y, shared_memory=True))
-    return lambda given=given: request.infer(share_outputs=True), lambda: numbers_of(y if plain else to_first(y))
+    run, y = openvino_request(node, data, given, y, element.data, threads)
+    return run, lambda: numbers_of(y if plain else to_first(y))
 
 
-def onnxruntime(_, layer, x, w, y, threads):
+def onnx_session(nodes, constants, x, y, threads):
+    """What runs the nodes from "x" to "y", bound to both arrays."""
     import onnx
     import onnxruntime as ort
 
     helper, real = onnx.helper, onnx.TensorProto.FLOAT
-    node = helper.make_node(
-        "ConvTranspose",
-        ["x", "w"],
-        ["y"],
-        strides=layer["strides"],
-        pads=layer["pads_begin"] + layer["pads_end"],
-        dilations=layer["dilations"],
-        group=layer["groups"],
-        output_padding=layer["output_padding"],
-    )
     graph = helper.make_graph(
-        [node],
+        nodes,
         "layer",
         [helper.make_tensor_value_info("x", real, x.shape)],
         [helper.make_tensor_value_info("y", real, y.shape)],
-        [onnx.numpy_helper.from_array(w, "w")],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
     model.ir_version = 8
@@ -136,7 +134,23 @@ def onnxruntime(_, layer, x, w, y, threads):
     binding = session.io_binding()
     binding.bind_ortvalue_input("x", values[0])
     binding.bind_ortvalue_output("y", values[1])
-    return lambda keep=values: session.run_with_iobinding(binding), lambda: y
+    return lambda keep=values: session.run_with_iobinding(binding)
+
+
+def onnxruntime(_, layer, x, w, y, threads):
+    import onnx
+
+    node = onnx.helper.make_node(
+        "ConvTranspose",
+        ["x", "w"],
+        ["y"],
+        strides=layer["strides"],
+        pads=layer["pads_begin"] + layer["pads_end"],
+        dilations=layer["dilations"],
+        group=layer["groups"],
+        output_padding=layer["output_padding"],
+    )
+    return onnx_session([node], {"w": w}, x, y, threads), lambda: y
 
 
 LAST = []  # the output of a peer that makes it itself; one at a time
@@ -321,30 +335,18 @@ def onednn(variant, layer, x, w, y, _, element=ELEMENTS["f32"]):
     return run, result
 
 
-def ncnn(_, layer, x, w, y, threads):
-    """One call for each item of the batch: it has no batches."""
+def ncnn_net(nodes, weights, x, threads):
+    """What runs the nodes from "x" to "y", of which one has weights. One call for each item of the batch: it has no
+    batches."""
     import ncnn as library
 
-    rank, groups = len(layer["input"]), layer["groups"]
-    if rank > 3:
-        raise ValueError("it knows up to three axes")
-    parameters = {0: layer["out_channels"], 6: w.size, 7: groups}
-    # Its numbers for an axis' kernel, stride, dilation, pads and output padding; the last axis first.
-    keys = ((1, 3, 2, 4, 15, 18), (11, 13, 12, 14, 16, 19), (21, 23, 22, 24, 17, 20))
-    names = ("kernel", "strides", "dilations", "pads_begin", "pads_end", "output_padding")
-    for numbers, values in zip(keys, reversed(list(zip(*(layer[name] for name in names))))):
-        parameters.update(zip(numbers, values))
-    kind = ("DeconvolutionDepthWise" if groups > 1 else "Deconvolution") + ("1D", "", "3D")[rank - 1]
     net = library.Net()
     net.opt.num_threads = threads
     for option in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage"):
         setattr(net.opt, option, False)
-    text = (
-        f"7767517\n2 2\nInput x 0 1 x\n{kind} d 1 1 x y {' '.join(f'{k}={v}' for k, v in sorted(parameters.items()))}\n"
-    )
-    by_output = w.reshape(groups, -1, *w.shape[1:]).swapaxes(1, 2)
+    text = "\n".join(["7767517", f"{len(nodes) + 1} {len(nodes) + 1}", "Input x 0 1 x", *nodes, ""])
     with tempfile.NamedTemporaryFile() as file:
-        file.write(bytes(4) + by_output.tobytes())
+        file.write(bytes(4) + weights.tobytes())
         file.flush()
         if net.load_param_mem(text) or net.load_model(file.name):
             raise ValueError("it does not load the layer")
@@ -360,7 +362,23 @@ def ncnn(_, layer, x, w, y, threads):
                 raise ValueError(f"it returns {code}")
             LAST.append(output)
 
-    return run, lambda: np.stack(LAST).reshape(y.shape)
+    return run
+
+
+def ncnn(_, layer, x, w, y, threads):
+    rank, groups = len(layer["input"]), layer["groups"]
+    if rank > 3:
+        raise ValueError("it knows up to three axes")
+    parameters = {0: layer["out_channels"], 6: w.size, 7: groups}
+    # Its numbers for an axis' kernel, stride, dilation, pads and output padding; the last axis first.
+    keys = ((1, 3, 2, 4, 15, 18), (11, 13, 12, 14, 16, 19), (21, 23, 22, 24, 17, 20))
+    names = ("kernel", "strides", "dilations", "pads_begin", "pads_end", "output_padding")
+    for numbers, values in zip(keys, reversed(list(zip(*(layer[name] for name in names))))):
+        parameters.update(zip(numbers, values))
+    kind = ("DeconvolutionDepthWise" if groups > 1 else "Deconvolution") + ("1D", "", "3D")[rank - 1]
+    by_output = w.reshape(groups, -1, *w.shape[1:]).swapaxes(1, 2)
+    node = f"{kind} d 1 1 x y {' '.join(f'{k}={v}' for k, v in sorted(parameters.items()))}"
+    return ncnn_net([node], by_output, x, threads), lambda: np.stack(LAST).reshape(y.shape)
 
 
 class Peer(NamedTuple):

@@ -13,6 +13,7 @@ import textwrap
 
 from plot_report import BLUE, GREY, ORANGE, draw_bandwidths, plain_numbers, plot, save
 
+STOCK, SAME = "stock", "same"  # a system's own operators, and its transposed convolution with the equivalent filter
 NOISY = 0.05  # share of the CPU that others took meanwhile
 
 
@@ -32,9 +33,14 @@ def own(entry, plain):
     return fastest([entry["ours"].get("NCX", {})] if plain else entry["ours"].values())
 
 
-def peer(entry, plain, name=None):
-    """The best peer's result, or that of the named one: of those that read and write NC[D]HW, or of all."""
-    return fastest(v for v in entry["peers"] if (v["plain"] or not plain) and name in (None, v["peer"]))
+def peer(entry, plain, name=None, form=STOCK):
+    """The best peer's result, or that of the named one: of those that read and write NC[D]HW, or of all. Of a
+    convolution that of the system's own operators, or of those that got the equivalent filter."""
+    return fastest(
+        v
+        for v in entry["peers"]
+        if (v["plain"] or not plain) and name in (None, v["peer"]) and v.get("form", STOCK) == form
+    )
 
 
 def title(variant):
@@ -42,9 +48,9 @@ def title(variant):
     return f"{variant['peer']}, {kind}" if kind else variant["peer"]
 
 
-def ratio(entry, plain):
-    """How much faster we are than the best peer; None where either has no result."""
-    us, them = own(entry, plain), peer(entry, plain)
+def ratio(entry, plain, name=None, form=STOCK):
+    """How much faster we are than the best peer, or the named one; None where either has no result."""
+    us, them = own(entry, plain), peer(entry, plain, name, form)
     return them["ms"] / us["ms"] if us and them else None
 
 
@@ -66,6 +72,15 @@ def is_f32(run):
     return run["how"].get("type", "f32") == "f32"
 
 
+def has_convolutions(run):
+    return any("kind" in entry for entry in run["layers"])
+
+
+def has_same(run):
+    """Whether peers were timed with the equivalent filter: not for ordinary convolutions."""
+    return any(v.get("form") == SAME for entry in run["layers"] for v in entry["peers"])
+
+
 def mean(values):
     values = list(values)
     return f"{math.exp(sum(map(math.log, values)) / len(values)):.3f}" if values else "-"
@@ -77,15 +92,18 @@ def sentence(entry):
         return f"{entry['id']} {entry['layer']}: {entry.get('error') or entry['ours']['NCX']['error']}"
     times = [f"ours {o['ms']:.4g} ({f})" for f, o in entry["ours"].items() if "ms" in o]
     for name in dict.fromkeys(v["peer"] for v in entry["peers"]):
-        best = peer(entry, False, name)
+        best, same = peer(entry, False, name), peer(entry, False, name, SAME)
         times.append(f"{title(best)} {best['ms']:.4g}" if best else f"{name} -")
+        if same:
+            times.append(f"same trick {same['ms']:.4g}")
     noise = f" (others took {100 * entry['others']:.0f} % of the CPU)" if entry["others"] > NOISY else ""
     return f"{entry['id']} {entry['layer']}: {'; '.join(times)} ms{noise}"
 
 
 def row(run, entry):
     if not own(entry, False):
-        return [entry["id"], entry["layer"], entry.get("error") or entry["ours"]["NCX"]["error"], *[""] * 8]
+        cells = [""] * (11 if has_same(run) else 8)
+        return [entry["id"], entry["layer"], entry.get("error") or entry["ours"]["NCX"]["error"], *cells]
     plain, best = own(entry, True), own(entry, False)
     cells = [
         entry["id"],
@@ -94,8 +112,8 @@ def row(run, entry):
         f"{plain['ms']:.4g}" if plain else "-",
         f"{best['ms']:.4g}" + ("" if best is plain else " last"),
     ]
-    for only_plain in (True, False):
-        them, faster = peer(entry, only_plain), ratio(entry, only_plain)
+    for only_plain, form in ((True, STOCK), (False, STOCK), (False, SAME))[: 3 if has_same(run) else 2]:
+        them, faster = peer(entry, only_plain, form=form), ratio(entry, only_plain, form=form)
         if them is None or faster is None:
             cells += ["-", "", ""]
         else:
@@ -138,6 +156,8 @@ def write_table(run, file):
         )
         print(file=file)
     heads = "id|layer|floor|ours plain|ours best|best plain peer|ms|ratio|best peer, any layout|ms|ratio".split("|")
+    if has_same(run):
+        heads += "same trick, any layout|ms|ratio".split("|")
     print_table([heads, *(row(run, e) for e in entries)], file)
     if not timed:
         return
@@ -148,6 +168,12 @@ def write_table(run, file):
 - {len(timed)} of {len(entries)} layers timed.""",
         file=file,
     )
+    if has_same(run):
+        print_text(
+            "- peer: its own two operators, nearest enlargement and convolution, or convolution and shuffle; same "
+            "trick: the fastest of all peers' transposed convolutions with the equivalent filter.",
+            file,
+        )
     for words, plain in (("best plain peer / ours plain", True), ("best peer in any layout / ours best", False)):
         ratios = {e["id"]: ratio(e, plain) for e in timed}
         lost = [i for i, value in ratios.items() if value and value < 1]
@@ -156,7 +182,9 @@ def write_table(run, file):
             f"{len(lost)} lost{': ' * bool(lost)}{', '.join(lost)}.",
             file,
         )
-    if is_f32(run):
+    if has_convolutions(run):
+        write_ratios(run, timed, file)
+    elif is_f32(run):
         write_shares(run, timed, file)
     print(file=file)
     write_remarks(run, timed, file)
@@ -182,17 +210,42 @@ def write_shares(run, timed, file):
     print_table(rows, file)
 
 
+def write_ratios(run, timed, file):
+    """For each system the mean and the worst ratio, of its own operators and with the equivalent filter."""
+    print("\nIts time / ours, each with its best layout: geometric mean, and worst:\n", file=file)
+    rows = ["system|layers|its own operators|worst|layers|same trick|worst".split("|")]
+    forms = (STOCK, SAME)
+    if not has_same(run):
+        rows, forms = [rows[0][:4]], (STOCK,)
+    for name in (None, *run["how"]["peers"]):
+        cells = [name or "the fastest"]
+        for form in forms:
+            ratios = {e["id"]: ratio(e, False, name, form) for e in timed}
+            ratios = {key: value for key, value in ratios.items() if value}
+            worst = min(ratios, key=lambda key: ratios[key], default=None)
+            cells += [
+                str(len(ratios)),
+                mean(ratios.values()),
+                f"{ratios[worst]:.2f} ({worst})" if worst else "-",
+            ]
+        rows.append(cells)
+    print_table(rows, file)
+
+
 def write_remarks(run, timed, file):
     how = run["how"]
     for name in how["peers"]:
-        refused = {
-            e["id"]: next(v["refused"] for v in e["peers"] if v["peer"] == name and "refused" in v)
-            for e in timed
-            if not peer(e, False, name) and any(v["peer"] == name and "refused" in v for v in e["peers"])
-        }
         wrong = [e["id"] for e in timed if any(v["peer"] == name and "wrong" in v for v in e["peers"])]
-        for i, reason in refused.items():
-            print_text(f"- {name} refuses {i}: {reason}", file)
+        for form, what in ((STOCK, ""), (SAME, "with the same trick ")):
+            refused = {
+                e["id"]: next(v["refused"] for v in mine if "refused" in v)
+                for e in timed
+                if (mine := [v for v in e["peers"] if v["peer"] == name and v.get("form", STOCK) == form])
+                and not peer(e, False, name, form)
+                and any("refused" in v for v in mine)
+            }
+            for i, reason in refused.items():
+                print_text(f"- {name} {what}refuses {i}: {reason}", file)
         if wrong:
             print_text(f"- {name} is wrong in some variant on {', '.join(wrong)}.", file)
     noisy = [f"{e['id']} ({100 * e['others']:.0f} %)" for e in timed if e["others"] > NOISY]
@@ -209,12 +262,16 @@ def write_remarks(run, timed, file):
 def draw_ratios(run, path):
     """Bars from 1, upwards where we are faster."""
     pyplot = plot()
+    labels = "best peer with data as NC[D]HW, as ours", "best peer in any layout, against our better one"
     bars = [(e["id"], ratio(e, True), ratio(e, False)) for e in run["layers"]]
+    if has_same(run):
+        labels = "best peer's own two operators", "best peer with the equivalent filter"
+        bars = [(e["id"], ratio(e, False), ratio(e, False, form=SAME)) for e in run["layers"]]
     bars = sorted((b for b in bars if b[1] and b[2]), key=lambda b: b[1])
     figure, axes = pyplot.subplots(figsize=(max(8, 0.17 * len(bars) + 1), 5), layout="constrained")
     for shift, column, color, label in (
-        (-0.2, 1, BLUE, "best peer with data as NC[D]HW, as ours"),
-        (0.2, 2, ORANGE, "best peer in any layout, against our better one"),
+        (-0.2, 1, BLUE, labels[0]),
+        (0.2, 2, ORANGE, labels[1]),
     ):
         values = [b[column] for b in bars]
         axes.bar(

@@ -84,6 +84,52 @@ static void random_shuffles_of_every_rank(void **state)
         }
 }
 
+/* One with factors of 1, whose pads do not cut. */
+static tconv_problem random_ordinary(unsigned *seed, int axes, int most)
+{
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    tconv_problem p;
+    do {
+        p = random_upsampling(seed, axes, most);
+        for (int a = 0; a < axes; a++) {
+            p.strides.value[a] = 1;
+            if (p.pads_begin.value[a] < 0) p.pads_begin.value[a] = 0;
+            if (p.pads_end.value[a] < 0) p.pads_end.value[a] = 0;
+        }
+    } while (tconv_resolve(&p, &g, NULL) != TCONV_OK); /* no output is left */
+    return p;
+}
+
+/* Factors of 1: an ordinary convolution, for every type; bytes also quantised. Integers are exact.
+ */
+static void random_convolutions_of_every_type(void **state)
+{
+    (void)state;
+    static const struct {
+        int axes, most;
+    } ranks[] = {{1, 60}, {2, 9}, {3, 5}};
+    tconv_epilogue bytes = TCONV_EPILOGUE_INIT;
+    bytes.scale = bytes.requantize = true;
+    bytes.data_zero_point = 5;
+    bytes.filter_zero_point = -3;
+    bytes.output_zero_point = 2;
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
+        for (int type = TCONV_F32; type <= TCONV_U64; type++) {
+            if (!sample_is_whole() && (type + (int)r) % 3 != 0) continue;
+            unsigned seed = 9000u * (unsigned)(r + 1) + (unsigned)type;
+            tconv_problem p = random_ordinary(&seed, ranks[r].axes, ranks[r].most);
+            p.data_type = p.filter_type = (tconv_type)type;
+            const bool is_byte = type == TCONV_I8 || type == TCONV_U8;
+            if (type == TCONV_U8) {
+                p.filter_type = TCONV_I8;
+                p.output_type = TCONV_U8;
+            }
+            if (type % 2 == 1) random_steps(&seed, &p);
+            run_all(&p, type % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
+                    100 * (unsigned)r + seed % 90, is_byte ? &bytes : NULL);
+        }
+}
+
 /* A plane of `in` channels, whose 3 x 3 convolution behind a doubling has `out`. */
 static tconv_problem decoder(int64_t in, int64_t out, int64_t extent)
 {
@@ -518,6 +564,11 @@ static void what_is_refused(void **state)
     assert_int_equal(g.kernel[0], 4);
     p.data_type = p.filter_type = TCONV_I8;
     expect_refusal(&p, TCONV_ERROR_TYPE, "which need not fit an integer type");
+    p.strides = (tconv_list){2, {1, 2}};
+    expect_refusal(&p, TCONV_ERROR_TYPE, "only with factors of 1, an ordinary convolution");
+    p.strides = (tconv_list){2, {1, 1}};
+    expect_ok(tconv_resolve(&p, &g, &error), &error);
+    assert_int_equal(g.output[0], 5);
     p = good;
     p.rules = TCONV_RULES_ONNX;
     expect_refusal(&p, TCONV_ERROR_ARGUMENT, "rules is onnx");
@@ -632,6 +683,7 @@ int main(void)
         cmocka_unit_test(one_product_has_the_same_bits),
         cmocka_unit_test(random_layers_of_every_rank),
         cmocka_unit_test(random_shuffles_of_every_rank),
+        cmocka_unit_test(random_convolutions_of_every_type),
     };
     return cmocka_run_group_tests_name("upsampling", tests, open_all_devices, close_all_devices);
 }

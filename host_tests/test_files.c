@@ -472,6 +472,17 @@ static void suites_have_convolutions(void **state)
     assert_int_equal(tconv_resolve(&suite.entries[19].problem, &g, NULL), TCONV_OK);
     assert_int_equal(g.output_shape.dim[4], 512);
     suite_free(&suite);
+    assert_int_equal(suite_read("convolutions", &suite), EXIT_DONE); /* ordinary ones */
+    assert_int_equal(suite.count, 14);
+    for (size_t i = 0; i < suite.count; i++) {
+        const tconv_problem *own = &suite.entries[i].problem;
+        assert_int_equal(own->operation, TCONV_UPSAMPLE_CONV);
+        assert_int_equal(tconv_resolve(own, &g, NULL), TCONV_OK);
+        assert_int_equal(own->strides.value[0], 1);
+        assert_int_equal(g.output[0], own->data.dim[2]); /* their pads keep the extents */
+    }
+    assert_int_equal(suite.entries[2].problem.dilations.value[0], 5);
+    suite_free(&suite);
     const char *text = "id,in_channels,out_channels,groups,input,kernel,strides,upsample,"
                        "pixel_shuffle\nX,6,4,2,5x7,1x1,,,3x2\nY,6,4,1,5,3,,2,\n";
     assert_int_equal(suite_read(write_text("s.csv", text), &suite), EXIT_DONE);

@@ -13,6 +13,13 @@ grep -q '^tconv-cl: --output' "$work/err" || fail "a folder that does not exist:
 
 "$tool" check $device --data-shape 1,2,3,3,3,3 --filter-shape 2,2,2,2,2,2 --algorithm packed_vector >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || fail "an algorithm that does not accept is not an error"
+# Sums of weights may not fit integers; a convolution of stride 1 has none.
+convolution="--data-shape 1,4,9,8 --filter-shape 6,2,3,2 --groups 2 --type i8 --output-type i32 --algorithm reference"
+"$tool" check $device $convolution --upsample 1,2 >"$work/out" 2>&1
+[ $? = 2 ] && grep -q 'only with factors of 1' "$work/out" || fail "integers behind an upsampling: $(cat "$work/out")"
+"$tool" check $device $convolution --upsample 1 --dilations 2,3 --data-zero-point 3 >"$work/out" 2>&1 && grep -q '^1 passed' "$work/out" ||
+    fail "a convolution of integers: $(cat "$work/out")"
+[ "$("$tool" bench $device --suite convolutions --list 2>/dev/null | grep -c -- '--upsample 1')" = 14 ] || fail "--suite convolutions"
 # What no algorithm takes is told once, not for each of them.
 "$tool" check $device --data-shape 1,4,5,5 --filter-shape 4,4,3,3 --data-zero-point 3 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && [ "$(grep -c ' failed ' "$work/out")" = 1 ] && grep -q 'no zero point' "$work/out" ||

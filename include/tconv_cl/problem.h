@@ -50,6 +50,12 @@ typedef enum tconv_type {
  * The letters of the oneAPI form's filter are the forward convolution's: OIX is [CI, CO/G, K...],
  * XIO is [K..., CO/G, CI].
  *
+ * These three are the gradient of an ordinary convolution with respect to its data (convolution
+ * backward-data): data is the gradient of the convolution's output, filter the convolution's own
+ * (G*CO outputs there are G*CI here), strides, dilations, pads and groups too. Of the extents of
+ * the convolution's data that give the same output, output_shape with TCONV_RULES_OPENVINO says
+ * which it was. There are no atomics: one plan always gives the same bits.
+ *
  * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
  * oneAPI form of the former.
  *
@@ -73,12 +79,13 @@ typedef enum tconv_type {
  * whose factor is not 1), whose weights are sums of the given ones. The sums are computed in f32
  * (f64 for f64) while the filter is packed, and rounded once to the filter's type; one that
  * overflows the type becomes infinite. With factor 2 and 3 x 3 taps an output takes 4
- * multiply-adds; the two steps take 9. With factors of 1 it is an ordinary convolution of stride 1.
- * With infinite data an output may be infinite where the two steps give NaN.
+ * multiply-adds; the two steps take 9. With infinite data an output may be infinite where the two
+ * steps give NaN. With factors of 1 along all axes (strides absent) it is an ordinary convolution
+ * of stride 1: no weights are added up, and every element type is taken, quantised ones too.
  *
- * Refused are integers, because sums of weights may not fit their type; a dilation above the factor
- * along an axis whose factor is not 1; and what has no meaning here: output_padding, output_shape,
- * other rules than TCONV_RULES_SPEC.
+ * Refused are integers with another factor than 1, because sums of weights may not fit their type;
+ * a dilation above the factor along an axis whose factor is not 1; and what has no meaning here:
+ * output_padding, output_shape, other rules than TCONV_RULES_SPEC.
  *
  * TCONV_CONV_PIXEL_SHUFFLE is a convolution and pixel shuffle, together a sub-pixel convolution: it
  * convolves the data with stride 1, and then makes one channel of R channels. `strides` are the

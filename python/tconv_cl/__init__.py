@@ -3,9 +3,10 @@
 
 from importlib.metadata import version
 
-from ._convolution import ConvTranspose, conv_pixel_shuffle, conv_transpose, explain, output_shape, upsample_conv
+from ._convolution import ConvTranspose, conv, conv_pixel_shuffle, conv_transpose, explain, output_shape, upsample_conv
 from ._convolution import window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
+from ._gradient import conv_input_gradient
 from ._library import Error, RequestError, RequestTypeError
 from ._prepare import prepare, prepare_model
 from ._trace import TraceEvent, trace
@@ -21,6 +22,8 @@ __all__ = [
     "TraceEvent",
     "cache_info",
     "clear_cache",
+    "conv",
+    "conv_input_gradient",
     "conv_pixel_shuffle",
     "conv_transpose",
     "devices",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public functions: conv_transpose, output_shape, and ConvTranspose for filters that are used often."""
+"""The public functions on arrays and shapes, and ConvTranspose for filters that are used often."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
 from ._device import Layers, Request, Resolved, check_device, number_of, opened
 from ._library import RequestError, RequestTypeError, shown
 from ._request import NXC, UPSAMPLE_CONV, XIO, Attributes, Tensor, Window, integer
-from ._names import suggesting
+from ._names import FORWARD, suggesting
 from ._request import DEFAULTS, attributes_among, attributes_of, called, extents, flag, forward, is_list, resolve
 from ._request import shape_of, shuffle_of
 from ._request import window_input as _window_input
@@ -180,11 +180,83 @@ def conv_transpose(
     """
     attributes = attributes_among(locals())
     arrays = Arrays(data, filter, bias, scale, slope, residual, out)
-    output: Array = _run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
+    output: Array = run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
     return output
 
 
-@suggesting()
+@suggesting(
+    table=FORWARD,
+    factors="leave it out: the stride is 1, and there are no factors, which upsample_conv and conv_pixel_shuffle have",
+)
+def conv(
+    data: Array,
+    filter: Array,
+    bias: Array | None = None,
+    *,
+    dilations: Axes = 1,
+    pads_begin: Axes = 0,
+    pads_end: Axes = 0,
+    auto_pad: str = "explicit",
+    groups: int | None = None,
+    data_format: str = "NCX",
+    filter_format: str = "OIX",
+    algorithm: str = "auto",
+    device: int | str | Sequence[int | str] | None = None,
+    scale: Array | None = None,
+    slope: Array | None = None,
+    residual: Array | None = None,
+    out: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | tuple[Any, ...] = "none",
+    output_type: Any = None,
+    requantize: bool = False,
+    data_zero_point: int = 0,
+    filter_zero_point: int = 0,
+    output_zero_point: int = 0,
+    math: str = "exact",
+    search: str | None = None,
+    workspace_limit: int = 0,
+    memory_limit: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Array:
+    """An ordinary convolution of stride 1, as PyTorch's conv2d(data, filter, bias, padding=pads).
+
+    It is upsample_conv with scale=1: the layer is computed as a transposed convolution with the filter reversed. Every
+    element type, 1 to 6 spatial axes. Here `scale` is the epilogue's, a number for each output channel.
+
+        ===========  ===============  =========================  ===============
+        format       data             filter                     output
+        ===========  ===============  =========================  ===============
+        NCX and OIX  [N, G*CI, X...]  [G*CO, CI, K...]           [N, G*CO, Y...]
+        NXC and XIO  [N, X..., G*CI]  [K..., CI, G*CO]           [N, Y..., G*CO]
+        ===========  ===============  =========================  ===============
+
+    with `Y = X + pad_begin + pad_end - dilation*(K-1)`. The kernel is not flipped. Strides other than 1 are not there;
+    the gradient with respect to the data is, of any stride: conv_input_gradient.
+
+    Args:
+        data, filter: arrays, as for conv_transpose; the filter is the convolution's.
+        bias, scale, slope: [G*CO].
+        dilations, pads_begin, pads_end: of the convolution; pads are zeros (zero points) around the data.
+        auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the extents of the data.
+        groups: None: 1.
+        The others: as for conv_transpose.
+
+    Returns and raises: as conv_transpose. `output_shape` and `explain` take upsample=1 for it.
+
+    Examples:
+        >>> x, w = np.array([[[1, 2, 3, 4]]], np.int8), np.array([[[1, 10, 100]]], np.int8)
+        >>> conv(x, w, pads_begin=1, pads_end=1, output_type="i32")
+        array([[[210, 321, 432,  43]]], dtype=int32)
+    """
+    given = {**DEFAULTS, **locals(), "strides": 1, "operation": UPSAMPLE_CONV}
+    arrays = Arrays(data, filter, bias, scale, slope, residual, out)
+    output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
+    return output
+
+
+@suggesting(table=FORWARD, factors="scale")
 def upsample_conv(
     data: Array,
     filter: Array,
@@ -207,6 +279,10 @@ def upsample_conv(
     beta: float = 0.0,
     activation: str | tuple[Any, ...] = "none",
     output_type: Any = None,
+    requantize: bool = False,
+    data_zero_point: int = 0,
+    filter_zero_point: int = 0,
+    output_zero_point: int = 0,
     math: str = "exact",
     search: str | None = None,
     workspace_limit: int = 0,
@@ -228,11 +304,12 @@ def upsample_conv(
 
     with `Y = scale*X + pad_begin + pad_end - dilation*(K-1)`. Floating-point types only, because sums of integer
     weights may not fit their type. The sums are rounded once to the data's type: with data of float16 and bfloat16
-    the rms error is about 1.4 times that of the two steps.
+    the rms error is about 1.4 times that of the two steps. With scale=1 there are no sums: it is an ordinary
+    convolution of stride 1, `conv`, for every element type.
 
     Args:
         data, filter, bias: arrays, as for conv_transpose; the filter is the convolution's. bias: [G*CO].
-        scale: the factors: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
+        scale: the factors: one number, or one for each spatial axis. 1 along all axes: an ordinary convolution.
         dilations, pads_begin, pads_end: of the convolution; pads are zeros around the enlarged data. Negative pads,
             down to 1 minus the factor, cut elements off the enlarged data.
         auto_pad: "explicit", "valid", or "same_upper" and "same_lower", with which the convolution keeps the extents
@@ -249,11 +326,11 @@ def upsample_conv(
     """
     given = {**DEFAULTS, **locals(), "strides": scale, "operation": UPSAMPLE_CONV}
     arrays = Arrays(data, filter, bias, None, slope, residual, out)
-    output: Array = _run(arrays, attributes_among(given), device, memory_limit, None, progress)
+    output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
 
-@suggesting()
+@suggesting(table=FORWARD, factors="upscale_factor")
 def conv_pixel_shuffle(
     data: Array,
     filter: Array,
@@ -327,7 +404,7 @@ def conv_pixel_shuffle(
     """
     given = {**DEFAULTS, **locals(), "strides": upscale_factor, "operation": shuffle_of("order", order)}
     arrays = Arrays(data, filter, bias, scale, slope, residual, out)
-    output: Array = _run(arrays, attributes_among(given), device, memory_limit, None, progress)
+    output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
 
@@ -396,7 +473,7 @@ class ConvTranspose:
         if bias is not None:
             arrays = arrays._replace(bias=bias)
         window = window_of(output_rows, data_rows)
-        output: Array = _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self._layers)
+        output: Array = run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self._layers)
         return output
 
     def __repr__(self) -> str:
@@ -592,7 +669,7 @@ def tensors_of(data: Sequence[Any], filter: Sequence[int], dtype: Any, filter_dt
     return Tensor(shape_of("data", data), number), Tensor(shape_of("filter", filter), other)
 
 
-def _run(
+def run(
     arrays: Arrays,
     attributes: Attributes,
     device: int | str | Sequence[int | str] | None,

@@ -296,12 +296,15 @@ SAME: dict[str, str] = {
         "workspace_limit": "workspace workspace_size scratchpad max_workspace",
         "memory_limit": "memory max_memory",
         "progress": "callback on_progress",
+        "input_shape": "input_size input_sizes",
+        "grad_output": "grad_outputs grad out_backprop dy diff_dst output_gradient",
     }.items()
     for foreign in names.split()
 }
 
 # The names of all functions on arrays, so that one of another function is found.
 ARGUMENTS = (
+    "input_shape grad_output "
     "strides dilations pads_begin pads_end auto_pad output_padding output_shape groups data_format filter_format rules "
     "algorithm device scale slope residual out alpha beta activation output_type requantize data_zero_point "
     "filter_zero_point output_zero_point math search workspace_limit memory_limit output_rows data_rows progress"
@@ -436,6 +439,36 @@ OTHERS: dict[str, Written] = {
     **dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right", "pad_t", "pad_b"), _four_sides),
 }
 
+
+def _forward_padding(value: Any, call: Call) -> str:
+    """Of a convolution, whose pads are around its data, also where another system's transposed ones are not."""
+    if isinstance(value, str):
+        word = value.lower()
+        if word in ("same", "same_upper", "same_lower"):
+            return 'auto_pad="same_lower"' if word == "same_lower" else 'auto_pad="same_upper"'
+        return _named_pads(word, Call({})) if word != "valid" else "leave it out: there are no pads by default"
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, (list, tuple)) for one in value):
+        axes = call.axes() or len(value)
+        pairs = [pair for pair in value if len(pair) == 2]
+        if len(pairs) == axes + 2 and tuple(pairs[0]) == (0, 0):  # TensorFlow's, with batch and channels
+            pairs = pairs[2:] if tuple(pairs[1]) == (0, 0) else pairs[1:-1]
+        return _both_ends(pairs)
+    return _padding(value, call)
+
+
+_FORWARD_FILTERS = 'filter_format="OIX" is [CO, CI/groups, K...], "XIO" is [K..., CI/groups, CO]'
+
+# The same for the functions of convolutions, whose filter has the output channels first.
+FORWARD: dict[str, Written] = {
+    **OTHERS,
+    **dict.fromkeys(("padding", "pad", "pad_mode"), _forward_padding),
+    **dict.fromkeys(("kernel_layout", "filter_layout", "weight_layout", "weights_layout"), _FORWARD_FILTERS),
+    **dict.fromkeys(
+        ("kernel_size", "kernel_shape", "in_channels", "out_channels", "num_output", "num_filter", "channels"),
+        "leave it out: the filter's shape says it, [CO, CI/groups, K...]",
+    ),
+}
+
 # Those whose False asks for nothing.
 SWITCHES = frozenset(
     "relu with_relu use_bias bias_term tune autotune cudnn_tune benchmark exhaustive inplace in_place strict "
@@ -472,12 +505,13 @@ RUNTIME: dict[str, Written] = {
 def instead_of(name: str, call: Call, known: Collection[str], table: Mapping[str, Written] = OTHERS) -> str | None:
     """What to write instead of an argument of another system; None if it is not known."""
     written, value = table.get(name), call.given[name]
-    ours = SAME.get(name) if table is OTHERS else None
+    arrays = table is not RUNTIME
+    ours = SAME.get(name) if arrays else None
     if written is None and ours is None:
         ours = next((other for other in (f"{name}s", name.rstrip("s"), name.lower()) if other in known), None)
     if isinstance(written, str):
         return "leave it out: that is the default" if value is False and name in SWITCHES else written
-    if value is None and table is OTHERS and (written is not None or ours not in (None, "data", "filter")):
+    if value is None and arrays and (written is not None or ours not in (None, "data", "filter")):
         return "leave it out: None asks for the default"
     if written is not None:
         try:
@@ -494,20 +528,22 @@ def refuse(
     others: Mapping[str, Any] | None = None,
     maker: str = "",
     table: Mapping[str, Written] = OTHERS,
+    factors: str = "",
 ) -> NoReturn:
     """Raises the error for unknown arguments among `options`: it says what to write instead. `others` are the
-    positional arguments, and `maker` is the function that has what this one has not."""
+    positional arguments, and `maker` is the function that has what this one has not. `factors` is the argument that
+    has what others call a stride or a factor, or a sentence about it."""
     unknown, call = [name for name in options if name not in known], Call({**(others or {}), **options})
     hints: dict[str, list[str]] = {}
     for name in unknown:
         write = f"{name}={_text(options[name])}" if name in ARGUMENTS else instead_of(name, call, known, table)
-        if name in FACTORS and "strides" not in known and known & {"scale", "upscale_factor"}:
-            ours = "upscale_factor" if "upscale_factor" in known else "scale"
-            write = f"{ours}={_text(options[name])}"
+        if name in FACTORS and factors:
+            write = f"{factors}={_text(options[name])}" if factors.isidentifier() else factors
         alike = None if write else close_to(name, known)
         if write is not None:
             its = re.findall(r"(\w+)=", write)
-            elsewhere = f", an argument of {maker}()" if maker and its and known.isdisjoint(its) else ""
+            owner = "conv_input_gradient" if {"input_shape", "grad_output"} & {*its} else maker
+            elsewhere = f", an argument of {owner}()" if maker and its and known.isdisjoint(its) else ""
             verb = "" if write.startswith("leave it out") else "write "
             hints.setdefault(f"{verb}{write}{elsewhere}", []).append(repr(name))
         elif alike is not None:
@@ -523,7 +559,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def suggesting(
-    more: Collection[str] = (), *, maker: str = "conv_transpose", table: Mapping[str, Written] = OTHERS, name: str = ""
+    more: Collection[str] = (),
+    *,
+    maker: str = "conv_transpose",
+    table: Mapping[str, Written] = OTHERS,
+    name: str = "",
+    factors: str = "",
 ) -> Callable[[F], F]:
     """A decorator: the function says what to write instead of unknown keywords. `more` are those of its **options."""
 
@@ -538,7 +579,7 @@ def suggesting(
                 layer = getattr(others.get("self"), "_arrays", None)
                 if layer is not None:
                     others["filter"] = layer.filter
-                refuse(name or function.__qualname__, options, known, others, maker, table)
+                refuse(name or function.__qualname__, options, known, others, maker, table, factors)
             return function(*args, **options)
 
         return cast(F, checked)

@@ -13,8 +13,14 @@ import tconv_cl
 def test_readme():
     text = (Path(__file__).parents[1] / "README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     exec("\n".join(blocks), {})
+
+
+def test_questions():
+    text = (Path(__file__).parents[2] / "docs" / "faq.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    exec(block, {})
 
 
 def tutorial(name):
@@ -43,4 +49,4 @@ def test_docstrings():
     for name in tconv_cl.__all__:
         for test in finder.find(getattr(tconv_cl, name), name, module=False, globs=names):
             runner.run(test)
-    assert runner.tries == 20 and runner.failures == 0
+    assert runner.tries == 25 and runner.failures == 0

@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 import threading
@@ -41,6 +42,12 @@ THEIRS = (functional.conv_transpose1d, functional.conv_transpose2d, functional.c
 LAYERS = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 OPERATOR = torch.ops.tconv_cl.conv_transpose
 ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+
+
+def test_example_of_a_gradient(capsys):
+    """It compares itself with torch.nn.grad.conv2d_input, and fails if they differ."""
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "gradient" / "input_gradient.py"), run_name="__main__")
+    assert "72 gradients and a backward pass" in capsys.readouterr().out
 
 
 class Counted:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A convolution with nearest upsampling or pixel shuffle as one layer, against the two steps in float64."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tconv_cl
@@ -84,9 +87,54 @@ def test_bias_residual_and_activation():
     np.testing.assert_array_equal(y, [[[-1, 0, 0, 0, 0, -1]]])
 
 
-def test_factor_1_is_a_convolution():
-    x, w = np.arange(5, dtype=np.float32).reshape(1, 1, 5), np.array([[[1, 0, -1]]], np.float32)
-    np.testing.assert_array_equal(tconv_cl.upsample_conv(x, w, scale=1), [[[-2, -2, -2]]])
+@pytest.mark.parametrize("kind", [np.float32, np.int8, np.uint16, np.int64])
+def test_factor_1_is_a_convolution(kind):
+    """For every type: there are no sums of weights. Numbers that float32 and float64 do not have stay exact."""
+    x, w = np.array([[[0, 1, 2, 3, 4]]], kind), np.array([[[1, 0, 3]]], kind)
+    np.testing.assert_array_equal(tconv_cl.upsample_conv(x, w, scale=1), [[[6, 10, 14]]])
+    np.testing.assert_array_equal(tconv_cl.conv(x, w, dilations=2, auto_pad="same_upper"), [[[6, 9, 12, 1, 2]]])
+    if kind == np.int64:
+        x, w = np.array([[[2**53 + 1, 5]]]), np.array([[[1, 2**40]]])
+        np.testing.assert_array_equal(tconv_cl.conv(x, w), [[[2**53 + 1 + 5 * 2**40]]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_convolutions_of_integers(seed):
+    """1-D to 3-D, dilations, groups, formats; also quantised, with zero points, which pads count as."""
+    random = np.random.default_rng(100 + seed)
+    axes, groups = 1 + seed % 3, int(random.integers(1, 3))
+    inner, outer = random.integers(1, 5, 2)
+    last, xio = bool(seed & 1), bool(seed & 2)
+    kernel, dilation = (tuple(int(n) for n in random.integers(1, 4, axes)) for _ in range(2))
+    begin, end = (tuple(int(n) for n in random.integers(0, 4, axes)) for _ in range(2))
+    kinds = ((np.int8, np.int8), (np.uint8, np.int8), (np.int16, np.int16), (np.uint64, np.uint64))[seed % 4]
+    x = random.integers(0, 100, (2, groups * inner, *(int(n) for n in random.integers(7, 10, axes)))).astype(kinds[0])
+    w = random.integers(0, 100, (groups * outer, inner, *kernel)).astype(kinds[1])
+    bytes_ = kinds[0] in (np.int8, np.uint8)
+    zero, weight_zero = (7, -3) if bytes_ else (0, 0)
+    wanted = convolved(x.astype(int) - zero, w.astype(int) - weight_zero, begin, end, dilation, groups)
+    arrays = (
+        np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x,
+        np.ascontiguousarray(np.moveaxis(w, (0, 1), (-1, -2))) if xio else w,
+    )
+    options = dict(
+        pads_begin=begin, pads_end=end, dilations=dilation, groups=groups, data_format="NXC" if last else "NCX",
+        filter_format="XIO" if xio else "OIX",
+    )  # fmt: skip
+    if bytes_:
+        options |= dict(data_zero_point=zero, filter_zero_point=weight_zero)
+    sums = tconv_cl.upsample_conv(*arrays, scale=1, **options, output_type="i32" if bytes_ else None)
+    first = np.moveaxis(sums, -1, 1) if last else sums
+    np.testing.assert_array_equal(first, wanted.astype(np.int64).astype(sums.dtype))
+    if bytes_:
+        scale = np.full(groups * outer, 2.0**-9, np.float32)
+        y = tconv_cl.conv(*arrays, **options, scale=scale, requantize=True, output_zero_point=4, output_type="i8")
+        wanted = np.clip(np.rint(wanted * 2.0**-9) + 4, -128, 127)
+        np.testing.assert_array_equal(np.moveaxis(y, -1, 1) if last else y, wanted)
+        y = tconv_cl.upsample_conv(
+            *arrays, scale=1, **options, alpha=2.0**-9, requantize=True, output_zero_point=4, output_type="i8"
+        )
+        np.testing.assert_array_equal(np.moveaxis(y, -1, 1) if last else y, wanted)
 
 
 def test_same_padding_keeps_the_enlarged_extents():
@@ -102,8 +150,21 @@ def test_refusals():
         tconv_cl.upsample_conv(x[:, :3], w)
     with pytest.raises(tconv_cl.RequestError, match="need not fit an integer type"):
         tconv_cl.upsample_conv(x.astype(np.int8), w.astype(np.int8))
+    with pytest.raises(tconv_cl.RequestError, match="only with factors of 1, an ordinary convolution"):
+        tconv_cl.upsample_conv(x.astype(np.int8), w.astype(np.int8), scale=2)
     with pytest.raises(tconv_cl.RequestError, match="strides"):
         tconv_cl.upsample_conv(x, w, scale=0)
+    with pytest.raises(TypeError, match="'stride'; leave it out: the stride is 1, and there are no factors"):
+        tconv_cl.conv(x, w, stride=2)
+    for padding, said in (
+        ("same", 'write auto_pad="same_upper"'),
+        ("VALID", "leave it out"),
+        (1, "write pads_begin=1"),
+    ):
+        with pytest.raises(TypeError, match=f"'padding'; {said}"):
+            tconv_cl.conv(x, w, padding=padding)
+    with pytest.raises(TypeError, match="'padding'; write pads_begin=0, pads_end=2$"):  # JAX's, of the data
+        tconv_cl.conv(x, w, padding=((0, 2),))
 
 
 @pytest.mark.parametrize("name", ["stride", "strides", "scale_factor", "factor"])
@@ -185,3 +246,40 @@ def test_shapes_and_explanations():
             tconv_cl.explain(data, shuffle, strides=2, **factors)
     with pytest.raises(tconv_cl.RequestError, match="a layer has one of them"):
         tconv_cl.output_shape(data, up, upsample=2, pixel_shuffle=2)
+
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+@pytest.mark.skipif(not BENCH.exists(), reason="the sources are not there")
+@pytest.mark.parametrize(
+    "row",
+    [
+        "2,4,6,2,5x6,3x2,2x3,,,1x0,1x1",
+        "1,4,6,1,5x6,3x3,3x3,,2x3,1x2,1x2",
+        "1,4,6,2,9,3,1,,3,2,2",
+        "1,2,3,1,3x4x5,3x3x3,,2x2x2,,1x1x1,1x1x1",
+        "2,4,2,2,5x6,3x3,,3x2,,1x1,1x1",
+    ],
+)
+def test_peers_of_the_benchmark_get_the_same_layer(row, tmp_path, monkeypatch):
+    """bench/compare.py times peers with the equivalent filter: its own two steps, this package's, and the transposed
+    convolution that it describes give the same."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    compare, convolutions = (importlib.import_module(name) for name in ("compare", "compare_convolutions"))
+    columns = "batch,in_channels,out_channels,groups,input,kernel,upsample,pixel_shuffle,dilations,pads_begin,pads_end"
+    (tmp_path / "suite.csv").write_text(f"id,layer,{columns}\nX,x,{row}\n")
+    (layer,) = compare.read_suite(tmp_path / "suite.csv")
+    own, random = layer["convolution"], np.random.default_rng(1)
+    shapes = (layer["batch"], layer["in_channels"], *layer["input"]), convolutions.filter_shape(layer)
+    x, w = (random.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
+    y = convolutions.reference(layer, x, w)
+    assert y.shape == compare.output_shape(layer)
+    names = ("pads_begin", "pads_end", "dilations")
+    options = {name: own[name] for name in names} | {"groups": layer["groups"]}
+    shuffle = own["kind"] == "shuffle"
+    function = tconv_cl.conv_pixel_shuffle if shuffle else tconv_cl.upsample_conv
+    factors = {"upscale_factor" if shuffle else "scale": own["factors"]}
+    np.testing.assert_array_equal(function(x, w, **factors, **options), y)
+    equivalent = {name: layer[name] for name in (*names, "strides", "groups")}
+    np.testing.assert_array_equal(tconv_cl.conv_transpose(x, convolutions.summed(layer, w), **equivalent), y)

@@ -21,6 +21,16 @@ static inline bool tconv_convolves(const tconv_problem *problem)
     return problem->operation == TCONV_UPSAMPLE_CONV || tconv_shuffles(problem);
 }
 
+/* True if a weight of the equivalent filter may be a sum of several: with nearest upsampling, but
+ * not with factors of 1, an ordinary convolution. */
+static inline bool tconv_sums_weights(const tconv_problem *problem)
+{
+    if (problem->operation != TCONV_UPSAMPLE_CONV) return false;
+    for (int a = 0; a < problem->strides.count && a < TCONV_MAX_AXES; a++)
+        if (problem->strides.value[a] > 1) return true;
+    return false;
+}
+
 /* The output channels of its filter: those of the convolution, of all groups. */
 static inline int64_t tconv_forward_channels(const tconv_problem *problem)
 {

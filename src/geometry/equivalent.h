@@ -37,10 +37,13 @@ struct tconv_equivalent {
     int64_t elements; /* of the equivalent filter */
 };
 
-/* Whether the weights are sums: those of an upsampling are. */
+/* Whether the weights are sums: those of an upsampling are, if a factor is not 1. */
 static inline bool tconv_has_sums(const struct tconv_equivalent *e)
 {
-    return e->axes > 0 && e->phase_step[0] == 0;
+    if (e->axes == 0 || e->phase_step[0] != 0) return false;
+    for (int a = 0; a < e->axes; a++)
+        if (e->factor[a] > 1) return true;
+    return false;
 }
 
 /* The channels of a convolution in front of pixel shuffle, by output channel and phase: how far

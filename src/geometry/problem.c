@@ -74,10 +74,11 @@ static bool is_zero(const tconv_list *list)
 /* What has no meaning for a convolution with upsampling or pixel shuffle, or cannot be computed. */
 static tconv_status check_convolution(const tconv_problem *p, tconv_error *error)
 {
-    if (p->operation == TCONV_UPSAMPLE_CONV && !tconv_type_is_floating(p->data_type))
+    if (tconv_sums_weights(p) && !tconv_type_is_floating(p->data_type))
         return tconv_fail(error, TCONV_ERROR_TYPE,
                           "data is %s: %s takes floating-point types, because its weights are sums "
-                          "of the filter's, which need not fit an integer type",
+                          "of the filter's, which need not fit an integer type; only with factors "
+                          "of 1, an ordinary convolution, it takes every type",
                           tconv_type_name(p->data_type), tconv_operation_name(p->operation));
     if (p->rules != TCONV_RULES_SPEC)
         return tconv_fail(

@@ -523,7 +523,7 @@ static struct tconv_expected expect_float(const struct tconv_operands *o,
     else if (sums->terms > 0)
         e.bound = n * u / (1 - n * u) * sums->magnitude +
                   (double)sums->terms * (wide ? DBL_MIN : (double)FLT_MIN);
-    if (o->problem->operation == TCONV_UPSAMPLE_CONV)
+    if (tconv_sums_weights(o->problem))
         e.bound += summed_bound(o->problem, o->geometry, u) * sums->magnitude;
     add_tensors(o, at, u, &e);
     activate(o, at->channel, u, &e);

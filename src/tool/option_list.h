@@ -53,7 +53,8 @@
       "one number for each spatial axis, or one for all; default 1")                               \
     O(LAYER, TEXT, upsample, "upsample", 0, "LIST",                                                \
       "nearest upsampling by these factors, then a convolution of stride 1: filter, pads, "        \
-      "dilations and groups are the convolution's own; one factor for each axis, or one for all")  \
+      "dilations and groups are the convolution's own; one factor for each axis, or one for all; " \
+      "1 is an ordinary convolution of stride 1, for every element type")                          \
     O(LAYER, TEXT, pixel_shuffle, "pixel-shuffle", 0, "LIST",                                      \
       "a convolution of stride 1, then pixel shuffle by these factors: filter, pads, dilations "   \
       "and groups are the convolution's own, and so are bias, scale and slope; one factor for "    \
@@ -131,8 +132,8 @@
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
       "a list of layers with the columns of bench/suite.csv or bench/upsampling.csv, - is stdin; " \
-      "or the word upsampling: built-in convolutions with upsampling or pixel shuffle; default: "  \
-      "built-in transposed convolutions")                                                          \
+      "or the word upsampling: built-in convolutions with upsampling or pixel shuffle; or the "    \
+      "word convolutions: built-in ordinary ones; default: built-in transposed convolutions")                                                          \
     O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...",                                                  \
       "only these layers of the suite, in any letter case")
 

@@ -331,7 +331,10 @@ enum exit_code suite_read_own(const char *name, struct suite *suite)
 enum exit_code suite_read(const char *path, struct suite *suite)
 {
     if (path == NULL) return suite_read_own("suite.csv", suite);
-    if (strcmp(path, "upsampling") == 0) return suite_read_own("upsampling.csv", suite);
+    static const char *const own[][2] = {{"upsampling", "upsampling.csv"},
+                                         {"convolutions", "convolutions.csv"}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(path, own[i][0]) == 0) return suite_read_own(own[i][1], suite);
     *suite = (struct suite){NULL, 0};
     size_t length;
     bool opened;

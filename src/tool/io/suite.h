@@ -24,12 +24,12 @@ struct suite {
 };
 
 /* Reads a CSV file with the columns of bench/suite.csv or bench/upsampling.csv, and output_shape;
- * NULL: the built-in suite; "upsampling": the built-in one of convolutions. */
+ * NULL: the built-in suite; "upsampling", "convolutions": the built-in ones of convolutions with
+ * upsampling or pixel shuffle, and of ordinary ones. */
 enum exit_code suite_read(const char *path, struct suite *suite);
 
-/* Reads a file with these columns that the tool embeds: "suite.csv", "upsampling.csv" or
- * "check.csv".
- */
+/* Reads a file with these columns that the tool embeds: "suite.csv", "upsampling.csv",
+ * "convolutions.csv" or "check.csv". */
 enum exit_code suite_read_own(const char *name, struct suite *suite);
 
 /* Keeps the entries that --ids names, in the suite's order; unknown names are a wrong request. */
