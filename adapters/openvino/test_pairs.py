@@ -651,6 +651,7 @@ def test_a_shuffle_of_any_extents(shape):
         ([1, 4, 6, 6], 16, 4, True),
         ([1, 4, 6, 6], 16, 2, False),
         ([1, 4, 36], 128, 1, False),
+        ([1, 456, 6, 6], 128, 1, False),  # 4104 products of an output
     ],
 )
 def test_shuffles_that_gain_nothing_stay(shape, outputs, groups, taken, monkeypatch):

@@ -614,6 +614,8 @@ def test_small_layers_are_left_to_pytorch():
         assert computed() == before.computed + 1
         shuffle(random(1, 64, 20, 20))
         assert computed() == before.computed + 2
+        convert(nn.Sequential(nn.Conv2d(256, 64, 3), nn.PixelShuffle(2)))(random(1, 256, 20, 20))  # 2304 products
+        assert computed() == before.computed + 2
 
 
 @pytest.mark.parametrize("extents", [(0, 5), (3, 4)])

@@ -19,6 +19,8 @@ from .pairs import LEAST_CONCAT_GAIN, PADS, UPSAMPLINGS, Concat, Part, Plan, fac
 from .pairs import kept_plan, kept_shuffle_plan, pair_of, plan_of, shuffle_pair_of, shuffle_plan_of
 from .tensors import SHUFFLED, UPSAMPLED, compute_or, dense, least_macs, memory_format, refusal
 
+MOST_TERMS = 2048  # products of an output before a pixel shuffle
+
 # What a part is; `call_of` has its function if it is a tuple.
 UPSAMPLING, PADDING, CONVOLUTION, NORM, ACTIVATION, SHUFFLE = range(6)
 Numbered = Sequence[tuple[int, Union[Part, None]]]
@@ -237,8 +239,8 @@ def _shuffle_taken(input: Tensor, convolution: Part, shuffle: Part, device: int 
     plan = find(pair, tuple(weight.shape), factor_of(shuffle), tuple(input.shape[2:]))
     if isinstance(plan, str) or _is_small(plan, input, weight, device, fallback):
         return None
-    if fallback != "error" and memory_format(input) != torch.contiguous_format:
-        return None  # measured: with channels last, torch's two steps are faster
+    if fallback != "error" and (memory_format(input) != torch.contiguous_format or weight[0].numel() > MOST_TERMS):
+        return None  # measured: with channels last, or so many products of an output, torch's two steps are faster
     return _Taken(plan, weight, bias, pair.dilation, pair.groups)
 
 
