@@ -657,7 +657,7 @@ def test_a_shuffle_of_any_extents(shape):
 def test_shuffles_that_gain_nothing_stay(shape, outputs, groups, taken, monkeypatch):
     monkeypatch.undo()
     x, axes = ops.parameter(shape, np.float32), len(shape) - 2
-    node = convolved(x, random([outputs, 4 // groups, *[3] * axes]), groups=groups)
+    node = convolved(x, random([outputs, shape[1] // groups, *[3] * axes]), groups=groups)
     model = ov.Model([ops.depth_to_space(node, "depth_first", 2)], [x])
     assert convert(model) == taken and len(explain(model).left) == (not taken)
 
