@@ -11,13 +11,31 @@
 
 enum { RESIZE_OF_ATTRIBUTES = 11 }; /* the version of Resize since which attributes say the mode */
 
+static bool enlarges(const OrtNode *node)
+{
+    return node != NULL && (is_operator(node, "Resize") || is_operator(node, "Upsample"));
+}
+
 /* The node that enlarges the data of a convolution; NULL if none does. */
 static const OrtNode *enlarger_of(const OrtNode *conv)
 {
     const OrtNode *node = producer_of(input_of(conv, TENSOR_DATA));
-    const bool enlarges = node != NULL &&
-                          (is_operator(node, "Resize") || is_operator(node, "Upsample"));
-    return enlarges ? node : NULL;
+    return enlarges(node) ? node : NULL;
+}
+
+/* True if nearest neighbours enlarge a part of what is concatenated before a convolution. */
+static bool is_concatenated(const OrtNode *conv)
+{
+    const OrtNode *concat = producer_of(input_of(conv, TENSOR_DATA));
+    if (concat == NULL || !is_operator(concat, "Concat")) return false;
+    for (size_t i = 0; i < MOST_INPUTS; i++) {
+        const OrtNode *node = producer_of(input_of(concat, i));
+        char mode[MOST_WORD];
+        if (!enlarges(node)) continue;
+        word_of(node, "mode", "nearest", mode);
+        if (strcmp(mode, "nearest") == 0) return true;
+    }
+    return false;
 }
 
 /* The node that shuffles the output of a convolution; NULL if none does. */
@@ -29,7 +47,8 @@ static const OrtNode *shuffler_of(const OrtNode *conv)
 
 bool is_pair(const OrtNode *node)
 {
-    return is_conv(node) && (enlarger_of(node) != NULL || shuffler_of(node) != NULL);
+    return is_conv(node) &&
+           (enlarger_of(node) != NULL || shuffler_of(node) != NULL || is_concatenated(node));
 }
 
 /* ---- which element is the nearest ---- */
@@ -259,6 +278,11 @@ tconv_status pair_read(const OrtNode *conv, const struct taken *taken, struct no
                        tconv_error *error)
 {
     const bool shuffles = shuffler_of(conv) != NULL;
+    if (!shuffles && is_concatenated(conv)) {
+        memset(layer, 0, sizeof *layer);
+        return fail(error, TCONV_ERROR_UNSUPPORTED,
+                    "what enlarges a part of its data has a Concat between");
+    }
     if (enlarger_of(conv) != NULL) {
         const tconv_status status = read_upsampling(conv, taken, layer, error);
         if (status == TCONV_OK || !shuffles) return status;

@@ -5,8 +5,8 @@
 
 #include "node.h"
 
-/* True for a Conv whose data is the output of a Resize or an Upsample, or that is read by a
- * DepthToSpace only. */
+/* True for a Conv whose data is the output of a Resize or an Upsample, also with a Concat between,
+ * or that is read by a DepthToSpace only. */
 bool is_pair(const OrtNode *node);
 
 /* Reads the pair to which this Conv belongs, without the nodes behind it. Fails, with a sentence

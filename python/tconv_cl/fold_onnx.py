@@ -18,8 +18,8 @@ try:
     import onnx
     from onnx import ModelProto
 
-    from ._onnx.graph import Extents, Scope, extents_of, graphs_inside, is_operator, tensors_of
-    from ._onnx.pairs import Choice, Layer, Left, reason_or_layer
+    from ._onnx.graph import Extents, Scope, extents_of, graphs_inside, tensors_of
+    from ._onnx.pairs import Choice, Layer, Left, enlarger_before, reason_or_layer
     from ._onnx.rewrite import Rewriter
 except ImportError as error:
     sentence = f"tconv_cl.fold_onnx needs the package onnx, 1.19 or later: pip install 'tconv_cl[onnx]' ({error})"
@@ -117,8 +117,8 @@ def _scopes(
 
 
 def _operators(conv: onnx.NodeProto, scope: Scope) -> tuple[str, str]:
-    before = scope.producer_of(conv.input[0])
-    if before is not None and is_operator(before, "Resize", "Upsample"):
+    before = enlarger_before(conv, scope)
+    if before is not None:
         return before.op_type, "Conv"
     return "Conv", "DepthToSpace"
 

@@ -7,8 +7,9 @@ docs/openvino.md says how it is installed and what it does.
 from __future__ import annotations
 
 import ctypes
+from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import openvino
 from openvino import Node
@@ -24,7 +25,7 @@ from ._openvino.fusion import fuse
 from ._openvino.graph import CONVOLUTIONS, OURS, OURS_OR_PAIR, STOCK, run
 from ._openvino.integers import to_bytes
 from ._openvino.layouts import Views, channels_last, to_channels_last
-from ._openvino.pairs import Pair, fold_reshapes, pair_of
+from ._openvino.pairs import Pair, fold_reshapes, pair_of, with_residual
 
 __all__ = ["Explanation", "Layer", "Statistics", "add_extension", "convert", "explain", "library", "statistics"]
 
@@ -63,14 +64,41 @@ def library() -> str:
     return str(Path(__file__).with_name("libtconv_cl_openvino.so"))
 
 
+class Core(openvino.Core):
+    """The class of a core with the extension: what it reads is converted."""
+
+    def read_model(self, *args: Any, **kwargs: Any) -> openvino.Model:
+        return convert(super().read_model(*args, **kwargs))
+
+    def compile_model(
+        self,
+        model: openvino.Model | str | bytes | PathLike[str],
+        device_name: str | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        weights: Any = None,
+    ) -> openvino.CompiledModel:
+        if not isinstance(model, openvino.Model):  # OpenVINO would read it in C++
+            is_text = weights is not None and isinstance(model, str)
+            model, weights = self.read_model(model.encode() if is_text else model, weights), None
+        return super().compile_model(model, device_name, config, weights=weights)
+
+
 def add_extension(core: openvino.Core) -> None:
-    """Makes `core` replace the transposed convolutions of IR and ONNX files that it reads from now on.
+    """Makes `core` convert the models that it reads from now on, from files and from memory, as `convert` does without
+    options. `core` stays the same object; its class becomes one below its own.
+
+    The extension itself replaces transposed convolutions of IR and ONNX files when they are read, of any size. Models
+    that `core` does not read, as those of openvino.convert_model, are for `convert`.
 
     Raises:
         tconv_cl.RequestError, which is a ValueError: a variable of the environment has a wrong value.
     """
     check_device(_library.tconv_cl_openvino_open, None)
     core.add_extension(library())
+    own = type(core)
+    if not issubclass(own, Core) and issubclass(own, openvino.Core):
+        core.__class__ = Core if own is openvino.Core else type(own.__name__, (Core, own), {})
 
 
 def statistics() -> Statistics:
@@ -195,13 +223,13 @@ class _Replace(MatcherPass):
     def replace(self, matcher: Matcher) -> bool:
         node = matcher.get_match_root()
         kind, inputs, attributes = node.get_type_name(), node.input_values(), node.get_attributes()
-        name, first = kind, node
+        name, first, beside = kind, node, None
         if kind in CONVOLUTIONS:
             fold_reshapes(node)
             pair = pair_of(node)
             if not isinstance(pair, Pair):
                 return False
-            name, (node, inputs, attributes) = OURS_OR_PAIR, pair
+            name, (node, inputs, attributes, beside) = OURS_OR_PAIR, pair
         if kind != OURS:
             # The extension decides: its factory returns OpenVINO's own node if the library refuses it.
             made = self.factory.create(name, inputs, {**attributes, **self.choices})
@@ -211,6 +239,8 @@ class _Replace(MatcherPass):
         last, inputs, fused = fuse(node, inputs, attributes)
         if kind == OURS and last == first:
             return False
+        if beside is not None:
+            inputs, fused = with_residual(beside, inputs, fused)
         made = self.factory.create(OURS, inputs, {**attributes, **fused})
         made.set_friendly_name(last.get_friendly_name())
         names = last.output(0).get_names()

@@ -153,7 +153,19 @@ def reason_or_layer(node: NodeProto, scope: Scope, choice: Choice) -> Layer | st
             return _with_shuffle(node, shufflers[0], scope, choice)
         except Left as left:
             reason = reason or str(left)
+    if reason is None and not shufflers and enlarger_before(node, scope) is not None:
+        reason = "what enlarges a part of its data has a Concat between"
     return reason
+
+
+def enlarger_before(conv: NodeProto, scope: Scope) -> NodeProto | None:
+    """The node that enlarges the data of a Conv, or by nearest neighbours a part of what is concatenated before it."""
+    node = scope.producer_of(conv.input[0])
+    if not is_operator(node, "Concat"):
+        return node if is_operator(node, "Resize", "Upsample") else None
+    before = [scope.producer_of(name) for name in node.input]
+    enlarging = (one for one in before if is_operator(one, "Resize", "Upsample"))
+    return next((one for one in enlarging if attributes_of(one).get("mode", "nearest") == "nearest"), None)
 
 
 # ---- upsampling ----

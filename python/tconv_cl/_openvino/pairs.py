@@ -5,10 +5,12 @@ pixel shuffle behind it."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from openvino import Node, Output
+from openvino import Node, Output, Type
+from openvino.utils.node_factory import NodeFactory
 
 from .fusion import fuse
 from .graph import CONVOLUTIONS, constant, is_constant, only_consumer, values_of
@@ -24,15 +26,35 @@ VERSIONS = ("opset4", "opset11")
 # Of a shuffle, channels behind it and spatial axes: with fewer, OpenVINO's own operators are as fast or faster, unless
 # each channel has its own filter.
 LEAST_CHANNELS, LEAST_AXES = 32, 2
+MOST_TERMS = 4096  # products of an output before a shuffle; with 2304 the layer took 0.92 of the time, with 13824 1.12
+OF_CONVOLUTION = ("strides", "dilations", "pads_begin", "pads_end", "auto_pad")
+ANOTHER_READER = "something else reads the enlarged data, too"
+LEAST_CONCAT_GAIN = 1.25  # the same where the two have a Concat between them
 LEAST_GAIN = 1.25  # multiply-adds of the two operators for one of the layer's; with fewer, OpenVINO's own are as fast
 
 
+class Beside(NamedTuple):
+    """A tensor that is concatenated with the enlarged data, and its part of the convolution's filter."""
+
+    data: Output
+    filter: np.ndarray
+    attributes: dict[str, Any]
+
+    def convolution(self, factor: np.ndarray) -> Output:
+        """OpenVINO's own convolution of it, times a factor for each channel."""
+        weights = self.filter * factor.reshape(-1, *[1] * (self.filter.ndim - 1))
+        inputs = [self.data, constant(weights, self.data.get_element_type())]
+        return NodeFactory("opset1").create("Convolution", inputs, self.attributes).output(0)
+
+
 class Pair(NamedTuple):
-    """A layer in place of operators, the last of which is `last`."""
+    """A layer in place of operators, the last of which is `last`. With `beside`, a convolution of that is its
+    residual."""
 
     last: Node
     inputs: list[Output]
     attributes: dict[str, Any]
+    beside: Beside | None = None
 
 
 class _Left(Exception):
@@ -46,11 +68,18 @@ def pair_of(node: Node) -> Pair | str | None:
         return None
     before = node.input_value(0).get_node()
     try:
-        if before.get_type_name() == "Interpolate" and before.get_attributes()["mode"] == "nearest":
+        if _enlarges(before):
             return _upsampling(before, node)
+        enlarged = [at for at, value in enumerate(before.input_values()) if _enlarges(value.get_node())]
+        if before.get_type_name() == "Concat" and enlarged:
+            return _concatenated(before, enlarged[0], node)
         return _shuffled(node)
     except _Left as left:
         return str(left)
+
+
+def _enlarges(node: Node) -> bool:
+    return node.get_type_name() == "Interpolate" and node.get_attributes()["mode"] == "nearest"
 
 
 def _layer(node: Node, form: str, factors: list[int]) -> dict[str, Any]:
@@ -64,7 +93,7 @@ def _layer(node: Node, form: str, factors: list[int]) -> dict[str, Any]:
         "form": form,
         "grouped": node.get_type_name() == "GroupConvolution",
         "strides": factors,
-        **{name: attributes[name] for name in ("dilations", "pads_begin", "pads_end", "auto_pad")},
+        **{name: attributes[name] for name in OF_CONVOLUTION[1:]},
         "output_padding": [0] * len(factors),
     }
 
@@ -90,13 +119,55 @@ def _upsampling(before: Node, node: Node) -> Pair:
     if of_data["antialias"] or any(of_data["pads_begin"]) or any(of_data["pads_end"]):
         raise _Left("its Interpolate has pads or antialias")
     if only_consumer(before) is None:
-        raise _Left("something else reads the enlarged data, too")
+        raise _Left(ANOTHER_READER)
     factors, sizes = _factors(before)
     attributes = _layer(node, "upsample", factors)
     attributes.update(coordinate_transformation_mode=mode[0], nearest_mode=mode[1])
     kernel = list(node.input_value(1).get_shape())[-len(factors) :]
+    for k, d, s in zip(kernel, attributes["dilations"], factors):
+        if d > s > 1 < k:
+            raise _Left(f"the convolution's dilation {d} is above the factor {s}")
     _check_gain(kernel, attributes["dilations"], factors)
     return Pair(node, [before.input_value(0), node.input_value(1), *sizes], attributes)
+
+
+def _concatenated(concat: Node, at: int, node: Node) -> Pair:
+    """The pair of the input `at` of a Concat along the channels, which has one other."""
+    pair = _upsampling(concat.input_value(at).get_node(), node)
+    rank = node.get_output_partial_shape(0).rank.get_length()
+    if concat.get_input_size() != 2 or concat.get_attributes()["axis"] not in (1, 1 - rank):
+        raise _Left("its Concat has not two inputs along the channels")
+    if only_consumer(concat) is None:
+        raise _Left(ANOTHER_READER)
+    if pair.attributes["grouped"]:
+        raise _Left("a Concat is between them, and the convolution has groups")
+    channels, element = concat.input_value(at).get_partial_shape()[1], node.get_output_element_type(0)
+    if channels.is_dynamic or element not in (Type.f32, Type.f64):  # another type would round the residual
+        raise _Left("a Concat is between them, of channels that are not known or in a short type")
+    own, (_, whole, *kernel) = channels.get_length(), node.input_value(1).get_shape()
+    of_both, of_layer = (
+        math.prod(kernel),
+        _macs_of_layer(kernel, *(pair.attributes[n] for n in ("dilations", "strides"))),
+    )
+    if of_both * whole < LEAST_CONCAT_GAIN * (of_layer * own + of_both * (whole - own)):
+        raise _Left("a Concat is between them, most channels of which are not enlarged")
+    parts = np.split(values_of(node.input_value(1)), [own if at == 0 else whole - own], 1)
+    attributes = {name: node.get_attributes()[name] for name in OF_CONVOLUTION}
+    beside = Beside(concat.input_value(1 - at), parts[1 - at], attributes)
+    return Pair(node, [pair.inputs[0], constant(parts[at], element), *pair.inputs[2:]], pair.attributes, beside)
+
+
+def with_residual(beside: Beside, inputs: list[Output], fused: dict[str, Any]) -> tuple[list[Output], dict[str, Any]]:
+    """The inputs and attributes of a layer, as `fuse` returns them, with the convolution of what is beside its data as
+    residual, on which a residual that it has is added."""
+    at = 2 + bool(fused.get("scale"))
+    factor = values_of(inputs[2]) if fused.get("scale") else np.ones(1)
+    at += bool(fused.get("bias"))
+    added, behind = beside.convolution(factor), at
+    if fused.get("residual"):
+        both = [added, inputs[at]]
+        added, behind = NodeFactory("opset1").create("Add", both, {"auto_broadcast": "numpy"}).output(0), at + 1
+    return [*inputs[:at], added, *inputs[behind:]], {**fused, "residual": True}
 
 
 def _shuffled(node: Node) -> Pair | None:
@@ -124,10 +195,18 @@ def _shuffled(node: Node) -> Pair | None:
     if fused.get("residual"):
         raise _Left("a tensor is added before the shuffle")
     attributes = {**_layer(node, "shuffle_dcr" if dcr else "shuffle", factors), **fused}
+    shape, axes = list(node.input_value(1).get_shape()), len(factors)
+    if any(d > 1 < k for d, k in zip(attributes["dilations"], shape[-axes:])):
+        raise _Left("the convolution's dilation is not 1")
+    if attributes["grouped"] and (dcr or shape[1] % math.prod(factors) != 0):
+        raise _Left("the shuffle takes an output's phases from several groups")
     channels = after.get_output_partial_shape(0)[1]
     many = channels.is_static and channels.get_length() >= LEAST_CHANNELS and len(factors) >= LEAST_AXES
     if not many and not (attributes["grouped"] and node.input_value(1).get_shape()[2] == 1):
         raise _Left(f"with one axis or fewer than {LEAST_CHANNELS} channels behind the shuffle it gains nothing")
+    terms = math.prod(shape[2 if attributes["grouped"] else 1 :])
+    if terms > MOST_TERMS:
+        raise _Left(f"with {terms} products of an output the shuffle gains nothing")
     return Pair(after, inputs, attributes)
 
 
@@ -196,7 +275,10 @@ def _check_gain(kernel: list[int], dilations: list[int], factors: list[int]) -> 
     """The layer multiplies by sums of weights. Leaves those to OpenVINO in which sums hardly save multiply-adds."""
     if all(extent == 1 for extent in kernel):
         raise _Left("the convolution's kernel is 1: it is faster than sums of weights")
-    of_both = math.prod(kernel)
-    of_layer = math.prod(k if s == 1 else (d * (k - 1) + s) / s for k, d, s in zip(kernel, dilations, factors))
-    if of_both < LEAST_GAIN * of_layer:
+    if math.prod(kernel) < LEAST_GAIN * _macs_of_layer(kernel, dilations, factors):
         raise _Left("sums of its weights hardly save multiply-adds")
+
+
+def _macs_of_layer(kernel: Sequence[int], dilations: Sequence[int], factors: Sequence[int]) -> float:
+    """Of one output and one channel of the data."""
+    return math.prod(k if s == 1 else (d * (k - 1) + s) / s for k, d, s in zip(kernel, dilations, factors))

@@ -13,10 +13,13 @@ from torch.nn import functional
 
 from .call import compute_call
 from .fusion import NORMS, activation_of, affine, fits, is_activation, is_alone, is_plain, statistics_of
-from .operator import ACTIVATIONS, CONVOLVE, convolution_call
-from .pairs import PADS, UPSAMPLINGS, Part, Plan, factor_of, is_convolution, kept_plan, kept_shuffle_plan, pair_of
-from .pairs import plan_of, shuffle_pair_of, shuffle_plan_of
-from .tensors import SHUFFLED, UPSAMPLED, least_macs, memory_format
+from .operator import ACTIVATIONS, CONVOLVE, activated, convolution_call
+from .operator import own as stock
+from .pairs import LEAST_CONCAT_GAIN, PADS, UPSAMPLINGS, Concat, Part, Plan, factor_of, gain_of_concat, is_convolution
+from .pairs import kept_plan, kept_shuffle_plan, pair_of, plan_of, shuffle_pair_of, shuffle_plan_of
+from .tensors import SHUFFLED, UPSAMPLED, compute_or, dense, least_macs, memory_format, refusal
+
+MOST_TERMS = 2048  # products of an output before a pixel shuffle
 
 # What a part is; `call_of` has its function if it is a tuple.
 UPSAMPLING, PADDING, CONVOLUTION, NORM, ACTIVATION, SHUFFLE = range(6)
@@ -42,6 +45,9 @@ def upsample_convolve(
         arguments = (input, upsampling, pads, convolution, norm, activation, *how)
         return input.tracer.create_proxy("call_function", upsample_convolve, arguments, {})
     before: Numbered = ((UPSAMPLING, upsampling), (PADDING, pads), (CONVOLUTION, convolution))
+    if isinstance(pads, Concat):
+        output = _concat_layer(input, upsampling, pads, convolution, norm, activation, how)
+        return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation))) if output is None else output
     taken = _taken(input, upsampling, pads, convolution, device, fallback)
     if taken is None:
         return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation)))
@@ -117,6 +123,66 @@ def _layer(
     return one_by_one(output, ((NORM, norm), (ACTIVATION, activation), *behind))
 
 
+def _concat_layer(
+    input: Tensor,
+    upsampling: Part,
+    concat: Concat,
+    convolution: Part,
+    norm: Part | None,
+    activation: Part | None,
+    how: tuple[Any, ...],
+) -> Tensor | None:
+    """Computes the enlarged data's part of the convolution, with torch's convolution of the other tensor as residual;
+    None: torch computes all."""
+    other, place, dim = concat
+    if not (is_alone(input) and is_alone(other)) or torch.is_autocast_enabled("cpu") or dim not in (1, 1 - input.dim()):
+        return None
+    taken = _taken(input, upsampling, None, convolution, *how[:2])
+    if taken is None or taken.plan.around or taken.groups != 1:
+        return None
+    plan, weight, bias, dilation, groups = taken
+    if refusal(input, weight, bias) is not None or other.dtype != input.dtype or not other.is_cpu:
+        return None
+    if input.dtype not in (torch.float32, torch.float64):
+        return None  # the residual would be rounded
+    enlarged = [input.shape[0], other.shape[1], *(s * x for s, x in zip(plan.factors, input.shape[2:]))]
+    channels = [input.shape[1], other.shape[1]]
+    if list(other.shape) != enlarged or weight.shape[1] != sum(channels) or min(plan.begin + plan.end) < 0:
+        return None
+    if memory_format(input) != memory_format(other):
+        return None  # torch.cat would choose one
+    pair = pair_of(upsampling, None, convolution, weight.dim() - 2)
+    if isinstance(pair, str) or gain_of_concat(pair, weight.shape[2:], plan.factors, *channels) < LEAST_CONCAT_GAIN:
+        return None
+    statistics = _norm_taken(input, norm, taken)
+    if norm is not None and statistics is None:
+        activation, behind = None, ((NORM, norm), (ACTIVATION, activation))
+    else:
+        behind = ()
+    known = None if activation is None else _activation(activation)
+    if known is None:
+        behind = (*behind, (ACTIVATION, activation))
+    own, others = weight.detach().split(channels if place == 0 else channels[::-1], 1)[:: 1 if place == 0 else -1]
+    others, scale = dense(others), None
+    if statistics is not None:
+        scale, bias = affine(statistics, bias)
+        others = others * scale.view(-1, *[1] * (weight.dim() - 1))
+    same = plan.begin == plan.end
+    if not same:
+        pads = [number for ends in zip(plan.begin[::-1], plan.end[::-1]) for number in ends]
+        other = functional.pad(other, pads)
+    residual = CONVOLVE[weight.dim() - 3](other, others, None, 1, plan.begin if same else 0, dilation)
+    name = ("none",) if known is None else known
+    lists = (plan.factors, plan.begin, plan.end, groups, dilation)
+    call = convolution_call(UPSAMPLED, *lists, name[0], name[1:], *how)
+
+    def by_torch() -> Tensor:
+        sums = stock(input, own, bias, convolution_call(UPSAMPLED, *lists, "none", (), *how), scale)
+        return activated(sums + residual, name)
+
+    return one_by_one(compute_or(by_torch, input, own, bias, call, scale, residual=residual), behind)
+
+
 def _norm_taken(input: Tensor, norm: Part | None, taken: _Taken) -> tuple | None:
     """The statistics of a norm that is computed within the layer; None: there is none, or it is not."""
     if norm is None:
@@ -173,8 +239,8 @@ def _shuffle_taken(input: Tensor, convolution: Part, shuffle: Part, device: int 
     plan = find(pair, tuple(weight.shape), factor_of(shuffle), tuple(input.shape[2:]))
     if isinstance(plan, str) or _is_small(plan, input, weight, device, fallback):
         return None
-    if fallback != "error" and memory_format(input) != torch.contiguous_format:
-        return None  # measured: with channels last, torch's two steps are faster
+    if fallback != "error" and (memory_format(input) != torch.contiguous_format or weight[0].numel() > MOST_TERMS):
+        return None  # measured: with channels last, or so many products of an output, torch's two steps are faster
     return _Taken(plan, weight, bias, pair.dilation, pair.groups)
 
 
@@ -209,6 +275,8 @@ def one_by_one(input: Tensor, parts: Numbered) -> Tensor:
     for number, part in parts:
         if isinstance(part, nn.Module):
             input = part(input)
+        elif isinstance(part, Concat):
+            input = torch.cat([input, part.other][:: 1 if part.place == 0 else -1], part.dim)
         elif part is not None:
             function, arguments, options = call_of(number, part)
             input = function(input, *arguments, **options)

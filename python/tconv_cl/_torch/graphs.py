@@ -20,7 +20,7 @@ from .chain import ACTIVATION, CONVOLUTION, NORM, PADDING, SHUFFLE, UPSAMPLING
 from .chain import call_of, convolve_shuffle, upsample_convolve
 from .fusion import MOST, MODULES, NORMS, is_activation, is_plain
 from .operator import CONVOLVE
-from .pairs import PADS, each, is_upsampling, reason_of, shuffle_reason_of
+from .pairs import PADS, Concat, each, is_upsampling, reason_of, shuffle_reason_of
 
 aten = torch.ops.aten
 
@@ -124,6 +124,21 @@ def read_pads(node: fx.Node, graph: fx.GraphModule) -> Found | None:
     if mode is None or len(node.args) != 2 or not _constants(node.args[1]):
         return None
     return Found(node, node.args[0], (tuple(node.args[1]), mode))
+
+
+_CONCATS = (torch.cat, torch.concat, torch.concatenate, aten.cat.default)
+
+
+def read_concat(node: fx.Node, enlarged: fx.Node) -> Found | None:
+    """A concatenation of the enlarged data and one other tensor."""
+    of = _bound(node, "tensors dim", dim=0) if node.op == "call_function" and node.target in _CONCATS else None
+    tensors = () if of is None else of["tensors"]
+    if not isinstance(tensors, (list, tuple)) or len(tensors) != 2 or list(tensors).count(enlarged) != 1:
+        return None
+    if not isinstance(of["dim"], int) or of["dim"] in (0, 2):
+        return None
+    place = list(tensors).index(enlarged)
+    return Found(node, enlarged, Concat(tensors[1 - place], place, of["dim"]))
 
 
 def read_convolution(node: fx.Node, graph: fx.GraphModule) -> Found | None:
@@ -263,6 +278,8 @@ def rewrite(graph: fx.GraphModule, how: dict[str, Any]) -> list[Layer]:
             for part in parts
             if part is not None and part not in (*pair, parts[1 if upsampling else 0])
         ]
+        if upsampling is not None and parts[1] is not None and isinstance(parts[1].part, Concat):
+            fused.insert(0, _called(parts[1].node, graph))
         _replace(graph, function, parts, how)
         layers.append(Layer(name, kind, True, fused_note(fused), True))
         changed = True
@@ -281,7 +298,7 @@ def _behind(upsampling: Found, graph: fx.GraphModule) -> tuple[list[Found | None
             return nothing, f"its output is used {len(node.users)} times"
         user = next(iter(node.users))
         convolution = read_convolution(user, graph)
-        found = convolution or (read_pads(user, graph) if pads is None else None)
+        found = convolution or ((read_pads(user, graph) or read_concat(user, node)) if pads is None else None)
         if found is None:
             return nothing, f"what follows it is {_called(user, graph)}, not a convolution"
         if found.input is not node or _nodes_in((user.args, user.kwargs)).count(node) != 1:
@@ -292,6 +309,11 @@ def _behind(upsampling: Found, graph: fx.GraphModule) -> tuple[list[Found | None
     parts = [upsampling, pads, convolution, *_following(convolution.node, (read_norm, read_activation), graph)]
     values = [None if part is None else part.value(graph) for part in parts[:3]]
     weight = _weight_of(convolution, graph)
+    if isinstance(values[1], Concat):
+        values[1] = None
+        groups = values[2].groups if isinstance(values[2], nn.Module) else values[2][5]
+        if groups != 1:
+            return parts, "a concatenation is between them, and the convolution has groups"
     return parts, reason_of(*values, None if weight is None else weight[2:])
 
 
@@ -358,7 +380,7 @@ def _may_change(node: fx.Node) -> bool:
     if isinstance(node.target, torch._ops.OpOverload):
         return bool(node.target._schema.is_mutable)
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "_")
-    if node.kwargs.get("inplace") or "out" in node.kwargs or True in node.args:
+    if node.kwargs.get("inplace") or "out" in node.kwargs or any(value is True for value in node.args):
         return True
     module = getattr(node.target, "__module__", "") or ""
     known = node.op == "call_method" or module.split(".")[0] in ("torch", "_operator", "math", "builtins")
@@ -394,6 +416,9 @@ def restore(graph: fx.GraphModule) -> None:
             for number, part in zip(NUMBERS[node.target], parts):
                 if isinstance(part, fx.Node):
                     value = graph.graph.call_module(part.target, (value,))
+                elif isinstance(part, Concat):
+                    ordered = [value, part.other][:: 1 if part.place == 0 else -1]
+                    value = graph.graph.call_function(torch.cat, (ordered, part.dim))
                 elif part is not None:
                     function, arguments, options = call_of(number, part)
                     value = graph.graph.call_function(function, (value, *arguments), options)

@@ -9,6 +9,7 @@ The parts of such a pair are modules, or tuples of what torch.nn.functional's fu
     ============  ===================================================  =====================================
     upsampling    Upsample, UpsamplingNearest2d                        size, scale_factor, mode
     pads          ZeroPad, ReflectionPad, ReplicationPad, CircularPad  pads in torch's order, mode
+    concat        (in place of pads)                                   a `Concat`
     convolution   Conv1d, 2d, 3d                                       weight, bias, stride, padding,
                                                                        dilation, groups
     norm          BatchNorm1d, 2d, 3d                                  mean, variance, weight, bias, eps
@@ -34,6 +35,7 @@ Part = Union[nn.Module, Sequence[Any]]
 NEAREST = ("nearest", "nearest-exact")
 MOST_FACTOR = 64  # with larger factors and extents, torch's index of the nearest element, in float32, is off by one
 MOST_EXTENT = 1 << 22
+LEAST_CONCAT_GAIN = 1.25  # the same with a concatenation between, whose other tensor is convolved apart
 LEAST_GAIN = 1.2  # how many times fewer multiply-adds pay for larger weights
 
 UPSAMPLINGS = (nn.Upsample, nn.UpsamplingNearest2d)
@@ -63,6 +65,14 @@ class Pair(NamedTuple):
     padding: tuple[tuple[int, int], ...]  # the convolution's zeros at begin and end
     dilation: tuple[int, ...]
     groups: int
+
+
+class Concat(NamedTuple):
+    """torch.cat of the enlarged data and another tensor."""
+
+    other: Any
+    place: int  # of the enlarged data: 0 or 1
+    dim: int
 
 
 class Plan(NamedTuple):
@@ -181,16 +191,26 @@ def plan_of(pair: Pair, kernel: tuple[int, ...], extents: tuple[int, ...] | None
         begin.append(ends[0] - s * small[0])
         end.append(ends[1] - s * small[1])
         around = small + around
-    taps = [d * (k - 1) / s + 1 if s > 1 else k for d, k, s in zip(pair.dilation, kernel, factors)]
-    if extents is not None and prod(kernel) / prod(taps) < LEAST_GAIN:
+    taps = taps_of(pair, kernel, factors)
+    if extents is not None and prod(kernel) / taps < LEAST_GAIN:
         return "it saves too few multiply-adds"
     outputs = [
         s * x + sum(pair.pads[2 * (axes - 1 - a) : 2 * (axes - a)]) + sum(zeros) - d * (k - 1)
         for a, (s, x, zeros, d, k) in enumerate(zip(factors, extents or kernel, pair.padding, pair.dilation, kernel))
     ]
     mode = "circular" if pair.pad_mode == "circular" else "replicate"
-    macs = int(prod(outputs) * prod(taps))
+    macs = int(prod(outputs) * taps)
     return Plan(tuple(factors), tuple(begin), tuple(end), tuple(around), mode, macs)
+
+
+def taps_of(pair: Pair, kernel: Sequence[int], factors: Sequence[int]) -> float:
+    """Multiply-adds of one output and one channel."""
+    return prod([d * (k - 1) / s + 1 if s > 1 else k for d, k, s in zip(pair.dilation, kernel, factors)])
+
+
+def gain_of_concat(pair: Pair, kernel: Sequence[int], factors: Sequence[int], enlarged: int, other: int) -> float:
+    """How many times fewer multiply-adds are taken if only so many of the concatenated channels are enlarged."""
+    return prod(kernel) * (enlarged + other) / (taps_of(pair, kernel, factors) * enlarged + prod(kernel) * other)
 
 
 def _factors(pair: Pair, extents: tuple[int, ...] | None, axes: int) -> list[int] | str:

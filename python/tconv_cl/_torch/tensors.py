@@ -258,6 +258,11 @@ def _taken_out(weight: Tensor) -> list[Weights]:
     return [state.weights.pop(place) for place in list(state.weights) if place[0] == weight.data_ptr()]
 
 
+def dense(weight: Tensor) -> Tensor:
+    """The weight, or the contiguous copy that is kept of it."""
+    return (_known(weight) or _new_weights(weight)).dense(weight)[0]
+
+
 # ---- calls ----
 
 
@@ -285,7 +290,14 @@ class _Asked(NamedTuple):
 
 
 def _asked(
-    weights: Weights, weight: Tensor, call: Call, data: Tensor, bias: bool, scale: bool, out: Tensor | None
+    weights: Weights,
+    weight: Tensor,
+    call: Call,
+    data: Tensor,
+    bias: bool,
+    scale: bool,
+    out: Tensor | None,
+    residual: bool,
 ) -> _Asked:
     device = opened(number_of(None) if call.device is None else call.device)
     form = memory_format(data if out is None else out)
@@ -316,13 +328,13 @@ def _asked(
     type_ = TYPES[data.dtype]
     tensors = (_request.Tensor(place.shape, type_, place.steps), _request.Tensor(tuple(weight.shape), type_))
     output_steps = () if target is None else target.steps
-    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False, output_steps=output_steps))
+    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=residual, output_steps=output_steps))
     shape = resolved.output.shape
     if last:
         shape = (shape[0], shape[-1], *shape[1:-1])
     steps = dense_steps(shape, form)
     layer = weights.layer(device)
-    is_simple = not (gathers or resolved.empty or resolved.is_long)
+    is_simple = not (gathers or resolved.empty or resolved.is_long or residual)
     channels = torch.Size([resolved.channels])
     references = (layer.handle, ctypes.byref(resolved.problem), ctypes.byref(resolved.options))
     writes = target is not None
@@ -463,10 +475,16 @@ def _new_output(asked: _Asked, dtype: torch.dtype) -> Tensor:
 
 
 def _key(
-    call: tuple[Any, ...], data: Tensor, bias: Tensor | None, scale: Tensor | None, out: tuple[int, ...] | None = None
+    call: tuple[Any, ...],
+    data: Tensor,
+    bias: Tensor | None,
+    scale: Tensor | None,
+    out: tuple[int, ...] | None = None,
+    residual: Tensor | None = None,
 ) -> Hashable:
     """What a request for a weight depends on. `out` has strides, none if the library cannot write there."""
-    return call, data.dtype, data.shape, data.stride(), bias is not None, scale is not None, out
+    added = bias is not None, scale is not None, residual is not None
+    return call, data.dtype, data.shape, data.stride(), added, out
 
 
 def again(
@@ -515,16 +533,18 @@ def run(
     call: Call,
     scale: Tensor | None = None,
     out: Tensor | None = None,
+    residual: Tensor | None = None,
 ) -> Tensor:
-    """Computes by the library, on its device, into `out` if it can, else into a new tensor. Raises if the library
-    refuses."""
+    """Computes by the library, on its device, into `out` if it can, else into a new tensor. `residual` has the output's
+    shape. Raises if the library refuses."""
     weight = weight.resolve_neg() if weight.is_neg() else weight
     data = data.resolve_neg() if data.is_neg() else data
     weights = _known(weight) or _new_weights(weight)
-    key = _key(call, data, bias, scale, None if out is None else out.stride() if _is_plain(out) else ())
+    key = _key(call, data, bias, scale, None if out is None else out.stride() if _is_plain(out) else (), residual)
     asked = weights.requests.get(key)
     if asked is None:
-        asked = _asked(weights, weight, call, data, bias is not None, scale is not None, out)
+        added = residual is not None
+        asked = _asked(weights, weight, call, data, bias is not None, scale is not None, out, added)
         weights.keep(key, asked)
     resolved = asked.resolved
     for name, tensor in (("bias", bias), ("scale", scale)):
@@ -534,6 +554,10 @@ def run(
         bias = bias.resolve_neg().contiguous()
     if asked.gathers:
         data = data.contiguous(memory_format=asked.form)
+    if residual is not None:
+        if residual.shape != torch.Size(asked.shape):
+            raise ValueError(f"residual has the shape {list(residual.shape)}: the output has {list(asked.shape)}")
+        residual = residual.resolve_neg().contiguous(memory_format=asked.form)
     output = out if asked.writes else _new_output(asked, data.dtype)
     if not resolved.empty:
         filter_, version = weights.dense(weight)
@@ -543,6 +567,7 @@ def run(
             output.data_ptr(),
             0 if bias is None else bias.data_ptr(),
             0 if scale is None else scale.data_ptr(),
+            residual=0 if residual is None else residual.data_ptr(),
             filter_version=version,
         )
         if asked.writes:
@@ -594,6 +619,7 @@ def compute_or(
     call: Call,
     scale: Tensor | None = None,
     out: Tensor | None = None,
+    residual: Tensor | None = None,
 ) -> Tensor:
     """The output, by the library or, if it refuses, by `own`, which is torch's operator. It is `out` if the library
     could write into that."""
@@ -602,7 +628,7 @@ def compute_or(
     reason = refusal(data, weight, bias)
     if reason is None:
         try:
-            output = run(data, weight, bias, call, scale, out)
+            output = run(data, weight, bias, call, scale, out, residual)
         except (ValueError, RuntimeError, MemoryError) as error:  # tconv_cl.Error is a RuntimeError
             if was_kept(error):
                 raise
