@@ -8,6 +8,7 @@ from ._convolution import window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
 from ._library import Error, RequestError, RequestTypeError
 from ._prepare import prepare, prepare_model
+from ._stream import Stream
 from ._trace import TraceEvent, trace
 
 __version__ = version("tconv_cl")
@@ -18,6 +19,7 @@ __all__ = [
     "Error",
     "RequestError",
     "RequestTypeError",
+    "Stream",
     "TraceEvent",
     "cache_info",
     "clear_cache",
