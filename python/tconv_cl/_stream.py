@@ -344,9 +344,9 @@ class Stream(Generic[Array]):
             output = np.ascontiguousarray(out)
         if output is None:
             output = _host.empty(shape, dtype)
-        pointers = [0 if a is None else a.__array_interface__["data"][0] for a in (chunk, arrays.filter, output)]
-        others = [0 if a is None else a.__array_interface__["data"][0] for a in (*arrays[2:5], residual)]
-        tensors = c.host_tensors(*pointers, *others, filter_version=FILTER_VERSION)
+        given = (chunk, arrays.filter, output, arrays.bias, arrays.scale, arrays.slope, residual)
+        data, filter_, place, bias, scale, slope, other = (0 if a is None else _address(a) for a in given)
+        tensors = c.host_tensors(data, filter_, place, bias, scale, slope, other, FILTER_VERSION)
         with self._resolved.listening():
             if columns == c.STREAM_FLUSH:
                 call("tconv_stream_flush", self._handle, tensors, None)
@@ -394,6 +394,10 @@ class Stream(Generic[Array]):
             if chunk is not None:
                 chunk.add_event(event)  # it is read until then
         return out
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 class _Owner:

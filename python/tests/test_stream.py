@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pyopencl.array
 import pytest
 
 import tconv_cl
-from tconv_cl import _stream
 
 KINDS = ("conv", "group", "channels last", "upsample", "causal", "pixel shuffle")
 
@@ -136,10 +133,3 @@ def test_wrong_calls_change_nothing():
     assert np.array_equal(np.concatenate(parts, 2), whole)
     with pytest.raises(tconv_cl.RequestError, match="the stream was flushed"):
         stream.push(data)
-
-
-def test_the_example_of_help():
-    names = {"np": np, "Stream": tconv_cl.Stream, "conv_transpose": tconv_cl.conv_transpose}
-    example = doctest.DocTestFinder().find(tconv_cl.Stream, "Stream", module=_stream, globs=names)
-    results = [doctest.DocTestRunner().run(test) for test in example]
-    assert sum(result.attempted for result in results) >= 6 and all(result.failed == 0 for result in results)
