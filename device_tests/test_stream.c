@@ -320,6 +320,43 @@ static void random_streams(void **state)
     }
 }
 
+/* What an algorithm says of its order of additions is true: every one that a stream takes, by name.
+ */
+static void every_algorithm_keeps_its_order(void **state)
+{
+    (void)state;
+    const tconv_epilogue none = TCONV_EPILOGUE_INIT;
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
+            for (unsigned i = 0; i < 4; i++) {
+                /* Few and many channels, several strides; depthwise, channels last. */
+                tconv_problem p = TCONV_PROBLEM_INIT;
+                const int64_t in = i == 0 ? 70 : i == 1 ? 3 : 20, s = 2 + i % 2, k = 3 * s;
+                p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+                p.groups = i == 2 ? 20 : 1;
+                p.data_format = i >= 2 ? TCONV_NXC : TCONV_NCX;
+                p.filter_format = TCONV_OIX;
+                set_shape(&p.data, 3, i >= 2 ? (int64_t[]){1, 37, in} : (int64_t[]){1, in, 37});
+                set_shape(&p.filter, 3, (int64_t[]){in, i == 2 ? 1 : i == 0 ? 33 : 2, k});
+                set_list(&p.strides, 1, &s);
+                set_list(&p.pads_begin, 1, (int64_t[]){1});
+                struct subject subject;
+                unsigned seed = i + 1;
+                tconv_error error;
+                make_subject(&subject, &devices[d], &p, &none, i);
+                subject.options.algorithm = tconv_algorithm_name(a);
+                const tconv_status status = tconv_stream_create(subject.layer, &p, &subject.options,
+                                                                NULL, &subject.stream, &error);
+                if (status == TCONV_OK) {
+                    run_whole(&subject);
+                    stream_all(&subject, &seed);
+                    expect_equal(&subject, i);
+                } else
+                    assert_int_equal(status, TCONV_ERROR_ALGORITHM);
+                free_subject(&subject);
+            }
+}
+
 /* ---- what a push returns ---- */
 
 static tconv_problem line(int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s, int64_t d,
@@ -645,6 +682,7 @@ int main(void)
 {
     struct CMUnitTest tests[] = {
         smoke_test(random_streams),
+        cmocka_unit_test(every_algorithm_keeps_its_order),
         cmocka_unit_test(outputs_come_as_early_as_they_may),
         cmocka_unit_test(given_history_counts_as_pushed),
         cmocka_unit_test(long_chunks_are_computed_in_two_parts),
