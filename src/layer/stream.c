@@ -344,6 +344,22 @@ static tconv_status copy_on_device(struct push *p, const struct columns *from,
     return TCONV_OK;
 }
 
+/* Copies `bytes` of each row: a few of each of many rows, if the chunk is short. A size that the
+ * compiler knows takes a fifth of the time of a call. */
+static void copy_rows(int64_t rows, size_t bytes, const char *from, size_t from_row, char *to,
+                      size_t to_row)
+{
+#define COPY_ROWS(size)                                                                            \
+    for (int64_t row = 0; row < rows; row++, from += from_row, to += to_row) memcpy(to, from, size)
+    switch (bytes) {
+    case 2: COPY_ROWS(2); break;
+    case 4: COPY_ROWS(4); break;
+    case 8: COPY_ROWS(8); break;
+    default: COPY_ROWS(bytes);
+    }
+#undef COPY_ROWS
+}
+
 /* Copies `count` columns of all rows. */
 static tconv_status copy(struct push *p, struct columns from, struct columns to, int64_t count,
                          tconv_error *error)
@@ -354,8 +370,7 @@ static tconv_status copy(struct push *p, struct columns from, struct columns to,
     const size_t from_row = (size_t)from.pitch * s->column, to_row = (size_t)to.pitch * s->column;
     const char *source = from.host + from.offset + (size_t)from.first * s->column;
     char *target = to.host + to.offset + (size_t)to.first * s->column;
-    for (int64_t row = 0; row < s->rows; row++, source += from_row, target += to_row)
-        memcpy(target, source, (size_t)count * s->column);
+    copy_rows(s->rows, (size_t)count * s->column, source, from_row, target, to_row);
     return TCONV_OK;
 }
 
