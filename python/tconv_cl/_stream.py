@@ -174,7 +174,10 @@ class Stream(Generic[Array]):
         self._begun = self._history is None
 
     def share(self) -> Stream[Array]:
-        """Another stream, at its begin, with the same packed weights."""
+        """Another stream, at its begin, with the same packed weights and algorithm. Of pyopencl arrays, share a stream
+        that was pushed to: it then knows its device."""
+        if self._device is not None and self._handle is None:
+            self._make(1)
         other: Stream[Array] = Stream.__new__(Stream)
         other.__dict__.update(self.__dict__)
         other._handle = other._owner = None
