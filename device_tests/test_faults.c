@@ -389,6 +389,104 @@ static struct outcome queue_layers(void)
     return o;
 }
 
+/* A stream of arrays, whose batch items are the rows, in three chunks. */
+static struct outcome streams(void)
+{
+    static const int chunks[] = {2, 0, 3, TCONV_STREAM_FLUSH};
+    struct outcome o;
+    tconv_device *opened = NULL;
+    tconv_layer *layer = NULL;
+    tconv_stream *stream = NULL;
+    tconv_tensors arrays = TCONV_TENSORS_INIT;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.data = (tconv_shape){3, {ROWS, CI, X}};
+    p.filter = (tconv_shape){3, {CI, CO, K}};
+    p.strides = (tconv_list){1, {S}};
+    o.status = open_without_cache(&opened, &arrays, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &layer, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_stream_create(layer, &p, NULL, NULL, &stream, &o.error);
+    for (int i = 0, at = 0, done = 0; i < 4 && o.status == TCONV_OK; i++) {
+        float chunk[ROWS * CI * X], part[ROWS * CO * Y];
+        const int n = chunks[i], outputs = (int)tconv_stream_outputs(stream, n);
+        for (int r = 0; r < ROWS * CI; r++)
+            for (int c = 0; c < n; c++) chunk[r * n + c] = x[(r % CI * ROWS + r / CI) * X + at + c];
+        arrays.data.host = chunk;
+        arrays.output.host = part;
+        o.status = n < 0 ? tconv_stream_flush(stream, &arrays, NULL, &o.error)
+                         : tconv_stream_push(stream, n, &arrays, NULL, &o.error);
+        for (int r = 0; r < ROWS * CO && o.status == TCONV_OK; r++)
+            memcpy(&y[(r % CO * ROWS + r / CO) * Y + done], &part[r * outputs],
+                   (size_t)outputs * sizeof *part);
+        at += n;
+        done += outputs;
+    }
+    tconv_stream_release(stream);
+    tconv_layer_release(layer);
+    tconv_device_release(opened);
+    return o;
+}
+
+/* A stream on the caller's buffers and queue: a push behind given history, and a flush. */
+enum { COLUMNS = ROWS * X, OUTPUTS = S * COLUMNS, REST = K - S };
+static struct outcome streams_on_queues(void)
+{
+    struct outcome o;
+    tconv_device *device = NULL;
+    tconv_layer *layer = NULL;
+    tconv_stream *stream = NULL;
+    tconv_tensors tensors = TCONV_TENSORS_INIT;
+    tconv_run run = TCONV_RUN_INIT;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    cl_event done = NULL;
+    p.data = (tconv_shape){3, {1, CI, COLUMNS}};
+    p.filter = (tconv_shape){3, {CI, CO, K}};
+    p.strides = (tconv_list){1, {S}};
+    tensors.data.memory = data;
+    tensors.filter.memory = weights;
+    tensors.output.memory = output;
+    run.queue = queue;
+    o.status = tconv_device_create(context, device_id, &device, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
+    if (o.status == TCONV_OK)
+        o.status = tconv_layer_create(&device, 1, TCONV_FILTER_CONSTANT, &layer, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_stream_create(layer, &p, NULL, NULL, &stream, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_stream_reset(stream, COLUMNS, &tensors.data, &run, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_stream_push(stream, COLUMNS, &tensors, &run, &o.error);
+    tensors.output.offset = CO * OUTPUTS * sizeof(float);
+    run.done = &done;
+    if (o.status == TCONV_OK) o.status = tconv_stream_flush(stream, &tensors, &run, &o.error);
+    clFinish(queue);
+    if (done != NULL) clReleaseEvent(done);
+    tconv_stream_release(stream);
+    tconv_layer_release(layer);
+    tconv_device_release(device);
+    return o;
+}
+
+/* What streams_on_queues has computed is in `y`. */
+static bool stream_is_right(void)
+{
+    bool right = true;
+    for (int co = 0; co < CO; co++)
+        for (int i = 0; i < OUTPUTS + REST; i++) {
+            float sum = 0;
+            for (int k = (i + OUTPUTS) % S; k < K; k += S)
+                for (int ci = 0; ci < CI; ci++) {
+                    const int at = (i + OUTPUTS - k) / S; /* of the columns, twice */
+                    if (at < 2 * COLUMNS)
+                        sum += x[ci * COLUMNS + at % COLUMNS] * w[(ci * CO + co) * K + k];
+                }
+            right = right && sum == (i < OUTPUTS ? y[co * OUTPUTS + i]
+                                                 : y[CO * OUTPUTS + co * REST + i - OUTPUTS]);
+        }
+    return right;
+}
+
 /* Arrays in slabs on two device objects: dense, or with steps. */
 static struct outcome slabs_of(const tconv_problem *p, float *from, float *to)
 {
@@ -632,8 +730,9 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     const bool failed = fault_disarm();
     if (scenario == plans_by_name || scenario == plans_by_choice || scenario == queue_layers ||
         scenario == traced_plans || scenario == plans_on_pointers || scenario == plans_recorded ||
-        scenario == plans_recorded_and_replaced)
+        scenario == plans_recorded_and_replaced || scenario == streams_on_queues)
         read_output();
+    if (scenario == streams_on_queues && stream_is_right()) memcpy(y, expected, sizeof y);
     expect_nothing_alive(what, before);
     if (!failed) {
         if (o.status != usual) fail_msg("%s: without any failure: %s", name, o.error.message);
@@ -706,6 +805,7 @@ static void host_runs_that_fail(void **state)
     (void)state;
     fail_everywhere("host run", host_runs, TCONV_OK, false);
     fail_everywhere("opened layers", host_layers, TCONV_OK, false);
+    fail_everywhere("streams", streams, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
     fail_everywhere("slabs with steps", slabs_with_steps, TCONV_OK, false);
     tconv_device *opened = NULL;
@@ -719,6 +819,7 @@ static void layers_on_queues_that_fail(void **state)
 {
     (void)state;
     fail_everywhere("layers on queues", queue_layers, TCONV_OK, false);
+    fail_everywhere("streams on queues", streams_on_queues, TCONV_OK, false);
 }
 
 static void kept_programs_that_fail(void **state)

@@ -20,6 +20,7 @@ template <class T> constexpr bool begins_empty()
 static_assert(begins_empty<tconv::device>(), "device");
 static_assert(begins_empty<tconv::layer>(), "layer");
 static_assert(begins_empty<tconv::plan>(), "plan");
+static_assert(begins_empty<tconv::stream>(), "stream");
 static_assert(begins_empty<tconv::recording>(), "recording");
 static_assert(begins_empty<tconv::packed_filter>(), "packed_filter");
 static_assert(begins_empty<tconv::layer_recording>(), "layer_recording");

@@ -273,6 +273,8 @@ static void no_structure_ends_with_padding(void **state)
         ROW(tconv_tensors, filter_version),
         ROW(tconv_run, threads),
         ROW(tconv_layer_counts, weight_bytes),
+        ROW(tconv_stream_options, columns),
+        ROW(tconv_stream_info, bytes),
 #undef ROW
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -109,7 +109,7 @@ lane_pocl() {
 
 # ---- the other implementations, compilers for GPUs, fuzz targets ----
 lane_others() {
-    for name in algorithms vectors types special words activations slabs api pointers recording layer_queue layer_weights layer cache search trace threads \
+    for name in algorithms vectors types special words activations slabs api pointers recording stream layer_queue layer_weights layer cache search trace threads \
         cancel determinism resources phones launches probe workspaces fork faults passed_over; do
         step "intel_$name" percent 30 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 15 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"

@@ -113,6 +113,7 @@ struct _cl_event {
     struct task *task;                             /* a launch */
     struct _cl_command_buffer_khr *recording;      /* launches */
     cl_mem buffer;                                 /* a transfer, with */
+    cl_mem source;                                 /* of a copy; NULL: the host, with */
     unsigned char *from, *to;                      /* and */
     size_t bytes, rows, slices;                    /* bytes of a row, and the steps */
     size_t from_row, from_slice, to_row, to_slice; /* of both sides */

@@ -293,7 +293,10 @@ static bool bind(const struct fake_launch *launch, struct bound *b)
         if (a == end) return false;
         const struct fake_argument *memory = a++;
         if (arg == TCONV_ARG_LOCAL) {
-            if (memory->kind != FAKE_LOCAL || memory->size != b->launch->local_bytes) return false;
+            /* Local memory of the size of a handle looks like no buffer. */
+            const bool is_local = memory->kind == FAKE_LOCAL ||
+                                  (memory->kind == FAKE_VALUE && memory->size == sizeof(cl_mem));
+            if (!is_local || memory->size != b->launch->local_bytes) return false;
             continue;
         }
         if (arg == TCONV_ARG_FIRST) {

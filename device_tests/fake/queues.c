@@ -49,6 +49,7 @@ static void execute(cl_event e)
     case CL_COMMAND_WRITE_BUFFER:
     case CL_COMMAND_READ_BUFFER_RECT:
     case CL_COMMAND_WRITE_BUFFER_RECT:
+    case CL_COMMAND_COPY_BUFFER_RECT:
     case CL_COMMAND_MAP_BUFFER: move(e); break;
     case CL_COMMAND_UNMAP_MEM_OBJECT:
         if (e->write_back) move(e);
@@ -75,6 +76,8 @@ static void end(cl_event e, cl_int state)
     e->task = NULL;
     fake_drop(e->buffer);
     e->buffer = NULL;
+    fake_drop(e->source);
+    e->source = NULL;
     fake_drop(e->recording);
     e->recording = NULL;
     if (e->queue != NULL) {
@@ -543,6 +546,45 @@ API cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_bo
 {
     return enqueue_rect(queue, buffer, blocking, false, origin, host_origin, region, row, slice,
                         host_row, host_slice, from, count, wait, event);
+}
+
+API cl_int clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem from, cl_mem to,
+                                   const size_t *from_origin, const size_t *to_origin,
+                                   const size_t *region, size_t from_row, size_t from_slice,
+                                   size_t to_row, size_t to_slice, cl_uint count,
+                                   const cl_event *wait, cl_event *event)
+{
+    static const char call[] = "clEnqueueCopyBufferRect";
+    if (from_row == 0) from_row = region[0];
+    if (from_slice == 0) from_slice = region[1] * from_row;
+    if (to_row == 0) to_row = region[0];
+    if (to_slice == 0) to_slice = region[1] * to_row;
+    const size_t from_begin = from_origin[2] * from_slice + from_origin[1] * from_row +
+                              from_origin[0],
+                 to_begin = to_origin[2] * to_slice + to_origin[1] * to_row + to_origin[0],
+                 from_bytes = (region[2] - 1) * from_slice + (region[1] - 1) * from_row + region[0],
+                 to_bytes = (region[2] - 1) * to_slice + (region[1] - 1) * to_row + region[0];
+    cl_event e;
+    fake_lock();
+    cl_int code = check_transfer(queue, from, from_begin, from_bytes, region, call);
+    if (code == CL_SUCCESS) code = check_transfer(queue, to, to_begin, to_bytes, region, call);
+    if (code == CL_SUCCESS && (region[0] > from_row || region[0] > to_row)) code = CL_INVALID_VALUE;
+    if (code == CL_SUCCESS)
+        code = fake_enqueue(queue, CL_COMMAND_COPY_BUFFER_RECT, count, wait, call, &e);
+    if (code == CL_SUCCESS) {
+        set_move(e, to, to->memory + to_begin, from->memory + from_begin, region[0]);
+        e->source = from;
+        fake_use(from);
+        e->rows = region[1];
+        e->slices = region[2];
+        e->from_row = from_row;
+        e->from_slice = from_slice;
+        e->to_row = to_row;
+        e->to_slice = to_slice;
+        code = fake_finish(e, CL_FALSE, event);
+    }
+    fake_unlock();
+    return code;
 }
 
 API cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void *pattern,

@@ -8,6 +8,7 @@
  *   epilogue.h  the fused epilogue: bias, scale, activation, ...; no OpenCL
  *   device.h    devices: their numbers and properties, device objects; no OpenCL
  *   layer.h     layers: compute on arrays of the host or on queues; start here
+ *   stream.h    layers whose input arrives in chunks
  *   recording.h layers and plans in command buffers
  *   plan.h      plan, pack, enqueue: what layers are made of
  *   tuning.h    what is stored for a device: search results, programs, fields of the cost model
@@ -50,6 +51,7 @@
 #include "problem.h"
 #include "recording.h"
 #include "status.h"
+#include "stream.h"
 #include "trace.h"
 #include "tuning.h"
 #include "version.h"

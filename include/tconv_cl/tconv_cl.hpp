@@ -390,6 +390,75 @@ class layer : public owner<tconv_layer, tconv_layer_release>
 #endif
 };
 
+/* A stream of a layer, which must live longer. */
+class stream : public owner<tconv_stream, tconv_stream_release>
+{
+  public:
+    stream() = default;
+    tconv_status create(const layer &of, const tconv_problem &problem,
+                        const tconv_plan_options *options, const tconv_stream_options *streaming,
+                        tconv_error &e) noexcept
+    {
+        tconv_stream *made = nullptr;
+        const tconv_status status =
+            tconv_stream_create(of.get(), &problem, options, streaming, &made, &e);
+        return take(status, made);
+    }
+    const char *algorithm() const noexcept
+    {
+        return tconv_stream_algorithm(get());
+    }
+    int64_t outputs(int64_t columns) const noexcept
+    {
+        return tconv_stream_outputs(get(), columns);
+    }
+    tconv_status push(int64_t columns, const tconv_tensors &tensors, const tconv_run *how,
+                      tconv_error &e) noexcept
+    {
+        return tconv_stream_push(get(), columns, &tensors, how, &e);
+    }
+    tconv_status flush(const tconv_tensors &tensors, const tconv_run *how, tconv_error &e) noexcept
+    {
+        return tconv_stream_flush(get(), &tensors, how, &e);
+    }
+    tconv_status reset_to(int64_t columns, const tconv_tensor *history, const tconv_run *how,
+                          tconv_error &e) noexcept
+    {
+        return tconv_stream_reset(get(), columns, history, how, &e);
+    }
+    tconv_status describe(tconv_stream_info &out, tconv_error &e) const noexcept
+    {
+        return tconv_stream_describe(get(), &out, &e);
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    stream(const layer &of, const tconv_problem &problem,
+           const tconv_plan_options *options = nullptr,
+           const tconv_stream_options *streaming = nullptr)
+    {
+        tconv_error e;
+        check(create(of, problem, options, streaming, e), e);
+    }
+    void push(int64_t columns, const tconv_tensors &tensors, const tconv_run *how = nullptr)
+    {
+        tconv_error e;
+        check(push(columns, tensors, how, e), e);
+    }
+    void flush(const tconv_tensors &tensors, const tconv_run *how = nullptr)
+    {
+        tconv_error e;
+        check(flush(tensors, how, e), e);
+    }
+    /* tconv_stream_reset: `reset` is that of the handle. */
+    void reset_to(int64_t columns = 0, const tconv_tensor *history = nullptr,
+                  const tconv_run *how = nullptr)
+    {
+        tconv_error e;
+        check(reset_to(columns, history, how, e), e);
+    }
+#endif
+};
+
 class recording : public owner<tconv_recording, tconv_recording_release>
 {
   public:

@@ -9,6 +9,7 @@ from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
 from ._gradient import conv_input_gradient
 from ._library import Error, RequestError, RequestTypeError
 from ._prepare import prepare, prepare_model
+from ._stream import Stream
 from ._trace import TraceEvent, trace
 
 __version__ = version("tconv_cl")
@@ -19,6 +20,7 @@ __all__ = [
     "Error",
     "RequestError",
     "RequestTypeError",
+    "Stream",
     "TraceEvent",
     "cache_info",
     "clear_cache",

@@ -101,7 +101,7 @@ def run(
     resolved = first.resolved(request)
     dtype = check(resolved, arrays)
     if arrays.out is None:
-        arrays = arrays._replace(out=_empty(resolved.output.shape, dtype))
+        arrays = arrays._replace(out=empty(resolved.output.shape, dtype))
     if resolved.empty:
         return arrays.out
     if layers is not None:
@@ -121,7 +121,7 @@ def run(
     return arrays.out
 
 
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An empty array that begins at a cache line. NumPy's arrays begin 16 bytes later, so every stored vector would
     cross a line."""
     return _empty_of(math.prod(shape) * dtype.itemsize, shape, dtype)

@@ -269,6 +269,25 @@ class LayerCounts(Sized):
 FILTER_VARIES, FILTER_WATCHED = 0, 2
 
 
+class StreamOptions(Sized):
+    _fields_ = [("struct_size", c_size_t), ("columns", c_int64)]
+
+
+class StreamInfo(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("pushed", c_int64),
+        ("returned", c_int64),
+        ("stride", c_int64),
+        ("lag", c_int64),
+        ("history", c_int64),
+        ("bytes", c_uint64),
+    ]
+
+
+STREAM_FLUSH = -1  # TCONV_STREAM_FLUSH
+
+
 # tconv_search_progress: context, algorithm, index, count, best_ms; false stops.
 SearchProgress = ctypes.CFUNCTYPE(c_bool, c_void_p, c_char_p, c_int, c_int, c_double)
 
@@ -350,6 +369,8 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_tensors": Tensors,
     "tconv_run": Run,
     "tconv_layer_counts": LayerCounts,
+    "tconv_stream_options": StreamOptions,
+    "tconv_stream_info": StreamInfo,
     "tconv_trace_event": TraceEvent,
     "tconv_device_info": DeviceInfo,
 }
@@ -374,6 +395,11 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     # The tensors are a Tensors, by reference, or the bytes of host_tensors.
     "tconv_layer_run": (c_void_p, POINTER(Problem), POINTER(PlanOptions), c_void_p, POINTER(Run)),
     "tconv_layer_count": (c_void_p, POINTER(LayerCounts)),
+    "tconv_stream_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), POINTER(StreamOptions), _handle),
+    "tconv_stream_push": (c_void_p, c_int64, c_void_p, POINTER(Run)),
+    "tconv_stream_flush": (c_void_p, c_void_p, POINTER(Run)),
+    "tconv_stream_reset": (c_void_p, c_int64, POINTER(Tensor), POINTER(Run)),
+    "tconv_stream_describe": (c_void_p, POINTER(StreamInfo)),
 }
 
 # All other functions: result and arguments.
@@ -388,6 +414,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_plan_release": (None, c_void_p),
     "tconv_plan_explain": (c_int, c_void_p, c_char_p, c_size_t),
     "tconv_layer_release": (None, c_void_p),
+    "tconv_stream_release": (None, c_void_p),
+    "tconv_stream_algorithm": (c_char_p, c_void_p),
+    "tconv_stream_outputs": (c_int64, c_void_p, c_int64),
     "tconv_hash": (None, c_void_p, c_size_t, POINTER(c_uint64 * 2)),
     "tconv_on_openmp": (None, c_void_p, c_void_p, c_void_p),
     "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),

@@ -50,7 +50,7 @@ def check_arrays(arrays: Arrays) -> None:
 FILTER_VERSION = 1  # of a layer's own filter, which stays as it is
 
 
-class _Done:
+class Done:
     """Owns the event of an execution until pyopencl has it."""
 
     def __init__(self) -> None:
@@ -74,10 +74,10 @@ def run(arrays: Arrays, request: Request, layers: Layers | None = None) -> Any:
     tensors = c.Tensors(filter_version=0 if layers is None else FILTER_VERSION)
     for name, array in arrays._asdict().items():
         if array is not None:
-            setattr(tensors, "output" if name == "out" else name, _place(array))
+            setattr(tensors, "output" if name == "out" else name, place(array))
     layer = device.layer if layers is None else layers.on([device])
     events = [event.int_ptr for array in arrays if array is not None for event in array.events]
-    done = _Done()
+    done = Done()
     count, waits = wait_list(events)
     how = c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done.event))
     with resolved.listening():
@@ -92,7 +92,7 @@ def _overlap(name: str, array: Any, out: Any) -> bool:
     `out` in one call."""
     if name != "filter" and not (array.flags.c_contiguous and out.flags.c_contiguous):
         return False
-    one, other = _place(array), _place(out)
+    one, other = place(array), place(out)
     if (one.memory, one.pointer) != (other.memory, other.pointer):
         return False
     return bool(array.offset < out.offset + _reach(out) and out.offset < array.offset + _reach(array))
@@ -105,7 +105,7 @@ def _reach(array: Any) -> int:
     return int(sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides)) + array.dtype.itemsize)
 
 
-def _place(array: Any) -> c.Tensor:
+def place(array: Any) -> c.Tensor:
     if array.base_data is None:  # an array without elements has no memory
         return c.Tensor()
     shared = getattr(array.base_data, "svm_ptr", None)  # pyopencl.tools.SVMAllocator

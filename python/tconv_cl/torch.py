@@ -25,10 +25,12 @@ from ._torch.fusion import MODULES, NORMS, statistics_of, takes_others
 from ._torch.graphs import restore, rewrite, set_how
 from ._torch.operator import HOW
 from ._torch.pairs import PADS, is_convolution, is_upsampling, kind_of, reason_of, shuffle_reason_of
+from ._torch.streams import CausalConv1d, Streaming, streaming
 from ._torch.tensors import Call, Statistics, compute_or, memory_format, output_shape, statistics
 from ._torch.traced import Options, Traced, enlarges, found_in
 
 __all__ = [
+    "CausalConv1d",
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
@@ -36,6 +38,7 @@ __all__ = [
     "Layer",
     "Sequential",
     "Statistics",
+    "Streaming",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -46,6 +49,7 @@ __all__ = [
     "refresh",
     "revert",
     "statistics",
+    "streaming",
 ]
 
 

@@ -104,6 +104,15 @@ enum tconv_packing {
     TCONV_PACK_CHANNEL_WORDS, /* a word of tconv_word_channels of them: cl/cpu/parts/words.clh */
 };
 
+/* What decides about the order in which an algorithm adds up the products of an output. Plans of
+ * problems that differ only in batch, extents, pads and windows give an output the same bits if all
+ * of that is equal. */
+enum tconv_order {
+    TCONV_ORDER_BY_TILE,       /* all parameters of the tile */
+    TCONV_ORDER_BY_PARAMETERS, /* those in the algorithm's `order_parameters` */
+    TCONV_ORDER_BY_POSITION,   /* also where the output is */
+};
+
 enum { TCONV_MAX_TILE = 12, TCONV_MAX_CANDIDATES = 6 };
 enum { TCONV_ANY = -1 };
 
@@ -140,6 +149,8 @@ struct tconv_algorithm {
     enum tconv_made_for made_for;
     bool takes_empty;    /* also layers without input points */
     bool stages_locally; /* work-groups copy inputs or weights to local memory */
+    enum tconv_order order;
+    const char *order_parameters; /* words: parameters that decide about the order or the layout */
     bool packs_given; /* of an upsampling, packs the convolution's filter, not the equivalent one */
     /* The parameters of its tiles, in the order of texts; a NULL name ends them. The first
      * `program_parameters` of them are options of its programs. */

@@ -32,6 +32,11 @@ struct tconv_sized {
 #define TCONV_SIZED_LAYER_COUNTS                                                                   \
     TCONV_SIZED(tconv_layer_counts, filters_packed, "counts", "TCONV_LAYER_COUNTS_INIT")
 
+#define TCONV_SIZED_STREAM_OPTIONS                                                                 \
+    TCONV_SIZED(tconv_stream_options, columns, "streaming", "TCONV_STREAM_OPTIONS_INIT")
+#define TCONV_SIZED_STREAM_INFO                                                                    \
+    TCONV_SIZED(tconv_stream_info, bytes, "info", "TCONV_STREAM_INFO_INIT")
+
 /* Copies the caller's structure to `own`, which has the defaults. Bytes of `given` that this
  * version does not know must be 0. With `given` NULL nothing is copied. Returns
  * TCONV_ERROR_ARGUMENT, _UNSUPPORTED. */

@@ -157,6 +157,15 @@ EVENT_CALL(clEnqueueReadBufferRect,
            CL_INVALID_EVENT_WAIT_LIST, CL_MISALIGNED_SUB_BUFFER_OFFSET,
            CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_OPERATION, CL_OUT_OF_RESOURCES,
            CL_OUT_OF_HOST_MEMORY)
+EVENT_CALL(clEnqueueCopyBufferRect,
+           (cl_command_queue queue, cl_mem from, cl_mem to, const size_t *from_origin,
+            const size_t *to_origin, const size_t *region, size_t from_row, size_t from_slice,
+            size_t to_row, size_t to_slice, cl_uint count, const cl_event *wait, cl_event *event),
+           (queue, from, to, from_origin, to_origin, region, from_row, from_slice, to_row, to_slice,
+            count, wait, event),
+           CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT, CL_INVALID_MEM_OBJECT, CL_INVALID_VALUE,
+           CL_INVALID_EVENT_WAIT_LIST, CL_MISALIGNED_SUB_BUFFER_OFFSET, CL_MEM_COPY_OVERLAP,
+           CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainDevice, DEVICES, (cl_device_id device), (device), CL_INVALID_DEVICE,
        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 RETAIN(clRetainContext, CONTEXTS, (cl_context context), (context), CL_INVALID_CONTEXT,

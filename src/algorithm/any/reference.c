@@ -186,6 +186,8 @@ const struct tconv_algorithm tconv_sparse = {
     .source = "any/sparse.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "",
     .parameters = {TCONV_TILE(run)},
     .program_parameters = 1,
     .enumerate = enumerate_sparse,
@@ -198,6 +200,8 @@ const struct tconv_algorithm tconv_reference = {
     .source = "any/reference.cl",
     .packing = TCONV_PACK_RAW,
     .takes_empty = true,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "",
     .enumerate = enumerate,
     .write = write,
 };

@@ -679,7 +679,7 @@ static tconv_status write(const struct tconv_request *request,
 /* The common members of the three algorithms, which are one source with different options. */
 #define COMMON                                                                                     \
     .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .stages_locally = true,            \
-    .program_parameters = 4,                                                                       \
+    .order = TCONV_ORDER_BY_PARAMETERS, .order_parameters = "mw chunk", .program_parameters = 4,   \
     .parameters = {TCONV_TILE(vw),      TCONV_TILE(mw),     TCONV_TILE(px),                        \
                    TCONV_TILE(batched), TCONV_TILE(box_z),  TCONV_TILE(box_y),                     \
                    TCONV_TILE(box_x),   TCONV_TILE(blocks), TCONV_TILE(chunk)},                    \

@@ -281,6 +281,8 @@ const struct tconv_algorithm tconv_depthwise = {
     .source = "cpu/depthwise.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "mw",
     .parameters = {TCONV_TILE(vw), TCONV_TILE(mw), TCONV_TILE(px), TCONV_TILE(merged),
                    TCONV_TILE(rows), TCONV_TILE(positions)},
     .program_parameters = 4,

@@ -419,6 +419,8 @@ const struct tconv_algorithm tconv_packed = {
                "vectors: for CPUs",
     .source = "cpu/packed.cl",
     .made_for = TCONV_FOR_VECTORS,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "mw chunk",
     .stages_locally = true,
     .parameters = {TCONV_TILE(flat), TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw),
                    TCONV_TILE(tiles), TCONV_TILE(blocks), TCONV_TILE(chunk)},

@@ -416,6 +416,8 @@ const struct tconv_algorithm tconv_thin = {
                "vectors: for CPUs",
     .source = "cpu/thin.cl",
     .made_for = TCONV_FOR_VECTORS,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "mw",
     .stages_locally = true,
     .parameters = {TCONV_TILE(vw), TCONV_TILE(nx), TCONV_TILE(mw), TCONV_TILE(ry),
                    TCONV_TILE(tiles), TCONV_TILE(bands), TCONV_TILE(planes)},

@@ -587,6 +587,8 @@ const struct tconv_algorithm tconv_direct_group = {
     .source = "gpu/direct.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "vw",
     .parameters = {TCONV_TILE(outputs), TCONV_TILE(channels), TCONV_TILE(along_y), TCONV_TILE(vw),
                    TCONV_TILE(rounds)},
     .program_parameters = 4,

@@ -411,7 +411,8 @@ static tconv_status write(const struct tconv_request *request,
 #define COMMON                                                                                     \
     .source = "gpu/gather.cl", .made_for = TCONV_FOR_LANES,                                        \
     .parameters = {TCONV_TILE(vw), TCONV_TILE(mw)}, .program_parameters = 2,                       \
-    .enumerate = enumerate, .write = write
+    .order = TCONV_ORDER_BY_PARAMETERS, .order_parameters = "mw", .enumerate = enumerate,          \
+    .write = write
 
 const struct tconv_algorithm tconv_gather_group = {
     .name = "gather_group",

@@ -217,6 +217,8 @@ const struct tconv_algorithm tconv_tiled_group = {
                "registers: for GPUs",
     .source = "gpu/tiled.cl",
     .made_for = TCONV_FOR_LANES,
+    .order = TCONV_ORDER_BY_PARAMETERS,
+    .order_parameters = "slices ks split parts",
     .stages_locally = true,
     .parameters = {TCONV_TILE(mt), TCONV_TILE(nt), TCONV_TILE(tm), TCONV_TILE(tn),
                    TCONV_TILE(slices), TCONV_TILE(ks), TCONV_TILE(split), TCONV_TILE(parts)},

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generators of sound whose input arrives in chunks: their convolutions along time become streams."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .._library import RequestError, RequestTypeError
+from .._stream import Stream
+
+# Modules whose output at a time depends on their input at this time alone.
+_POINTWISE: tuple[type[nn.Module], ...] = (
+    *(nn.Identity, nn.Dropout, nn.Dropout1d, nn.AlphaDropout, nn.BatchNorm1d),
+    *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish),
+    *(nn.Sigmoid, nn.LogSigmoid, nn.Tanh, nn.Tanhshrink, nn.Hardswish, nn.Hardsigmoid, nn.Hardtanh, nn.Hardshrink),
+    *(nn.Softplus, nn.Softsign, nn.Softshrink, nn.Threshold),
+)
+
+
+class CausalConv1d(nn.Conv1d):
+    """nn.Conv1d of stride 1 whose outputs depend on no later input: zeros are put before the input, none behind it."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        *,
+        dilation: int = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, dilation=dilation, groups=groups, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(nn.functional.pad(input, (self.dilation[0] * (self.kernel_size[0] - 1), 0)))
+
+
+class _StreamLayer(nn.Module):
+    """A convolution along time as a stream. `ending` is true in the last call, which returns also the rest."""
+
+    def __init__(self, name: str, make: Any) -> None:
+        super().__init__()
+        self._name = name
+        self._make = make
+        self._stream: Stream[Any] = make()
+        self.ending = False
+
+    def reset(self) -> None:
+        self._stream.reset()
+        self.ending = False
+
+    def again(self) -> _StreamLayer:
+        """Another one with the same weights, at its begin."""
+        other = _StreamLayer.__new__(_StreamLayer)
+        nn.Module.__init__(other)
+        other._name, other._make, other.ending = self._name, self._make, False
+        other._stream = self._stream.share()
+        return other
+
+    def __deepcopy__(self, memo: Any) -> _StreamLayer:
+        return self.again()
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.device.type != "cpu" or input.dim() != 3:
+            raise RequestError(
+                f"{self._name}: its input is on {input.device} and has {input.dim()} axes: streams take tensors "
+                "[N, C, L] of the processor"
+            )
+        parts = [self._stream.push(_array(input))]
+        if self.ending:
+            parts.append(self._stream.flush())
+        return _tensor(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2))
+
+    def extra_repr(self) -> str:
+        return f"{self._name}, {self._stream!r}"
+
+
+class Streaming(nn.Module):
+    """A model whose input arrives in chunks; `streaming` makes it. Its `model` has the streams.
+
+    Called with the next chunk [N, C, L] of the input, L being any number, it returns the columns of the output that no
+    later input changes. `flush` returns the rest, `reset` starts anew. `share` makes another one with the same weights,
+    for another input at the same time. All that pushes and the flush return, one after the other, has the same bits
+    for all chunks.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self._shape: tuple[int, int] | None = None
+        self._type: torch.dtype | None = None
+        self._flushed = False
+
+    def _layers(self) -> list[_StreamLayer]:
+        return [module for module in self.model.modules() if isinstance(module, _StreamLayer)]
+
+    @torch.no_grad()
+    def forward(self, input: Tensor) -> Tensor:
+        if self._flushed:
+            raise RequestError("the stream was flushed: reset it before the next chunk")
+        self._shape, self._type = (int(input.shape[0]), int(input.shape[1])), input.dtype
+        output: Tensor = self.model(input)
+        return output
+
+    push = forward
+
+    @torch.no_grad()
+    def flush(self) -> Tensor:
+        if self._shape is None or self._flushed:
+            raise RequestError("there is nothing to flush: no chunk was pushed since the begin or the last flush")
+        for layer in self._layers():
+            layer.ending = True
+        output: Tensor = self.model(torch.zeros((*self._shape, 0), dtype=self._type))
+        self._flushed = True
+        return output
+
+    def reset(self) -> None:
+        for layer in self._layers():
+            layer.reset()
+        self._shape, self._flushed = None, False
+
+    def share(self) -> Streaming:
+        return Streaming(copy.deepcopy(self.model))
+
+
+def _array(input: Tensor) -> Any:
+    return input.detach().contiguous()
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _weights(module: Any) -> tuple[Any, Any]:
+    with torch.no_grad():
+        bias = module.bias
+        return module.weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
+
+
+def _transposed(name: str, module: nn.ConvTranspose1d, device: Any, columns: int) -> _StreamLayer:
+    weight, bias = _weights(module)
+    options: dict[str, Any] = {
+        "strides": module.stride[0],
+        "dilations": module.dilation[0],
+        "pads_begin": module.padding[0],
+        "pads_end": module.padding[0],
+        "output_padding": module.output_padding[0],
+    }
+    if module.groups > 1:
+        options["groups"] = module.groups
+    return _StreamLayer(name, lambda: Stream(weight, bias, device=device, columns=columns, **options))
+
+
+def _causal(name: str, module: nn.Conv1d, device: Any, columns: int) -> _StreamLayer:
+    weight, bias = _weights(module)
+    options: dict[str, Any] = {
+        "upsample": 1,
+        "dilations": module.dilation[0],
+        "pads_begin": module.dilation[0] * (module.kernel_size[0] - 1),
+        "groups": module.groups,
+    }
+    return _StreamLayer(name, lambda: Stream(weight, bias, device=device, columns=columns, **options))
+
+
+def _convolution_in(name: str, module: nn.Module) -> nn.Conv1d:
+    """The convolution that a module of a causal class is or has."""
+    found = [own for own in module.modules() if isinstance(own, nn.Conv1d)]
+    if len(found) != 1:
+        raise RequestError(f"{name}, a {type(module).__name__}, has {len(found)} Conv1d: a causal class must have one")
+    return found[0]
+
+
+def _replacement(
+    name: str, module: nn.Module, causal: tuple[type[nn.Module], ...], device: Any, columns: int
+) -> _StreamLayer | None:
+    """The stream of a module; None: it is none."""
+    if isinstance(module, nn.ConvTranspose1d):
+        return _transposed(name, module, device, columns)
+    is_causal = isinstance(module, causal)
+    if not is_causal and not isinstance(module, nn.Conv1d):
+        return None
+    convolution = _convolution_in(name, module)
+    if convolution.stride[0] != 1:
+        raise RequestError(f"{name} is a Conv1d of stride {convolution.stride[0]}: streams have stride 1")
+    plain = convolution.kernel_size[0] == 1 and convolution.padding in ((0,), "same", "valid")
+    if not is_causal and not plain:
+        raise RequestError(
+            f"{name} is a Conv1d with {convolution.kernel_size[0]} taps and padding {convolution.padding}, which also "
+            "reads later inputs: make it a tconv_cl.torch.CausalConv1d, or give its class in `causal`"
+        )
+    if convolution.padding_mode != "zeros":
+        raise RequestError(f"{name} has padding_mode {convolution.padding_mode!r}: streams have zeros")
+    return _causal(name, convolution, device, columns)
+
+
+def streaming(
+    model: nn.Module,
+    *,
+    causal: Sequence[type[nn.Module]] = (),
+    pointwise: Sequence[type[nn.Module]] = (),
+    device: int | str | None = None,
+    columns: int = 0,
+) -> Streaming:
+    """A copy of a generator of sound whose input arrives in chunks; `model` stays as it is.
+
+    Its ConvTranspose1d, its CausalConv1d and its Conv1d of one tap become streams with the weights that they have now.
+    The first outputs of a ConvTranspose1d with padding p come p columns later; nothing else is delayed. All other
+    computations of the model must be pointwise in time, in eval mode: activations, sums, factors.
+
+    Args:
+        causal: further classes of causal convolutions: each is, or has, one Conv1d of stride 1, and computes it with
+            `dilation * (kernel_size - 1)` zeros before the input.
+        pointwise: further classes of modules whose output at a time depends on their input at this time alone.
+        device, columns: as for tconv_cl.Stream.
+
+    Raises:
+        RequestError: a module of the model is neither; the sentence names it.
+
+    Examples:
+        >>> generator = streaming(model)
+        >>> sound = torch.cat([*(generator(chunk) for chunk in mel.split(8, dim=2)), generator.flush()], dim=2)
+    """
+    if not isinstance(model, nn.Module):
+        raise RequestTypeError(f"model is a {type(model).__name__}: it must be a torch.nn.Module")
+    classes = (CausalConv1d, *causal)
+    memo: dict[int, Any] = {}
+
+    def take(name: str, module: nn.Module) -> None:
+        made = _replacement(name or type(module).__name__, module, classes, device, columns)
+        if made is not None:
+            memo[id(module)] = made  # copy.deepcopy takes it for the copy of the module
+            return
+        children = list(module.named_children())
+        if (
+            not children
+            and not isinstance(module, (*_POINTWISE, *pointwise))
+            and type(module).__module__.startswith("torch.")
+        ):
+            raise RequestError(
+                f"{name or 'the model'} is a {type(module).__name__}, which may mix columns: streams are for "
+                "ConvTranspose1d, CausalConv1d and modules that are pointwise in time; if it is, give its class in "
+                "`pointwise`"
+            )
+        for own, child in children:
+            take(f"{name}.{own}" if name else own, child)
+
+    take("", model)
+    if id(model) in memo:
+        return Streaming(memo[id(model)])
+    return Streaming(copy.deepcopy(model, memo).eval())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tconv_cl.torch.streaming: a generator in chunks has the bits of the generator in one push, and stock's numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import numpy as np  # noqa: E402
+from torch import nn  # noqa: E402
+
+import tconv_cl  # noqa: E402
+import tconv_cl.torch as tt  # noqa: E402
+
+
+class Own(nn.Module):
+    """A causal convolution as other projects write it."""
+
+    def __init__(self, channels, taps):
+        super().__init__()
+        self.conv, self.left = nn.Conv1d(channels, channels, taps), taps - 1
+
+    def forward(self, x):
+        return self.conv(nn.functional.pad(x, (self.left, 0)))
+
+
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.convs = nn.ModuleList([tt.CausalConv1d(channels, channels, 3, dilation=d) for d in (1, 3)])
+        self.own = Own(channels, 5)
+
+    def forward(self, x):
+        for conv in self.convs:
+            x = x + conv(nn.functional.leaky_relu(x, 0.1))
+        return x + self.own(x)
+
+
+class Generator(nn.Module):
+    """Like HiFi-GAN, with causal convolutions."""
+
+    def __init__(self):
+        super().__init__()
+        self.pre = tt.CausalConv1d(10, 16, 7)
+        self.ups = nn.ModuleList([nn.ConvTranspose1d(16, 8, 8, 4, 2), nn.ConvTranspose1d(8, 4, 4, 2, 1)])
+        self.blocks = nn.ModuleList([Block(8), Block(4)])
+        self.mix = nn.Conv1d(4, 4, 1)
+        self.post = tt.CausalConv1d(4, 1, 7)
+
+    def forward(self, x):
+        x = self.pre(x)
+        for up, block in zip(self.ups, self.blocks):
+            x = block(up(nn.functional.leaky_relu(x, 0.1)))
+        return torch.tanh(self.post(self.mix(x)))
+
+
+@pytest.fixture
+def generator():
+    torch.manual_seed(1)
+    return Generator().eval()
+
+
+def in_chunks(streams, data, lengths):
+    streams.reset()
+    parts = [streams(part) for part in data.split(lengths, dim=2)]
+    return torch.cat([*parts, streams.flush()], dim=2)
+
+
+def test_chunks_have_the_bits_of_the_whole(generator):
+    data = torch.randn(2, 10, 23)
+    streams = tt.streaming(generator, causal=[Own])
+    whole = in_chunks(streams, data, [23])
+    with torch.no_grad():
+        stock = generator(data)
+    assert whole.shape == stock.shape == (2, 1, 8 * 23)
+    assert torch.allclose(whole, stock, rtol=1e-4, atol=1e-5)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        lengths = [0, *rng.integers(1, 6, 3).tolist()]
+        lengths.append(23 - sum(lengths))
+        assert torch.equal(in_chunks(streams, data, lengths), whole)
+    other = streams.share()
+    assert torch.equal(in_chunks(other, data, [1] * 23), whole)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_one_layer_of_other_types(dtype):
+    pytest.importorskip("ml_dtypes")
+    layer, data = nn.ConvTranspose1d(4, 6, 5, 3, 1, groups=2, dtype=dtype), torch.randn(1, 4, 9, dtype=dtype)
+    streams = tt.streaming(layer)
+    whole = in_chunks(streams, data, [9])
+    assert whole.dtype == dtype and torch.equal(in_chunks(streams, data, [2, 0, 1, 6]), whole)
+    with torch.no_grad():
+        assert torch.allclose(whole, layer(data), rtol=1e-2 if dtype == torch.bfloat16 else 1e-12, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "module, words",
+    [
+        (nn.Sequential(nn.Conv1d(2, 2, 3, padding=1)), "0 is a Conv1d with 3 taps"),
+        (nn.Sequential(nn.Conv1d(2, 2, 1, stride=2)), "0 is a Conv1d of stride 2"),
+        (nn.Sequential(nn.AvgPool1d(2)), "0 is a AvgPool1d, which may mix columns"),
+        (nn.Sequential(Own(2, 3)), "0.conv is a Conv1d with 3 taps"),
+    ],
+)
+def test_what_mixes_columns_is_refused(module, words):
+    with pytest.raises(tconv_cl.RequestError, match=words):
+        tt.streaming(module)
+
+
+def test_wrong_calls(generator):
+    streams = tt.streaming(generator, causal=[Own])
+    with pytest.raises(tconv_cl.RequestError, match="nothing to flush"):
+        streams.flush()
+    with pytest.raises(tconv_cl.RequestError, match="10 channels"):
+        streams(torch.zeros(1, 3, 4))
+    in_chunks(streams, torch.randn(1, 10, 4), [4])
+    with pytest.raises(tconv_cl.RequestError, match="was flushed"):
+        streams(torch.zeros(1, 10, 1))
+    with pytest.raises(tconv_cl.RequestTypeError, match="must be a torch.nn.Module"):
+        tt.streaming(3)
