@@ -130,18 +130,80 @@ static void quads_of_channels(void **state)
 static void outputs_of_other_types(void **state)
 {
     (void)state;
-    static const tconv_type types[][3] = {{TCONV_F16, TCONV_F16, TCONV_F32},
-                                          {TCONV_BF16, TCONV_BF16, TCONV_F32},
-                                          {TCONV_U8, TCONV_I8, TCONV_I32},
-                                          {TCONV_U8, TCONV_U8, TCONV_I32},
-                                          {TCONV_I8, TCONV_I8, TCONV_U8}};
-    for (int i = 0; i < 5; i++) {
+    static const tconv_type types[][3] = {
+        {TCONV_F16, TCONV_F16, TCONV_F32}, {TCONV_F32, TCONV_BF16, TCONV_F32},
+        {TCONV_F32, TCONV_F16, TCONV_F32}, {TCONV_BF16, TCONV_BF16, TCONV_F32},
+        {TCONV_U8, TCONV_I8, TCONV_I32},   {TCONV_U8, TCONV_U8, TCONV_I32},
+        {TCONV_I8, TCONV_I8, TCONV_U8}};
+    for (int i = 0; i < 7; i++) {
         tconv_problem p = problem_of(i);
         p.data_type = types[i][0];
         p.filter_type = types[i][1];
         p.output_type = types[i][2];
         run_algorithms(&p, NULL, REAL_NUMBERS, (unsigned)i);
     }
+}
+
+/* What each kind of operator makes of a filter; in the last two it is not the one that is packed.
+ */
+static tconv_problem light_problem(int which)
+{
+    tconv_problem p = problem_of(which);
+    if (which == 5) {
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+        p.data_format = TCONV_DATA_DEFAULT;
+        p.filter_format = TCONV_FILTER_DEFAULT;
+        p.groups = 0;
+        set_shape(&p.filter, 5, (int64_t[]){2, 2, 5, 3, 3});
+    }
+    if (which < 6) return p;
+    p = plane(false, 1, 6, 9, 1, 5, 18, 3, 2, 1, 1);
+    p.operation = which == 6 ? TCONV_UPSAMPLE_CONV : TCONV_CONV_PIXEL_SHUFFLE;
+    set_shape(&p.filter, 4, (int64_t[]){which == 6 ? 9 : 12, 6, 3, 3});
+    return p;
+}
+
+/* Weights of f16 or bf16 beside data of f32 give the bits of the same weights in f32. */
+static void light_weights_are_converted(void **state)
+{
+    (void)state;
+    int compared = 0;
+    for (int i = 0; i < 8; i++) {
+        const tconv_problem plain = light_problem(i);
+        tconv_problem light = plain;
+        light.filter_type = i % 2 == 0 ? TCONV_F16 : TCONV_BF16;
+        struct tensors t, of_light;
+        make_tensors(&plain, REAL_NUMBERS, 40, &t);
+        make_tensors(&light, REAL_NUMBERS, 40, &of_light);
+        t.math = of_light.math = TCONV_MATH_FAST; /* some algorithms are for this only */
+        memcpy(of_light.data, t.data, (size_t)t.geometry.data_bytes);
+        memcpy(of_light.bias, t.bias, t.channels * sizeof *t.bias);
+        memcpy(of_light.filter, (uint16_t[]){1, 0x3555}, 2 * sizeof(uint16_t)); /* subnormal */
+        if (i % 4 == 3) tconv_oracle_write(light.filter_type, of_light.filter, 5, INFINITY);
+        for (size_t w = 0; w < t.filter_count; w++)
+            t.filter[w] = (float)tconv_oracle_read(light.filter_type, of_light.filter, (int64_t)w);
+        for (int d = 0; d < device_count; d++)
+            for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+                const char *const algorithm = tconv_algorithm_name(a);
+                tconv_error error;
+                bool known;
+                if (!run_case(&devices[d], &light, algorithm, true, &of_light,
+                              case_number((unsigned)i, a, OF_TYPES), 0, &known))
+                    continue;
+                compared++;
+                if (known) continue;
+                assert_int_equal(run_guarded(&devices[d], &plain, algorithm, true, &t, &error),
+                                 TCONV_OK);
+                if (memcmp(t.output, of_light.output, (size_t)t.geometry.output_bytes) != 0)
+                    failed("%s on device %d gives other bits for problem %d with a filter of %s "
+                           "than with the same weights in f32",
+                           algorithm, devices[d].number, i, tconv_type_name(light.filter_type));
+                case_passed();
+            }
+        free_tensors(&t);
+        free_tensors(&of_light);
+    }
+    assert_true(compared >= 8);
 }
 
 /* Zero points and saturation, borders included: padding counts as the zero point. */
@@ -373,7 +435,7 @@ static void epilogues_are_refused(void **state)
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "not a finite f32"},
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "a is 5, but"},
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "b is 5, but"},
-        {TCONV_F32, TCONV_F16, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "same element type"},
+        {TCONV_F16, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "same element type"},
         {TCONV_F32, TCONV_F32, TCONV_F16, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "output f16"},
         {TCONV_U8, TCONV_I8, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "i32, i8 or u8"},
     };
@@ -466,6 +528,7 @@ int main(void)
         cmocka_unit_test(many_channels),
         cmocka_unit_test(quads_of_channels),
         cmocka_unit_test(outputs_of_other_types),
+        cmocka_unit_test(light_weights_are_converted),
         cmocka_unit_test(quantised_layers),
         cmocka_unit_test(every_activation_in_every_algorithm),
         cmocka_unit_test(outputs_before_count_once),

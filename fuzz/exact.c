@@ -46,6 +46,9 @@ static bool types_go_together(tconv_type data, tconv_type filter, tconv_type out
     const bool byte = data == TCONV_I8 || data == TCONV_U8;
     if (data == filter && (output == TCONV_TYPE_DEFAULT || output == data)) return true;
     if (half && filter == data && output == TCONV_F32) return true;
+    if (data == TCONV_F32 && (filter == TCONV_F16 || filter == TCONV_BF16) &&
+        (output == TCONV_TYPE_DEFAULT || output == TCONV_F32))
+        return true;
     if (byte && filter == TCONV_I8 &&
         (output == TCONV_I32 || output == TCONV_I8 || output == TCONV_U8))
         return true;

@@ -27,7 +27,7 @@ static uint64_t least_filter_bytes(const struct tconv_request *request,
     const bool in_words = algorithm->packing == TCONV_PACK_QUADS ||
                           algorithm->packing == TCONV_PACK_WORDS ||
                           algorithm->packing == TCONV_PACK_CHANNEL_WORDS;
-    return times(weights, in_words ? tconv_type_size(loops->filter_type)
+    return times(weights, in_words ? tconv_type_size(loops->data_type)
                                    : tconv_packed_bytes(request, algorithm->packing));
 }
 

@@ -343,7 +343,15 @@ static void hidden_by_no_batch(tconv_problem *p)
 }
 static void types(tconv_problem *p)
 {
-    p->filter_type = TCONV_F16;
+    p->filter_type = TCONV_F64;
+}
+static void heavy_weights(tconv_problem *p)
+{
+    p->data_type = TCONV_BF16;
+}
+static void light_weights_and_output(tconv_problem *p)
+{
+    p->filter_type = p->output_type = TCONV_F16;
 }
 static void no_type(tconv_problem *p)
 {
@@ -422,7 +430,9 @@ static const struct refusal refusals[] = {
     {huge_output, TCONV_ERROR_SHAPE, {"output", "too large", "axis 2"}},
     {huge_data, TCONV_ERROR_SHAPE, {"data", "too large", "axis"}},
     {hidden_by_no_batch, TCONV_ERROR_SHAPE, {"data", "too large", "axis 2"}},
-    {types, TCONV_ERROR_TYPE, {"data is f32", "filter is f16", "same"}},
+    {types, TCONV_ERROR_TYPE, {"data is f32", "filter is f64", "same"}},
+    {heavy_weights, TCONV_ERROR_TYPE, {"data is bf16", "filter is f32", "f16 or bf16"}},
+    {light_weights_and_output, TCONV_ERROR_TYPE, {"filter f16", "output f16", "must be f32"}},
     {no_type, TCONV_ERROR_ARGUMENT, {"data_type", "99", ""}},
     {no_operation, TCONV_ERROR_ARGUMENT, {"operation", "0", ""}},
     {no_rules, TCONV_ERROR_ARGUMENT, {"rules", "7", ""}},

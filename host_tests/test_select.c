@@ -179,6 +179,76 @@ static void kernel_plans_fit_their_device(void **state)
     assert_true(written > 500);
 }
 
+/* Options of a launch that computes are those of f32, but for the type that is packed from. */
+static void same_launch(const struct tconv_request *plain, const struct tconv_launch *a,
+                        const struct tconv_request *light, const struct tconv_launch *b,
+                        const struct tconv_algorithm *algorithm)
+{
+    char options[2][TCONV_MAX_OPTIONS];
+    assert_true(tconv_launch_all_options(a, plain, algorithm, options[0], TCONV_MAX_OPTIONS));
+    assert_true(tconv_launch_all_options(b, light, algorithm, options[1], TCONV_MAX_OPTIONS));
+    for (int i = 0; i < 2; i++) {
+        char *const filter = strstr(options[i], "-DFILTER=f");
+        char *const raw = strstr(options[i], "-DRAW=");
+        if (filter == NULL || raw == NULL) fail_msg("no types in \"%s\"", options[i]);
+        memcpy(filter + strlen("-DFILTER=f"), "32", 2);
+        raw[strlen("-DRAW=")] = '0';
+    }
+    assert_string_equal(options[0], options[1]);
+    assert_memory_equal(a->global, b->global, sizeof a->global);
+    assert_memory_equal(a->local, b->local, sizeof a->local);
+}
+
+/* A filter of f16 beside data of f32 is packed as f32. So all that computes is that of f32, and
+ * packed filters are told apart. */
+static void light_weights_cost_what_f32_costs(void **state)
+{
+    (void)state;
+    tconv_problem problems[] = {plane(64, 128, 32, 4, 2), plane(3, 5, 7, 3, 2),
+                                plane(32, 32, 20, 3, 2)};
+    problems[2].operation = TCONV_UPSAMPLE_CONV;
+    int written = 0;
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+            tconv_problem half = problems[i];
+            half.filter_type = TCONV_F16;
+            const struct tconv_loops loops[] = {loops_of(&problems[i]), loops_of(&half)};
+            const struct tconv_request plain = request_for(&loops[0], &d->info, &no_epilogue,
+                                                           TCONV_MATH_FAST),
+                                       light = request_for(&loops[1], &d->info, &no_epilogue,
+                                                           TCONV_MATH_FAST);
+            for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
+                struct tconv_candidates all[2];
+                struct tconv_reason reasons[2] = {{""}, {""}};
+                struct tconv_kernel_plan plans[2];
+                memset(plans, 0, sizeof plans);
+                const struct tconv_algorithm *const algorithm = tconv_algorithm_at(a);
+                tconv_enumerate(algorithm, &plain, NULL, &all[0], &reasons[0]);
+                tconv_enumerate(algorithm, &light, NULL, &all[1], &reasons[1]);
+                assert_string_equal(reasons[0].text, reasons[1].text);
+                assert_int_equal(all[0].count, all[1].count);
+                for (int c = 0; c < all[0].count; c++) {
+                    assert_true(all[0].list[c].cost == all[1].list[c].cost);
+                    assert_memory_equal(&all[0].list[c].tile, &all[1].list[c].tile,
+                                        sizeof all[0].list[c].tile);
+                }
+                if (all[0].count == 0) continue;
+                assert_int_equal(tconv_kernel_plan_write(&plain, &all[0].list[0], &plans[0], NULL),
+                                 TCONV_OK);
+                assert_int_equal(tconv_kernel_plan_write(&light, &all[1].list[0], &plans[1], NULL),
+                                 TCONV_OK);
+                assert_int_equal(plans[0].filter_bytes, plans[1].filter_bytes);
+                assert_string_not_equal(plans[0].layout, plans[1].layout);
+                assert_int_equal(plans[0].run_count, plans[1].run_count);
+                for (int r = 0; r < plans[0].run_count; r++)
+                    same_launch(&plain, &plans[0].run[r], &light, &plans[1].run[r], algorithm);
+                for (int k = 0; k < 2; k++) tconv_kernel_plan_clear(&plans[k]);
+                written++;
+            }
+        }
+    assert_true(written > 100);
+}
+
 static void tiles_are_asked_for(void **state)
 {
     (void)state;
@@ -1038,6 +1108,7 @@ int main(void)
         cmocka_unit_test(described_devices_are_possible),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(kernel_plans_fit_their_device),
+        cmocka_unit_test(light_weights_cost_what_f32_costs),
         cmocka_unit_test(tiles_are_asked_for),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),

@@ -37,7 +37,7 @@ static acc_t sum_taps(__global const filter_t *w, __global const long *table, lo
 }
 
 /* Writes element number `index` of the equivalent filter, [G*CI, CO, T...]. */
-static void put_sum(__global const filter_t *w, __global filter_t *equivalent,
+static void put_sum(__global const filter_t *w, __global packed_t *equivalent,
                     __global const long *table, const long index)
 {
     long taps = 1;
@@ -49,12 +49,12 @@ static void put_sum(__global const filter_t *w, __global filter_t *equivalent,
          rest % table[EQUIVALENT_IN_CHANNELS] * table[EQUIVALENT_IN_STEP] +
          co * table[EQUIVALENT_OUT_STEP];
     const acc_t sum = sum_taps(w, table, index % taps);
-    PASTE(WRITE_, FILTER)(sum, equivalent + index);
+    PASTE(WRITE_, PACKED)(sum, equivalent + index);
 }
 
 /* The numbers of equivalent_table.h begin at table[first]. */
 KERNEL void tconv_equivalent(__global const filter_t *restrict weights, const ulong weights_offset,
-                             __global filter_t *restrict equivalent, const ulong equivalent_offset,
+                             __global packed_t *restrict equivalent, const ulong equivalent_offset,
                              __global const long *restrict table, const long first, SHARE_PARAMETER)
 {
     EACH_SHARED(i)

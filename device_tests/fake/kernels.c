@@ -16,6 +16,7 @@
 #include "fake.h"
 
 #include "algorithm/registry.h"
+#include "base/element_types.h"
 #include "base/view.h"
 #include "oracle/oracle.h"
 
@@ -83,6 +84,13 @@ static int64_t residual_step(const struct tconv_loops *loops, int64_t output_ste
     return step;
 }
 
+/* The type of weights in an equivalent filter, and in a packed one unless the given one is packed.
+ */
+static tconv_type weight_type(const struct tconv_loops *l)
+{
+    return tconv_weight_type(l->data_type, l->filter_type);
+}
+
 static void make_problem(struct known *k)
 {
     const struct tconv_loops *l = &k->loops;
@@ -92,7 +100,7 @@ static void make_problem(struct known *k)
     *g = (tconv_geometry)TCONV_GEOMETRY_INIT;
     p->operation = TCONV_GROUP_CONV_BACKPROP;
     p->data_type = l->data_type;
-    p->filter_type = l->filter_type;
+    p->filter_type = weight_type(l);
     p->output_type = g->output_type = l->output_type;
     p->data_steps.count = p->output_steps.count = p->residual_steps.count = l->axes + 2;
     p->data_steps.value[0] = l->data_batch_step;
@@ -237,7 +245,7 @@ static uint64_t bytes_needed(const struct bound *b, enum tconv_arg arg)
     switch (arg) {
     case TCONV_ARG_DATA: return k->geometry.data_bytes;
     case TCONV_ARG_WEIGHTS: return given_weights(&k->loops) * tconv_type_size(k->loops.filter_type);
-    case TCONV_ARG_EQUIVALENT: return weights(&k->loops) * tconv_type_size(k->loops.filter_type);
+    case TCONV_ARG_EQUIVALENT: return weights(&k->loops) * tconv_type_size(weight_type(&k->loops));
     case TCONV_ARG_FILTER:
     case TCONV_ARG_FLAGS: return k->filter_bytes;
     case TCONV_ARG_OUTPUT: return k->geometry.output_bytes;
@@ -442,7 +450,8 @@ static void add_up(const struct tconv_loops *l, const unsigned char *given,
                    unsigned char *equivalent, double first, double part)
 {
     const struct tconv_equivalent *e = &l->equivalent;
-    const size_t size = tconv_type_size(l->filter_type);
+    const tconv_type type = weight_type(l);
+    const size_t size = tconv_type_size(type);
     const double count = (double)e->elements;
     for (int64_t i = (int64_t)(count * first + 0.5), last = (int64_t)(count * (first + part) + 0.5);
          i < last; i++) {
@@ -456,7 +465,7 @@ static void add_up(const struct tconv_loops *l, const unsigned char *given,
         const int64_t co = rest % l->out_channels, ci = rest / l->out_channels % l->in_channels;
         const int64_t at = rest / l->out_channels / l->in_channels * e->group_step +
                            ci * e->in_step + co * e->out_step + phase;
-        const unsigned char *found = NULL;
+        int64_t found = 0;
         int reached = 0;
         double sum = 0;
         for (int64_t p = 0; p < points; p++) {
@@ -472,12 +481,12 @@ static void add_up(const struct tconv_loops *l, const unsigned char *given,
             if (!reaches) continue;
             reached++;
             sum += tconv_oracle_read(l->filter_type, given, place);
-            found = given + (size_t)place * size;
+            found = place;
         }
-        if (reached == 1) /* a copy: integers need not fit a double */
-            memcpy(equivalent + (size_t)i * size, found, size);
+        if (reached == 1 && type == l->filter_type) /* integers need not fit a double */
+            memcpy(equivalent + (size_t)i * size, given + (size_t)found * size, size);
         else
-            tconv_oracle_write(l->filter_type, equivalent, i, sum);
+            tconv_oracle_write(type, equivalent, i, sum);
     }
 }
 
@@ -504,11 +513,13 @@ static void pack(const struct bound *b)
 {
     const struct known *k = b->known;
     const struct tconv_loops *l = &k->loops;
-    const size_t size = tconv_type_size(l->filter_type);
     const bool given = packs_given(k);
     const double count = (double)(given ? given_weights(l) : weights(l));
     const enum tconv_arg source = l->equivalent.axes > 0 && !given ? TCONV_ARG_EQUIVALENT
                                                                    : TCONV_ARG_WEIGHTS;
+    const tconv_type from = source == TCONV_ARG_EQUIVALENT ? weight_type(l) : l->filter_type,
+                     type = given ? l->filter_type : weight_type(l);
+    const size_t size = tconv_type_size(type);
     unsigned char *to = b->place[TCONV_ARG_FILTER];
     if (b->place[source] == NULL) return; /* it prepares */
     if (count * (double)size > (double)k->filter_bytes)
@@ -517,7 +528,10 @@ static void pack(const struct bound *b)
                   end = (uint64_t)(count * (b->first + b->count) + 0.5);
          i < end; i++) {
         const int64_t at = given ? (int64_t)i : place_of(l, (int64_t)i);
-        memcpy(to + i * size, b->place[source] + (size_t)at * size, size);
+        if (from == type) /* integers need not fit a double */
+            memcpy(to + i * size, b->place[source] + (size_t)at * size, size);
+        else
+            tconv_oracle_write(type, to, (int64_t)i, tconv_oracle_read(from, b->place[source], at));
     }
 }
 
@@ -609,7 +623,7 @@ static uint64_t key_of(const struct bound *b, const struct tconv_operands *o, in
     uint64_t key = hash_of(numbers, sizeof numbers);
     key = hash_more(key, o->data, o->data == NULL ? 0 : (size_t)k->geometry.data_bytes);
     key = hash_more(key, o->filter,
-                    (size_t)(weights(&k->loops) * tconv_type_size(k->loops.filter_type)));
+                    (size_t)(weights(&k->loops) * tconv_type_size(weight_type(&k->loops))));
     for (size_t i = 0; i < sizeof args / sizeof *args; i++)
         if (b->place[args[i]] != NULL)
             key = hash_more(key, b->place[args[i]], (size_t)bytes_needed(b, args[i]));
@@ -676,7 +690,7 @@ static void compute(const struct bound *b)
     const struct known *k = b->known;
     unsigned char *sums = NULL;
     if (packs_given(k)) {
-        sums = malloc((size_t)weights(&k->loops) * tconv_type_size(k->loops.filter_type));
+        sums = malloc((size_t)weights(&k->loops) * tconv_type_size(weight_type(&k->loops)));
         if (sums == NULL) fake_die("no memory for the equivalent filter");
         add_up(&k->loops, b->place[TCONV_ARG_FILTER], sums, 0, 1);
     }

@@ -251,8 +251,9 @@ bool random_problem_for(const struct device *device, const char *algorithm, doub
         *problem = strcmp(algorithm, "difference_vector") == 0
                        ? random_doubling(seed, axes, most_extent[axes - 1])
                        : random_problem(seed, axes, most_extent[axes - 1]);
-        const int type = random_between(seed, 0, 7);
+        const int type = random_between(seed, 0, 9);
         if (type < 4) problem->data_type = problem->filter_type = types[type];
+        if (type > 7) problem->filter_type = types[type - 8]; /* beside data of f32 */
         if (random_between(seed, 0, 2) == 0) random_steps(seed, problem);
         if (work_of(problem) <= most_work && takes(device, algorithm, problem)) return true;
     }

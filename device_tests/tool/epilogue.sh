@@ -43,6 +43,8 @@ refuse "has extent" --residual "$vectors/ir/plain_f32.0.input.npy"
     fail "run with --beta in slabs: $(cat "$work/err")"
 "$tool" check $device --type u8 --filter-type i8 --output-type i8 --requantize --with-scale --alpha 0.5 --activation relu \
     --data-shape 1,5,6,7 --filter-shape 5,6,3,3 --strides 2 >"$work/out" 2>"$work/err" || fail "check of a quantised layer"
+"$tool" check $device --filter-type f16 --upsample 2 --with-bias --data-shape 1,5,6,7 --filter-shape 6,5,3,3 >"$work/out" 2>"$work/err" ||
+    fail "check of a filter of f16: $(cat "$work/err")"
 "$tool" check $device --beta 2 --activation snake --with-residual --data-shape 1,5,6,7 --filter-shape 5,6,3,3 >"$work/out" 2>"$work/err" ||
     fail "check with --beta: $(cat "$work/err")"
 

@@ -196,7 +196,7 @@ typedef struct tconv_problem {
     tconv_operation operation; /* which operator */
     tconv_rules rules;         /* how pads and output shape are resolved */
     tconv_type data_type;      /* element type of the data */
-    tconv_type filter_type;    /* element type of the filter */
+    tconv_type filter_type;    /* element type of the filter; tconv_resolve lists the pairs */
     tconv_type output_type;    /* default: as the data. tconv_resolve lists the others */
     tconv_auto_pad auto_pad;   /* explicit: pads_begin and pads_end count */
     tconv_shape data;          /* batch, channels and spatial extents in data_format */
@@ -283,6 +283,7 @@ typedef struct tconv_geometry {
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
+ *   f32           f16, bf16    f32, by default, too; each weight counts as the f32 that it equals
  *   i8, u8        as data      i32
  *   i8            i8           u8
  *   u8            i8           i32, i8 or u8, which output_type must give

@@ -123,7 +123,8 @@ def conv_transpose(
             as PyTorch's tensors; or pyopencl array with a queue. Views, such as slices and transposed arrays, are used
             where they lie; NumPy's with negative strides are copied. Element types: float16/32/64, integers,
             ml_dtypes.bfloat16.
-        filter: the weights, an array of the same kind.
+        filter: the weights, an array of the same kind; with data of float32 also float16 or bfloat16, as which they
+            are kept until they are packed.
         bias: [G*CO], of the output's type; float32 with requantize.
         strides, dilations, pads_begin, pads_end, output_padding: one number, or one for each spatial axis.
         auto_pad: "explicit" (or "notset"), "valid", "same_upper" or "same_lower".
@@ -225,7 +226,7 @@ def upsample_conv(
         ===========  ===============  =========================  ===============
 
     with `Y = scale*X + pad_begin + pad_end - dilation*(K-1)`. Floating-point types only, because sums of integer
-    weights may not fit their type. The sums are rounded once to the filter's type: with float16 and bfloat16 filters
+    weights may not fit their type. The sums are rounded once to the data's type: with data of float16 and bfloat16
     the rms error is about 1.4 times that of the two steps.
 
     Args:

@@ -56,6 +56,19 @@ def test_wider_output(wanted, compute):
     np.testing.assert_array_equal(output, np.full((1, 1, 2), 2**-28, np.float32))
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_light_weights(name, compute):
+    """A filter of half the size gives the bits of the same weights in float32."""
+    random = np.random.default_rng(3)
+    data = random.standard_normal((2, 3, 5, 4)).astype(np.float32)
+    filter = random.standard_normal((3, 4, 3, 2)).astype(dtype_named(name))
+    output = compute(data, filter, strides=2)
+    assert output.dtype == np.float32
+    np.testing.assert_array_equal(output, compute(data, filter.astype(np.float32), strides=2))
+    with pytest.raises(tconv_cl.RequestError, match="a filter of f16 or bf16 data of f32"):
+        compute(data.astype(np.float64), filter)
+
+
 def test_mixed_bytes(compute):
     data, filter = np.array([[[200, 100]]], np.uint8), np.array([[[-100]]], np.int8)
     np.testing.assert_array_equal(compute(data, filter, output_type=np.int32), [[[-20000, -10000]]])

@@ -34,6 +34,12 @@ tconv_device_info tconv_device_for(const tconv_device_info *device, const struct
     return own;
 }
 
+/* What weights are multiplied as. */
+static tconv_type weight_type(const struct tconv_loops *loops)
+{
+    return tconv_weight_type(loops->data_type, loops->filter_type);
+}
+
 /* What the numbers of the epilogue are: f32, f64, or the accumulator. */
 static tconv_type result_type(const struct tconv_request *request)
 {
@@ -47,10 +53,11 @@ static bool has_zeros(const tconv_epilogue *epilogue)
 }
 
 /* A filter with a zero point is packed as differences. They need one bit more than the filter's
- * type has. */
+ * type has. Weights that are multiplied in another type are packed in it. */
 static bool is_raw(const struct tconv_request *request, enum tconv_packing packing)
 {
-    return packing == TCONV_PACK_RAW && !has_zeros(request->epilogue);
+    return packing == TCONV_PACK_RAW && !has_zeros(request->epilogue) &&
+           weight_type(request->loops) == request->loops->filter_type;
 }
 
 static tconv_type packed_type(const struct tconv_request *request, enum tconv_packing packing)
@@ -109,8 +116,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     switch (arg) {
     case TCONV_ARG_DATA:
     case TCONV_ARG_WORKSPACE: return tconv_type_size(loops->data_type);
-    case TCONV_ARG_WEIGHTS:
-    case TCONV_ARG_EQUIVALENT: return tconv_type_size(loops->filter_type);
+    case TCONV_ARG_WEIGHTS: return tconv_type_size(loops->filter_type);
+    case TCONV_ARG_EQUIVALENT: return tconv_type_size(weight_type(loops));
     case TCONV_ARG_FILTER: return tconv_packed_bytes(request, packing);
     case TCONV_ARG_FLAGS: return sizeof(uint32_t);
     case TCONV_ARG_BIAS:

@@ -3,6 +3,7 @@
 #include "algorithm/algorithm.h"
 
 #include "base/architectures.h"
+#include "base/element_types.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -136,7 +137,13 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
     char types[TCONV_MAX_OPTIONS];
     const tconv_epilogue none = TCONV_EPILOGUE_INIT;
     struct tconv_request own = *request;
-    if (launch->source != NULL) own.epilogue = &none; /* it finishes no output */
+    struct tconv_loops loops = *request->loops;
+    if (launch->source != NULL)
+        own.epilogue = &none; /* it finishes no output */
+    else if (loops.equivalent.axes > 0 && !algorithm->packs_given) {
+        loops.filter_type = tconv_weight_type(loops.data_type, loops.filter_type);
+        own.loops = &loops; /* the equivalent filter is packed */
+    }
     const enum tconv_packing packing = launch->source != NULL ? TCONV_PACK_RAW : algorithm->packing;
     const bool fits = tconv_type_options(&own, packing, types, sizeof types) < (int)sizeof types;
     struct tconv_text all = tconv_text_begin(text, size);

@@ -64,6 +64,13 @@ static inline bool tconv_type_is_byte(tconv_type type)
     return tconv_type_is_integer(type) && tconv_type_size(type) == 1;
 }
 
+/* What weights are multiplied as. A filter of f16 or bf16 beside data of f32 becomes f32 when it is
+ * packed or read; every other one keeps its type. */
+static inline tconv_type tconv_weight_type(tconv_type data, tconv_type filter)
+{
+    return tconv_type_kind(data) == TCONV_KIND_FLOATING ? data : filter;
+}
+
 /* The range of i8 and u8. */
 static inline int32_t tconv_byte_least(tconv_type type)
 {

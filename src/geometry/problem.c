@@ -16,11 +16,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Weights of half the data's size, which become f32. */
+static bool is_light(tconv_type data, tconv_type filter)
+{
+    return data == TCONV_F32 && (filter == TCONV_F16 || filter == TCONV_BF16);
+}
+
 static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
 {
     const tconv_type own = output == TCONV_TYPE_DEFAULT ? data : output;
     if (tconv_type_is_byte(data) && filter == TCONV_I8 && output != TCONV_TYPE_DEFAULT)
         return tconv_type_is_byte(output) || output == TCONV_I32;
+    if (is_light(data, filter)) return own == TCONV_F32;
     if (data != filter) return false;
     return own == data || (own == TCONV_F32 && (data == TCONV_F16 || data == TCONV_BF16)) ||
            (own == TCONV_I32 && tconv_type_is_byte(data));
@@ -109,16 +116,17 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
         const bool bytes = tconv_type_is_byte(p->data_type) && tconv_type_is_byte(p->filter_type);
         const char *const data = tconv_type_name(p->data_type);
         const char *const filter = tconv_type_name(p->filter_type);
-        if (p->data_type != p->filter_type && !bytes)
+        if (p->data_type != p->filter_type && !bytes && !is_light(p->data_type, p->filter_type))
             return tconv_fail(error, TCONV_ERROR_TYPE,
-                              "data is %s but filter is %s: they must have the same element type",
+                              "data is %s but filter is %s: they must have the same element type, "
+                              "or a filter of f16 or bf16 data of f32",
                               data, filter);
         if (p->output_type == TCONV_TYPE_DEFAULT && p->filter_type == TCONV_I8)
             return tconv_fail(error, TCONV_ERROR_TYPE,
                               "data is %s but filter is %s: output_type must say what the "
                               "output is: i32, i8 or u8",
                               data, filter);
-        if (p->data_type != p->filter_type && p->filter_type != TCONV_I8)
+        if (bytes && p->data_type != p->filter_type && p->filter_type != TCONV_I8)
             return tconv_fail(error, TCONV_ERROR_TYPE,
                               "data is %s but filter is %s: the filter must be i8", data, filter);
         return tconv_fail(error, TCONV_ERROR_TYPE,
@@ -552,7 +560,8 @@ static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, 
         tconv_shape equivalent = {g->axes + 2,
                                   {g->groups * g->group_in_channels, g->group_out_channels}};
         memcpy(equivalent.dim + 2, g->kernel, (size_t)g->axes * sizeof *g->kernel);
-        status = count_bytes("the equivalent filter", &equivalent, p->filter_type, &bytes, error);
+        status = count_bytes("the equivalent filter", &equivalent,
+                             tconv_weight_type(p->data_type, p->filter_type), &bytes, error);
         if (status != TCONV_OK) return status;
     }
     if ((status = tconv_steps_resolve(p, g, error)) != TCONV_OK) return status;

@@ -227,7 +227,7 @@ static void add_product(const struct tconv_operands *o, int64_t at, int64_t from
 {
     const tconv_type data = o->problem->data_type, filter = o->problem->filter_type;
     sums->terms++;
-    if (data == TCONV_F32) { /* the most common type first */
+    if (data == TCONV_F32 && filter == TCONV_F32) { /* the most common types first */
         const double product = (double)((const float *)o->data)[at] *
                                (double)((const float *)o->filter)[from];
         sums->value += product;
@@ -323,14 +323,16 @@ static bool tap_input(const tconv_geometry *g, const struct position *out, int a
 /* The weight of tap k: of a convolution with upsampling or pixel shuffle, of the equivalent
  * transposed convolution (geometry/equivalent.h). `a` axes of `taps`, the convolution's, are set.
  */
-static double weight_of(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
+static double weight_of(const tconv_problem *problem, const tconv_geometry *g, const void *filter,
                         int64_t channel, int64_t forward, int64_t ci, const int64_t *k, int a,
                         int64_t *taps)
 {
     if (!tconv_convolves(problem))
-        return (double)filter[filter_offset(problem, g, channel, forward, ci, k)];
+        return tconv_oracle_read(problem->filter_type, filter,
+                                 filter_offset(problem, g, channel, forward, ci, k));
     if (a == g->axes || a == TCONV_MAX_AXES)
-        return (double)filter[filter_offset(problem, g, channel, forward, ci, taps)];
+        return tconv_oracle_read(problem->filter_type, filter,
+                                 filter_offset(problem, g, channel, forward, ci, taps));
     const int64_t kernel = forward_kernel(problem, a);
     const int64_t d = tconv_shuffles(problem) || g->stride[a] == 1 ? g->stride[a]
                                                                    : forward_dilation(problem, a);
@@ -344,7 +346,7 @@ static double weight_of(const tconv_problem *problem, const tconv_geometry *g, c
     return sum;
 }
 
-static void add_weights(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
+static void add_weights(const tconv_problem *problem, const tconv_geometry *g, const void *filter,
                         const struct position *out, int a, int64_t *k, struct neighbourhood *n)
 {
     if (a == g->axes || a == TCONV_MAX_AXES) {
@@ -495,15 +497,14 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     e->value = value;
 }
 
-/* The relative error of weights that were added up and rounded to the filter's type. */
+/* The relative error of weights that were added up and rounded to the type that they have then. */
 static double summed_bound(const tconv_problem *problem, const tconv_geometry *g, double u)
 {
     double taps = 0;
     for (int a = 0; a < g->axes; a++) taps += (double)(forward_kernel(problem, a) + 1);
     const double points = pow(taps / g->axes, g->axes); /* that are added up, at most */
-    return points * u + (problem->filter_type == TCONV_F16    ? 0x1p-11
-                         : problem->filter_type == TCONV_BF16 ? 0x1p-8
-                                                              : 0);
+    const tconv_type type = tconv_weight_type(problem->data_type, problem->filter_type);
+    return points * u + (type == TCONV_F16 ? 0x1p-11 : type == TCONV_BF16 ? 0x1p-8 : 0);
 }
 
 static struct tconv_expected expect_float(const struct tconv_operands *o,

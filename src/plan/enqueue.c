@@ -405,7 +405,9 @@ static tconv_status bind_equivalent(const tconv_plan *plan, struct tconv_binding
 {
     const struct tconv_equivalent *e = &plan->loops.equivalent;
     if (e->axes == 0 || plan->candidate.algorithm->packs_given) return TCONV_OK;
-    const uint64_t bytes = (uint64_t)e->elements * tconv_type_size(plan->loops.filter_type);
+    const uint64_t bytes =
+        (uint64_t)e->elements *
+        tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_EQUIVALENT);
     if (bytes > plan->info.allocation_limit)
         return tconv_fail(
             error, TCONV_ERROR_DEVICE_MEMORY,

@@ -4,6 +4,7 @@
  * by the algorithm that uses it, those of a CPU's dot products by a kernel of their own. */
 #include "plan/unit.h"
 
+#include "base/element_types.h"
 #include "base/error.h"
 #include "common/words_probe.h"
 #include "plan/scratch.h"
@@ -434,8 +435,8 @@ tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate
     }
     tconv_tile_text(candidate, tile, sizeof tile);
     snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
-    return tconv_probe_matrix(plan->device, data, plan->loops.filter_type, text, &plan->retry,
-                              right, error);
+    return tconv_probe_matrix(plan->device, data, tconv_weight_type(data, plan->loops.filter_type),
+                              text, &plan->retry, right, error);
 }
 
 tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,

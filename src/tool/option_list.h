@@ -97,7 +97,8 @@
       "none" ACTIVATIONS_BUT_NONE(ACTIVATION_USAGE)                                                \
       "; those with * take a number for each output channel (run: --slope)")                       \
     O(LAYERS, TEXT, filter_type, "filter-type", 0, "TYPE",                                         \
-      "element type of the filter where it is not that of the data: i8 with u8 data")              \
+      "element type of the filter where it is not that of the data: i8 with u8 data, f16 or bf16 " \
+      "with f32 data")                                                                             \
     O(LAYERS, TEXT, output_type, "output-type", 0, "TYPE",                                         \
       "element type of the output where it is not that of the data: f32 for f16 and bf16; i32, "   \
       "i8, u8 for bytes")                                                                          \

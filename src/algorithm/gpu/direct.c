@@ -184,7 +184,7 @@ static bool has_vectors(const struct direct *g, const struct tconv_request *requ
     const int64_t size = (int64_t)tconv_type_size(loops->data_type);
     if (vw == 1) return true;
     if ((loops->data_type != TCONV_F32 && size != 2) || !tconv_type_is_floating(loops->data_type) ||
-        loops->filter_type != loops->data_type || vw * size > MOST_BYTES)
+        vw * size > MOST_BYTES)
         return false;
     const double most = g->last ? g->folded.machine->direct_dense : MOST_DENSE;
     if ((double)loops->in_channels > most || !has_steps(g, true, vw)) return false;

@@ -225,7 +225,7 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
         return tconv_refuse(reason, "more taps of all groups than its 32-bit indices count");
     const size_t bytes = tconv_packed_bytes(request, product->packing);
     const int64_t word =
-        product->packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(loops->filter_type) : 0;
+        product->packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(loops->data_type) : 0;
     p->packed_channels = word == 0 ? loops->in_channels
                                    : tconv_ceil_div(loops->in_channels, 4 * word) * 4;
     return tconv_filter_addressable(tconv_positions_filter_elements(p, bytes), bytes, reason);

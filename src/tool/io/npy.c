@@ -274,8 +274,10 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     if (code != EXIT_DONE) npy_free(npy);
     if (npy->mapping.begin == NULL) close_file(npy);
     tconv_type wanted;
-    if (code == EXIT_DONE && npy->type == TCONV_U16 && options.data_type != NULL &&
-        tconv_type_from_name(options.data_type, &wanted) && wanted == TCONV_BF16)
+    const bool filters = strcmp(option, "--filter") == 0 && options.filter_type != NULL;
+    const char *const type = filters ? options.filter_type : options.data_type;
+    if (code == EXIT_DONE && npy->type == TCONV_U16 && type != NULL &&
+        tconv_type_from_name(type, &wanted) && wanted == TCONV_BF16)
         npy->type = TCONV_BF16;
     return code;
 }

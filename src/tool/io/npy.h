@@ -33,7 +33,8 @@ struct npy_out {
 };
 
 /* Reads a whole file; a large one in the tool's own order is mapped instead, read-only. `option` is
- * for messages. With --type bf16, uint16 is read as bf16. An unreadable or damaged file is failed
+ * for messages. With --type bf16, or --filter-type bf16 for the filter, uint16 is read as
+ * bf16. An unreadable or damaged file is failed
  * work; a sound file that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);
 
