@@ -10,22 +10,30 @@ namespace tconv_ggml
 // five, and a sum of blocks some more.
 static constexpr int MOST_STEPS = 16;
 
-static bool is_convolution(ggml_op op)
+static bool is_view(const ggml_tensor *node)
 {
-    switch (op) {
+    return node->op == GGML_OP_RESHAPE || node->op == GGML_OP_VIEW || node->op == GGML_OP_PERMUTE ||
+           node->op == GGML_OP_TRANSPOSE;
+}
+
+// What a view is of.
+static const ggml_tensor *viewed(const ggml_tensor *node)
+{
+    while (node != nullptr && is_view(node)) node = node->src[0];
+    return node;
+}
+
+static bool is_convolution(const ggml_tensor *node)
+{
+    switch (node->op) {
     case GGML_OP_CONV_TRANSPOSE_1D:
     case GGML_OP_CONV_TRANSPOSE_2D:
     case GGML_OP_COL2IM_1D:
     case GGML_OP_IM2COL:
     case GGML_OP_CONV_2D: return true;
+    case GGML_OP_MUL_MAT: return viewed(node->src[0])->op == GGML_OP_IM2COL;
     default: return false;
     }
-}
-
-static bool is_view(ggml_op op)
-{
-    return op == GGML_OP_RESHAPE || op == GGML_OP_VIEW || op == GGML_OP_PERMUTE ||
-           op == GGML_OP_TRANSPOSE;
 }
 
 // Operators between the convolutions of one network. Norms and softmax are none of them: what comes
@@ -48,20 +56,21 @@ static bool lies_between(ggml_op op)
     case GGML_OP_PAD:
     case GGML_OP_UPSCALE:
     case GGML_OP_MUL_MAT: return true;
-    default: return is_view(op);
+    default: return false;
     }
 }
 
 bool is_claimed(const ggml_tensor *op)
 {
-    if (op->op == GGML_OP_NONE || is_view(op->op) || is_convolution(op->op)) return true;
+    if (op->op == GGML_OP_NONE || is_view(op) || is_convolution(op)) return true;
     if (!lies_between(op->op)) return false;
     const ggml_tensor *seen[MOST_STEPS] = {op};
     int count = 1;
     for (int i = 0; i < count; i++) {
-        for (const ggml_tensor *source : seen[i]->src) {
+        for (const ggml_tensor *read : seen[i]->src) {
+            const ggml_tensor *source = viewed(read);
             if (source == nullptr) continue;
-            if (is_convolution(source->op)) return true;
+            if (is_convolution(source)) return true;
             if (count < MOST_STEPS && lies_between(source->op) &&
                 std::find(seen, seen + count, source) == seen + count)
                 seen[count++] = source;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers.hpp"
 
-#include <cstring>
-
 namespace tconv_ggml
 {
 
@@ -35,33 +33,33 @@ tconv_status Layers::layer_of(const Job &job, Layer *&out, tconv_error &error)
     return TCONV_OK;
 }
 
-// Gives the weights as the problem's filter, in f32.
+template <typename Element>
+static void transpose(const ggml_tensor *matrix, std::vector<std::byte> &out)
+{
+    out.resize(ggml_nbytes(matrix));
+    const auto *from = static_cast<const Element *>(matrix->data);
+    auto *to = reinterpret_cast<Element *>(out.data());
+    const auto width = static_cast<size_t>(matrix->ne[0]);
+    const auto height = static_cast<size_t>(matrix->ne[1]);
+    for (size_t row = 0; row < height; row++)
+        for (size_t column = 0; column < width; column++)
+            to[column * height + row] = from[row * width + column];
+}
+
+// Gives the weights as the problem's filter.
 void Layers::filter_of(const Job &job, Layer &layer, tconv_tensors &tensors)
 {
     const ggml_tensor *w = job.weights;
     tensors.filter.host = w->data;
-    if (w->type == GGML_TYPE_F32 && !job.columns) return;
+    if (!job.columns) return;
     uint64_t hash[2];
     tconv_hash(w->data, ggml_nbytes(w), hash);
     if (hash[0] == 0) hash[0] = 1; // 0: no version
-    if (layer.hash != hash[0]) {
-        const int64_t count = ggml_nelements(w);
-        std::vector<float> plain(static_cast<size_t>(count));
-        if (w->type == GGML_TYPE_F16)
-            ggml_fp16_to_fp32_row(static_cast<const ggml_fp16_t *>(w->data), plain.data(), count);
-        else if (w->type == GGML_TYPE_BF16)
-            ggml_bf16_to_fp32_row(static_cast<const ggml_bf16_t *>(w->data), plain.data(), count);
+    if (layer.hash != hash[0]) {   // [CO*K, CI] as [CI, CO*K]
+        if (w->type == GGML_TYPE_F32)
+            transpose<float>(w, layer.filter);
         else
-            std::memcpy(plain.data(), w->data, ggml_nbytes(w));
-        if (job.columns) { // [CO*K, CI] as [CI, CO*K]
-            layer.filter.resize(plain.size());
-            const auto width = static_cast<size_t>(w->ne[0]), height = plain.size() / width;
-            for (size_t row = 0; row < height; row++)
-                for (size_t column = 0; column < width; column++)
-                    layer.filter[column * height + row] = plain[row * width + column];
-        } else {
-            layer.filter.swap(plain);
-        }
+            transpose<uint16_t>(w, layer.filter);
         layer.hash = hash[0];
     }
     tensors.filter.host = layer.filter.data();

@@ -5,6 +5,7 @@
 #include "device.hpp"
 #include "match.hpp"
 
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <tuple>
@@ -30,8 +31,8 @@ class Layers
         Key key;
         std::unique_ptr<tconv_layer, decltype(&tconv_layer_release)> layer{nullptr,
                                                                            tconv_layer_release};
-        uint64_t hash = 0;         // of the weights that `filter` was made of
-        std::vector<float> filter; // see filter_of
+        uint64_t hash = 0;             // of the weights that `filter` was made of
+        std::vector<std::byte> filter; // see filter_of
     };
     struct Hash {
         size_t operator()(const Key &key) const

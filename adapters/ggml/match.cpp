@@ -292,6 +292,9 @@ static bool begin(Chain &chain, Job &job)
     default: break;
     }
     if (!found || !is_filter(job.weights) || !is_f32(job.data)) return false;
+    job.problem.filter_type = job.weights->type == GGML_TYPE_F16    ? TCONV_F16
+                              : job.weights->type == GGML_TYPE_BF16 ? TCONV_BF16
+                                                                    : TCONV_F32;
     job.fused = job.columns ? "MUL_MAT COL2IM_1D" : ggml_op_name(op);
     if (op == GGML_OP_IM2COL) job.fused += " MUL_MAT";
     return job.columns || steps_of(job.data, job.problem.data.rank, job.problem.data_steps);

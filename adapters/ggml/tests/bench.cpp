@@ -261,6 +261,8 @@ int main(int count, char **arguments)
     for (const Side &side : sides)
         std::printf("%-17s processor %8.1f ms, time %8.1f ms\n", side.name, median(side.processor),
                     median(side.wall));
+    std::printf("the graph is divided into %d parts, of which the plug-in takes some\n",
+                ggml_backend_sched_get_n_splits(sides[1].scheduler));
     std::printf("%-17s processor %8.2f,    time %8.2f; mean square of differences %.1e\n", "ratio",
                 median(sides[0].processor) / median(sides[1].processor),
                 median(sides[0].wall) / median(sides[1].wall), error);
