@@ -279,6 +279,7 @@ static void arrays_have_steps(void **state)
             tconv_problem p = problem_of(which);
             random_steps(&seed, &p);
             random_residual_steps(&seed, &p);
+            if (i % 3 == 1) random_filter_steps(&seed, &p);
             struct tensors t;
             make_tensors(&p, SMALL_INTEGERS, (unsigned)i, &t);
             tconv_epilogue e = TCONV_EPILOGUE_INIT;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types and epilogues: every algorithm against the oracle for all types, exhaustive
  * rounding of f16 and bf16, every activation, quantised layers. */
+#include "random_problem.h"
 #include "support.h"
 #include "verdicts.h"
 
+#include "base/view.h"
 #include "common/activation_list.h"
 #include "oracle/oracle.h"
 
@@ -163,6 +165,64 @@ static tconv_problem light_problem(int which)
     return p;
 }
 
+/* Runs every algorithm on `other`, whose weights are those of `plain` but lie otherwise, and
+ * compares the outputs' bits. Returns how often. */
+static int same_bits(const tconv_problem *plain, struct tensors *t, const tconv_problem *other,
+                     struct tensors *of_other, unsigned number)
+{
+    int compared = 0;
+    t->math = of_other->math = TCONV_MATH_FAST; /* some algorithms are for this only */
+    memcpy(of_other->data, t->data, (size_t)t->geometry.data_bytes);
+    memcpy(of_other->bias, t->bias, t->channels * tconv_type_size(t->geometry.output_type));
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const char *const algorithm = tconv_algorithm_name(a);
+            tconv_error error;
+            bool known;
+            if (!run_case(&devices[d], other, algorithm, true, of_other,
+                          case_number(number, a, OF_TYPES), 0, &known))
+                continue;
+            compared++;
+            if (known) continue;
+            assert_int_equal(run_guarded(&devices[d], plain, algorithm, true, t, &error), TCONV_OK);
+            if (memcmp(t->output, of_other->output, (size_t)t->geometry.output_bytes) != 0) {
+                char text[1000];
+                tconv_problem_text(other, text, sizeof text);
+                failed("%s on device %d gives other bits for %s than for a dense filter of the "
+                       "data's type",
+                       algorithm, devices[d].number, text);
+            }
+            case_passed();
+        }
+    return compared;
+}
+
+/* A filter that has its axes in another order in memory, and room between them. */
+static void filters_with_steps_are_packed(void **state)
+{
+    (void)state;
+    int compared = 0;
+    for (int i = 0; i < 8; i++) {
+        tconv_problem plain = light_problem(i);
+        if (i % 3 == 2) plain.data_type = plain.filter_type = TCONV_F16;
+        tconv_problem spaced = plain;
+        unsigned seed = 60 + (unsigned)i;
+        do {
+            random_filter_steps(&seed, &spaced);
+        } while (spaced.filter_steps.value[spaced.filter.rank - 1] == 1);
+        struct tensors t, of_spaced;
+        make_tensors(&plain, REAL_NUMBERS, 40, &t);
+        make_tensors(&spaced, REAL_NUMBERS, 40, &of_spaced);
+        const struct tconv_view view =
+            tconv_view_of(&spaced, &of_spaced.geometry, TCONV_SPACED_FILTER);
+        tconv_view_gather(&view, tconv_type_size(plain.filter_type), of_spaced.filter, t.filter);
+        compared += same_bits(&plain, &t, &spaced, &of_spaced, (unsigned)i + 3);
+        free_tensors(&t);
+        free_tensors(&of_spaced);
+    }
+    assert_true(compared >= 8);
+}
+
 /* Weights of f16 or bf16 beside data of f32 give the bits of the same weights in f32. */
 static void light_weights_are_converted(void **state)
 {
@@ -175,31 +235,11 @@ static void light_weights_are_converted(void **state)
         struct tensors t, of_light;
         make_tensors(&plain, REAL_NUMBERS, 40, &t);
         make_tensors(&light, REAL_NUMBERS, 40, &of_light);
-        t.math = of_light.math = TCONV_MATH_FAST; /* some algorithms are for this only */
-        memcpy(of_light.data, t.data, (size_t)t.geometry.data_bytes);
-        memcpy(of_light.bias, t.bias, t.channels * sizeof *t.bias);
         memcpy(of_light.filter, (uint16_t[]){1, 0x3555}, 2 * sizeof(uint16_t)); /* subnormal */
         if (i % 4 == 3) tconv_oracle_write(light.filter_type, of_light.filter, 5, INFINITY);
         for (size_t w = 0; w < t.filter_count; w++)
             t.filter[w] = (float)tconv_oracle_read(light.filter_type, of_light.filter, (int64_t)w);
-        for (int d = 0; d < device_count; d++)
-            for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-                const char *const algorithm = tconv_algorithm_name(a);
-                tconv_error error;
-                bool known;
-                if (!run_case(&devices[d], &light, algorithm, true, &of_light,
-                              case_number((unsigned)i, a, OF_TYPES), 0, &known))
-                    continue;
-                compared++;
-                if (known) continue;
-                assert_int_equal(run_guarded(&devices[d], &plain, algorithm, true, &t, &error),
-                                 TCONV_OK);
-                if (memcmp(t.output, of_light.output, (size_t)t.geometry.output_bytes) != 0)
-                    failed("%s on device %d gives other bits for problem %d with a filter of %s "
-                           "than with the same weights in f32",
-                           algorithm, devices[d].number, i, tconv_type_name(light.filter_type));
-                case_passed();
-            }
+        compared += same_bits(&plain, &t, &light, &of_light, (unsigned)i);
         free_tensors(&t);
         free_tensors(&of_light);
     }
@@ -529,6 +569,7 @@ int main(void)
         cmocka_unit_test(quads_of_channels),
         cmocka_unit_test(outputs_of_other_types),
         cmocka_unit_test(light_weights_are_converted),
+        cmocka_unit_test(filters_with_steps_are_packed),
         cmocka_unit_test(quantised_layers),
         cmocka_unit_test(every_activation_in_every_algorithm),
         cmocka_unit_test(outputs_before_count_once),

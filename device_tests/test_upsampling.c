@@ -47,6 +47,7 @@ static void random_layers_of_every_rank(void **state)
             tconv_problem p = random_upsampling(&seed, ranks[r].axes, ranks[r].most);
             p.data_type = p.filter_type = types[i % 6];
             if (i % 3 == 1) random_steps(&seed, &p);
+            if (i % 3 != 1) random_filter_steps(&seed, &p);
             run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 100 * (unsigned)r + (unsigned)i,
                     NULL);
         }
@@ -75,6 +76,7 @@ static void random_shuffles_of_every_rank(void **state)
             p.data_type = p.filter_type = types[i % 7];
             const bool floating = i % 7 != 1 && i % 7 != 5;
             if (i % 3 == 1) random_steps(&seed, &p);
+            if (i % 3 != 1) random_filter_steps(&seed, &p);
             run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 100 * (unsigned)r + (unsigned)i,
                     i % 2 == 0 && floating    ? &scaled
                     : p.data_type == TCONV_I8 ? &bytes

@@ -263,5 +263,7 @@ bool exact_resolve(const tconv_problem *p, struct exact_geometry *g)
     return read_steps(&p->data_steps, p->data.dim, rank, 1, p->data_type, &g->data_bytes) &&
            read_steps(&p->output_steps, extents, rank, 1, g->output_type, &g->output_bytes) &&
            is_apart(&p->output_steps, extents) &&
-           read_steps(&p->residual_steps, extents, rank, 0, g->output_type, &g->residual_bytes);
+           read_steps(&p->residual_steps, extents, rank, 0, g->output_type, &g->residual_bytes) &&
+           read_steps(&p->filter_steps, p->filter.dim, p->filter.rank, 1, p->filter_type,
+                      &g->filter_bytes);
 }

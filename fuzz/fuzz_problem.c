@@ -118,8 +118,7 @@ static tconv_problem read_problem(struct input *in)
 static void read_steps(struct input *in, tconv_steps *steps)
 {
     steps->count = (int)number(in, 0);
-    for (int i = 0; i < steps->count && i < TCONV_MAX_AXES + 2; i++)
-        steps->value[i] = number(in, 1);
+    for (int i = 0; i < steps->count && i < TCONV_MAX_RANK; i++) steps->value[i] = number(in, 1);
 }
 #define STEPS(kind, member, ...) read_steps(&in, &p.member);
 

@@ -76,6 +76,7 @@ expect 2 "data_steps has 3 values: it must have one for each of the 4 axes of th
 expect 2 "data_steps is 0 at axis 2: it must be at least 1" $shape --data-steps 1440,72,0,1
 expect 2 "output_steps is 10 at axis 2" $shape --output-steps 1100,110,10,1
 expect 2 "it must be at least 11" $shape --output-steps 1100,110,10,1
+expect 2 "filter_steps has 1 values: it must have one for each of the 4 axes of the filter" $shape --filter-steps 1
 expect 2 "residual_steps is -1 at axis 0: it must be at least 0" $shape --residual-steps -1,110,11,1
 expect 2 "data_steps is 9223372036854775807 at axis 1, whose extent is 20: the bytes that the data reaches overflow 63 bits" \
     $shape --data-steps 1,9223372036854775807,9,1

@@ -45,6 +45,10 @@ static void bytes_are_those_from_the_first_element_to_the_last(void **state)
     assert_int_equal(g.data_bytes, 4 * (1 + 2 * 2 + 3 * 100 + 4 * 7 + 1));
     assert_int_equal(g.output_bytes, 4 * 1440);
     assert_int_equal(g.residual_bytes, 4 * (5 * 5 + 1));
+    assert_int_equal(g.filter_bytes, 4 * 3 * 6 * 2 * 2);
+    p.filter_steps = (tconv_steps){4, {1, 40, 3, 6}};
+    g = resolved(&p);
+    assert_int_equal(g.filter_bytes, 4 * (2 + 5 * 40 + 3 + 6 + 1));
     p.data.dim[0] = 0; /* nothing is reached */
     g = resolved(&p);
     assert_int_equal(g.data_bytes, 0);
@@ -78,7 +82,7 @@ static void windows_keep_given_steps(void **state)
 static void wrong_steps_are_refused_with_axis_and_values(void **state)
 {
     (void)state;
-    enum { DATA, OUTPUT, RESIDUAL };
+    enum { DATA, OUTPUT, RESIDUAL, FILTER };
     static const struct {
         int tensor;
         tconv_steps steps;
@@ -90,6 +94,9 @@ static void wrong_steps_are_refused_with_axis_and_values(void **state)
         {DATA, {4, {60, 20, 0, 1}}, {"data_steps is 0", "axis 2", "at least 1", ""}},
         {OUTPUT, {4, {960, 80, 10, -1}}, {"output_steps is -1", "axis 3", "at least 1", ""}},
         {RESIDUAL, {4, {960, -80, 10, 1}}, {"residual_steps is -80", "axis 1", "at least 0", ""}},
+        {FILTER, {3, {24, 4, 2}}, {"filter_steps", "3 values", "4 axes of the filter", "none"}},
+        {FILTER, {4, {24, 4, 2, 0}}, {"filter_steps is 0", "axis 3", "at least 1", ""}},
+        {FILTER, {4, {1, INT64_MAX / 5, 1, 1}}, {"filter_steps", "axis 1", "extent is 6", "63"}},
         {OUTPUT, {4, {960, 80, 9, 1}}, {"output_steps is 9", "axis 2", "number 9", "least 10"}},
         {OUTPUT, {4, {1, 80, 10, 1}}, {"output_steps is 1", "axis 3", "overlap", "least 2"}},
         {OUTPUT, {4, {900, 79, 1, 8}}, {"output_steps is 79", "axis 1", "number 79", ""}},
@@ -110,6 +117,7 @@ static void wrong_steps_are_refused_with_axis_and_values(void **state)
         tconv_error error = {TCONV_OK, 7, ""};
         *(cases[i].tensor == DATA     ? &p.data_steps
           : cases[i].tensor == OUTPUT ? &p.output_steps
+          : cases[i].tensor == FILTER ? &p.filter_steps
                                       : &p.residual_steps) = cases[i].steps;
         const tconv_status status = tconv_resolve(&p, &g, &error);
         if (status != TCONV_ERROR_ATTRIBUTE)
@@ -145,6 +153,63 @@ static void legal_steps_are_taken(void **state)
     assert_int_equal(loops.residual_axes, 0);
 }
 
+/* Where the loops' channels, groups and taps are in a filter of each form, and in the same filter
+ * with given steps; steps as far as possible overflow nothing. */
+static void filters_may_have_steps(void **state)
+{
+    (void)state;
+    const int64_t far = INT64_MAX / 3;
+    const struct {
+        tconv_operation operation;
+        tconv_filter_format format;
+        int64_t groups;
+        tconv_shape filter;
+        tconv_steps steps;
+        int64_t group, in, out, tap; /* steps */
+    } cases[] = {
+        {TCONV_CONV_BACKPROP, 0, 0, {3, {4, 6, 5}}, {0, {0}}, 120, 30, 5, 1},
+        {TCONV_CONV_BACKPROP, 0, 0, {3, {4, 6, 5}}, {3, {1, 20, 4}}, 4, 1, 20, 4},
+        {TCONV_CONV_BACKPROP, 0, 0, {3, {4, 1, 1}}, {3, {far, far, far}}, far, far, 1, 1},
+        {TCONV_GROUP_CONV_BACKPROP, 0, 0, {4, {2, 2, 6, 5}}, {0, {0}}, 60, 30, 5, 1},
+        {TCONV_GROUP_CONV_BACKPROP, 0, 0, {4, {2, 2, 6, 5}}, {4, {7, 1, 90, 15}}, 7, 1, 90, 15},
+        {TCONV_ONEAPI_CONV_BACKPROP, TCONV_OIX, 2, {3, {4, 3, 5}}, {3, {9, 1, 40}}, 18, 9, 1, 40},
+        {TCONV_ONEAPI_CONV_BACKPROP, TCONV_XIO, 2, {3, {5, 3, 4}}, {0, {0}}, 2, 1, 4, 12},
+        {TCONV_ONEAPI_CONV_BACKPROP, TCONV_XIO, 2, {3, {5, 3, 4}}, {3, {1, 30, 6}}, 12, 6, 30, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.data_type = p.filter_type = TCONV_I8;
+        p.operation = cases[i].operation;
+        p.groups = cases[i].groups;
+        p.filter_format = cases[i].format;
+        if (p.operation == TCONV_ONEAPI_CONV_BACKPROP) p.data_format = TCONV_NCX;
+        p.data = (tconv_shape){3, {1, 4, 7}};
+        p.filter = cases[i].filter;
+        p.filter_steps = cases[i].steps;
+        const tconv_geometry g = resolved(&p);
+        struct tconv_loops loops;
+        tconv_loops_init(&loops, &p, &g);
+        assert_int_equal(loops.filter_group_step, cases[i].group);
+        assert_int_equal(loops.filter_in_step, cases[i].in);
+        assert_int_equal(loops.filter_out_step, cases[i].out);
+        assert_int_equal(loops.axis[0].filter_step, cases[i].tap);
+    }
+    tconv_problem p = TCONV_PROBLEM_INIT; /* a convolution: [CO, CI, K] stored as [K, CI, CO] */
+    p.operation = TCONV_CONV_PIXEL_SHUFFLE;
+    p.data = (tconv_shape){3, {1, 2, 7}};
+    p.filter = (tconv_shape){3, {6, 2, 3}};
+    p.strides = (tconv_list){1, {2}};
+    p.filter_steps = (tconv_steps){3, {1, 6, 12}};
+    const tconv_geometry g = resolved(&p);
+    struct tconv_loops loops;
+    tconv_loops_init(&loops, &p, &g);
+    assert_int_equal(loops.equivalent.step[0], 12);
+    assert_int_equal(loops.equivalent.in_step, 6);
+    assert_int_equal(loops.equivalent.out_step, 2);
+    assert_int_equal(loops.equivalent.phase_step[0], 1);
+    assert_int_equal(loops.filter_in_step, 18); /* of the equivalent filter, [CI, CO, K] */
+}
+
 static void a_text_has_steps(void **state)
 {
     (void)state;
@@ -152,9 +217,11 @@ static void a_text_has_steps(void **state)
     char text[300];
     p.data_steps = (tconv_steps){4, {90, 30, 6, 1}};
     p.residual_steps = (tconv_steps){4, {0, 0, 10, 1}};
+    p.filter_steps = (tconv_steps){4, {1, 12, 6, 3}};
     tconv_problem_text(&p, text, sizeof text);
     assert_string_equal(text, "--data-shape 2,3,4,5 --filter-shape 3,6,2,2 --strides 2,2 "
-                              "--data-steps 90,30,6,1 --residual-steps 0,0,10,1");
+                              "--data-steps 90,30,6,1 --residual-steps 0,0,10,1 "
+                              "--filter-steps 1,12,6,3");
 }
 
 /* Axes that only copy are merged if their points lie at even distances. */
@@ -324,6 +391,7 @@ int main(void)
         cmocka_unit_test(windows_keep_given_steps),
         cmocka_unit_test(wrong_steps_are_refused_with_axis_and_values),
         cmocka_unit_test(legal_steps_are_taken),
+        cmocka_unit_test(filters_may_have_steps),
         cmocka_unit_test(a_text_has_steps),
         cmocka_unit_test(only_even_axes_are_merged),
         cmocka_unit_test(residuals_follow_from_the_outputs_place),

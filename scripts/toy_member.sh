@@ -10,20 +10,20 @@ more="host_tests device_tests fuzz python"
 export PYTHONDONTWRITEBYTECODE=1
 # The member, with its default
 sed -i 's/^} tconv_problem;/    tconv_list mirror; \/* default 0: not reversed *\/\n&/
-    s/^            {0, {0}}, {0, {0}}, {0, {0}}  *\\$/            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}} \\/' include/tconv_cl/problem.h
+    s/^            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}  *\\$/            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}} \\/' include/tconv_cl/problem.h
 # Its row. It changes which of the filter's elements stands for which weight.
 sed -i 's/^    P(LIST, output_padding,/    P(LIST, mirror, "mirror", true, 0, 0) \\\n&/' src/base/members.h
 # Its option
 sed -i 's/^    O(LAYER, TEXT, output_padding,/    O(LAYER, TEXT, mirror, "mirror", 0, "LIST", "default 0") \\\n&/' src/tool/option_list.h
 # Python
-sed -i 's/^        ("residual_steps", Steps),/&\n        ("mirror", List),/' python/tconv_cl/_library.py
+sed -i 's/^        ("filter_steps", Steps),/&\n        ("mirror", List),/' python/tconv_cl/_library.py
 sed -i 's/^    output_padding: Axes$/&\n    mirror: Axes | None/; s/^    output_padding: Axes = 0,/&\n    mirror: Axes | None = None,/' python/tconv_cl/_convolution.py
 count_files "a member of the problem" 5
 # What it means: the first tap is the last one of the filter, from which packing goes back.
 sed -i 's/^            .filter_step = filter\[a\],/            .filter_step = problem->mirror.value[a] != 0 ? -filter[a] : filter[a],/' src/geometry/loops.c
 sed -i 's/^tconv_status tconv_bind_weights(/static size_t first_tap(const tconv_plan *plan)\n{\n    int64_t first = 0;\n    for (int a = 0; a < plan->loops.axes; a++)\n        if (plan->loops.axis[a].filter_step < 0)\n            first -= (plan->loops.axis[a].kernel - 1) * plan->loops.axis[a].filter_step;\n    return (size_t)first * tconv_type_size(plan->loops.filter_type);\n}\n\n&/
     s/^    return bind_equivalent(plan, bindings, error);/    from->offset += first_tap(plan);\n&/' src/plan/enqueue.c
-sed -i 's/^    for (int a = 0; a < g->axes; a++) offset = offset \* g->kernel\[a\] + k\[a\];/    for (int a = 0; a < g->axes; a++)\n        offset = offset * g->kernel[a] + (problem->mirror.value[a] != 0 ? g->kernel[a] - 1 - k[a] : k[a]);/' src/oracle/oracle.c
+sed -i 's/^    for (int a = 0; a < g->axes; a++) at\[first + a\] = k\[a\];/    for (int a = 0; a < g->axes; a++)\n        at[first + a] = problem->mirror.value[a] != 0 ? g->kernel[a] - 1 - k[a] : k[a];/' src/oracle/oracle.c
 count_files "the member and what it means" 8
 
 cmake -S . -B build -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DTCONV_WARNINGS_AS_ERRORS=ON >"$work/log" &&

@@ -107,6 +107,7 @@ static void make_problem(struct known *k)
     p->data_steps.value[1] = l->data_channel_step;
     p->output_steps.value[0] = l->output_batch_step;
     p->output_steps.value[1] = l->output_channel_step;
+    p->filter = (tconv_shape){l->axes + 3, {l->groups, l->in_channels, l->out_channels}};
     g->data_format = TCONV_NCX;
     g->axes = l->axes;
     g->batch = l->batch;
@@ -121,6 +122,7 @@ static void make_problem(struct known *k)
         g->dilation[a] = axis->dilation;
         g->pad_begin[a] = axis->pad;
         g->output[a] = axis->output;
+        p->filter.dim[a + 3] = axis->kernel;
         p->data_steps.value[a + 2] = axis->data_step;
         p->output_steps.value[a + 2] = axis->output_step;
     }
@@ -154,7 +156,8 @@ static void remember(const struct tconv_request *request, const struct tconv_can
     const enum tconv_packing packing = candidate->algorithm->packing;
     const size_t bytes = p->table_count * sizeof *p->table;
     char types[TCONV_MAX_OPTIONS];
-    tconv_type_options(request, packing, types, sizeof types);
+    tconv_type_options(request, packing, tconv_source_type(request, candidate->algorithm), types,
+                       sizeof types);
     const uint64_t hash = hash_of(p->table, bytes);
     struct known **place = &buckets[hash % BUCKETS], *k = *place;
     while (k != NULL && (k->hash != hash || k->table_bytes != bytes ||
@@ -446,10 +449,9 @@ static cl_int check(struct fake_launch *launch)
 
 /* Adds up the weights of a convolution behind an upsampling, one after another, tap by tap; or
  * finds the one of a convolution and pixel shuffle. Writes a part of the equivalent filter. */
-static void add_up(const struct tconv_loops *l, const unsigned char *given,
-                   unsigned char *equivalent, double first, double part)
+static void add_up(const struct tconv_loops *l, const struct tconv_equivalent *e,
+                   const unsigned char *given, unsigned char *equivalent, double first, double part)
 {
-    const struct tconv_equivalent *e = &l->equivalent;
     const tconv_type type = weight_type(l);
     const size_t size = tconv_type_size(type);
     const double count = (double)e->elements;
@@ -496,6 +498,34 @@ static bool packs_given(const struct known *k)
     return k->loops.equivalent.axes > 0 && !has(&k->pack[0], TCONV_ARG_EQUIVALENT);
 }
 
+/* How the filter of an upsampling becomes the equivalent one when it is packed as it is: dense. */
+static struct tconv_equivalent dense_given(const struct tconv_loops *l)
+{
+    struct tconv_equivalent e = l->equivalent;
+    e.in_step = 1;
+    for (int a = e.axes - 1; a >= 0; a--) {
+        e.step[a] = e.in_step;
+        e.in_step *= e.kernel[a];
+    }
+    e.out_step = e.in_step * l->in_channels;
+    e.group_step = e.out_step * l->out_channels;
+    return e;
+}
+
+/* Where the given filter of an upsampling has weight `i` of the dense one. */
+static int64_t given_place(const struct tconv_loops *l, int64_t i)
+{
+    const struct tconv_equivalent *e = &l->equivalent;
+    int64_t at = 0;
+    for (int a = e->axes - 1; a >= 0; a--) {
+        at += i % e->kernel[a] * e->step[a];
+        i /= e->kernel[a];
+    }
+    at += i % l->in_channels * e->in_step;
+    i /= l->in_channels;
+    return at + i % l->out_channels * e->out_step + i / l->out_channels * e->group_step;
+}
+
 /* Where the filter that is packed has weight `i` of the packed one. */
 static int64_t place_of(const struct tconv_loops *l, int64_t i)
 {
@@ -527,7 +557,7 @@ static void pack(const struct bound *b)
     for (uint64_t i = (uint64_t)(count * b->first + 0.5),
                   end = (uint64_t)(count * (b->first + b->count) + 0.5);
          i < end; i++) {
-        const int64_t at = given ? (int64_t)i : place_of(l, (int64_t)i);
+        const int64_t at = given ? given_place(l, (int64_t)i) : place_of(l, (int64_t)i);
         if (from == type) /* integers need not fit a double */
             memcpy(to + i * size, b->place[source] + (size_t)at * size, size);
         else
@@ -692,7 +722,8 @@ static void compute(const struct bound *b)
     if (packs_given(k)) {
         sums = malloc((size_t)weights(&k->loops) * tconv_type_size(weight_type(&k->loops)));
         if (sums == NULL) fake_die("no memory for the equivalent filter");
-        add_up(&k->loops, b->place[TCONV_ARG_FILTER], sums, 0, 1);
+        const struct tconv_equivalent given = dense_given(&k->loops);
+        add_up(&k->loops, &given, b->place[TCONV_ARG_FILTER], sums, 0, 1);
     }
     const struct tconv_operands operands = {
         .problem = &k->problem,
@@ -754,8 +785,8 @@ static void run(const struct fake_launch *launch)
     } else if (!find(launch, &b))
         fake_die("the table of %s has changed", launch->kernel);
     else if (b.packs && adds_up(b.launch->kernel))
-        add_up(&b.known->loops, b.place[TCONV_ARG_WEIGHTS], b.place[TCONV_ARG_EQUIVALENT], b.first,
-               b.count);
+        add_up(&b.known->loops, &b.known->loops.equivalent, b.place[TCONV_ARG_WEIGHTS],
+               b.place[TCONV_ARG_EQUIVALENT], b.first, b.count);
     else if (b.packs)
         pack(&b);
     else if (computes(b.launch))

@@ -188,7 +188,7 @@ static void draw_order(unsigned *seed, int rank, int *order)
 static tconv_steps draw_steps(unsigned *seed, const int64_t *extent, int rank)
 {
     tconv_steps steps = {rank, {0}};
-    int order[TCONV_MAX_AXES + 2];
+    int order[TCONV_MAX_RANK];
     draw_order(seed, rank, order);
     int64_t next = random_between(seed, 0, 5) == 0 ? random_between(seed, 2, 3) : 1;
     for (int i = 0; i < rank; i++) {
@@ -208,6 +208,11 @@ void random_steps(unsigned *seed, tconv_problem *problem)
     if (which != 1) problem->data_steps = draw_steps(seed, problem->data.dim, problem->data.rank);
     if (which != 0)
         problem->output_steps = draw_steps(seed, g.output_shape.dim, g.output_shape.rank);
+}
+
+void random_filter_steps(unsigned *seed, tconv_problem *problem)
+{
+    problem->filter_steps = draw_steps(seed, problem->filter.dim, problem->filter.rank);
 }
 
 void random_residual_steps(unsigned *seed, tconv_problem *problem)
@@ -255,6 +260,7 @@ bool random_problem_for(const struct device *device, const char *algorithm, doub
         if (type < 4) problem->data_type = problem->filter_type = types[type];
         if (type > 7) problem->filter_type = types[type - 8]; /* beside data of f32 */
         if (random_between(seed, 0, 2) == 0) random_steps(seed, problem);
+        if (random_between(seed, 0, 4) == 0) random_filter_steps(seed, problem);
         if (work_of(problem) <= most_work && takes(device, algorithm, problem)) return true;
     }
     return false;

@@ -17,6 +17,9 @@ tconv_problem random_shuffle(unsigned *seed, int axes, int most);
  * not neighbours, axes in another order. */
 void random_steps(unsigned *seed, tconv_problem *problem);
 
+/* Gives the filter random steps. */
+void random_filter_steps(unsigned *seed, tconv_problem *problem);
+
 /* Gives the residual random steps, also of 0. The epilogue must have a residual. */
 void random_residual_steps(unsigned *seed, tconv_problem *problem);
 

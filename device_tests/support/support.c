@@ -309,7 +309,8 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
     t->output_count = (size_t)t->geometry.output_bytes / tconv_type_size(output);
     t->data = make_spaced(problem, &t->geometry, TCONV_SPACED_DATA, problem->data_type,
                           t->data_count, contents, &seed);
-    t->filter = make_array(problem->filter_type, t->filter_count, contents, &seed);
+    t->filter = make_spaced(problem, &t->geometry, TCONV_SPACED_FILTER, problem->filter_type,
+                            t->filter_count, contents, &seed);
     t->bias = make_array(output, t->channels, contents, &seed);
     t->output = make_array(output, t->output_count, contents, &seed);
     t->math = TCONV_MATH_EXACT;

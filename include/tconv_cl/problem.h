@@ -185,8 +185,8 @@ typedef struct tconv_list {
  * tensor's own axis order. A tensor may so be a slice of a larger one, or have its axes in another
  * order in memory. count = 0 means absent: the tensor is dense. docs/semantics.md has the rules. */
 typedef struct tconv_steps {
-    int count;                         /* 0, or the number of the tensor's axes */
-    int64_t value[TCONV_MAX_AXES + 2]; /* those after `count` are ignored */
+    int count;                     /* 0, or the number of the tensor's axes */
+    int64_t value[TCONV_MAX_RANK]; /* those after `count` are ignored */
 } tconv_steps;
 
 /* A problem. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
@@ -215,6 +215,7 @@ typedef struct tconv_problem {
     tconv_steps output_steps;          /* at least 1; no two elements may share a place */
     tconv_steps residual_steps; /* of the epilogue's residual, whose axes are the output's; at least
                                    0: all elements along an axis of step 0 are the same one */
+    tconv_steps filter_steps;   /* at least 1 */
 } tconv_problem;
 
 /* Each member is written out, so that compilers do not warn of missing ones, in C and in C++. */
@@ -224,7 +225,7 @@ typedef struct tconv_problem {
         sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
             TCONV_TYPE_DEFAULT, TCONV_EXPLICIT, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},  \
             {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT,             \
-            {0, {0}}, {0, {0}}, {0, {0}}                                                           \
+            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}                                                 \
     }
 /* clang-format on */
 
@@ -255,7 +256,7 @@ typedef struct tconv_geometry {
     /* Bytes of the whole data; with steps, from its first element to the end of its last one.
      * tconv_plan_create and tconv_layer_run refuse tensors that a 32-bit process cannot address. */
     uint64_t data_bytes;
-    uint64_t filter_bytes;     /* of the filter tensor, not packed */
+    uint64_t filter_bytes;     /* of the filter tensor, not packed, likewise */
     uint64_t output_bytes;     /* of the whole output, likewise */
     uint64_t residual_bytes;   /* of the residual, if the epilogue has one */
     int64_t epilogue_channels; /* how many numbers bias, scale and slope have: G*CO; with pixel

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
@@ -18,7 +19,7 @@ from ._request import DEFAULTS, attributes_among, attributes_of, called, extents
 from ._request import shape_of, shuffle_of
 from ._request import window_input as _window_input
 from ._request import window_of
-from ._types import element_type, type_of
+from ._types import BF16, F16, F32, element_type, type_of
 
 if TYPE_CHECKING:
     import pyopencl.array
@@ -336,8 +337,8 @@ class ConvTranspose:
     Args: those of conv_transpose, except data, residual, out, output_rows, data_rows and progress. Errors that data of
     any extents would have are raised here.
 
-    A contiguous array in host memory is not copied: every call hashes it, and packs it again if it has changed. Arrays
-    that are not contiguous are copied here, and so are lists: a list of weights is float32, or of NumPy's integers if
+    An array in host memory is not copied: every call hashes it, and packs it again if it has changed. Arrays with
+    negative strides are copied here, and so are lists: a list of weights is float32, or of NumPy's integers if
     all its numbers are integers. A pyopencl filter must not change. Layers can be copied and pickled; each packs its
     filter itself. Any number of threads may call one layer at once.
 
@@ -366,7 +367,7 @@ class ConvTranspose:
                 weights = of_type(filter, weights, np.dtype(np.float32))
             for name in ("bias", "scale", "slope"):
                 given[name] = _host.other_array(name, given[name], weights.dtype)
-            given["filter"] = np.ascontiguousarray(weights)
+            given["filter"] = weights if _host.usable("filter", weights) else np.ascontiguousarray(weights)
         self._arrays = Arrays(None, **given)
         self._attributes = attributes_of(**options)
         self._options = options
@@ -418,10 +419,11 @@ class ConvTranspose:
     def _check(self) -> None:
         """Raises errors that data of any extents would have, for both ranks if the filter's rank leaves them open."""
         filter, attributes = self._arrays.filter, self._attributes
-        number = type_of("filter", filter.dtype)
+        weights = Tensor(filter.shape, type_of("filter", filter.dtype), element_steps(filter) or ())
+        types = (weights.type, F32) if weights.type in (F16, BF16) else (weights.type,)
         refusal: RequestError | None = None
-        for shape in _possible_data(attributes, filter.shape):
-            tensors = (Tensor(shape, number), Tensor(filter.shape, number))
+        for shape, number in itertools.product(_possible_data(attributes, filter.shape), types):
+            tensors = (Tensor(shape, number), weights)
             request = Request(
                 attributes, *tensors, self._arrays.bias is not None, self._arrays.scale is not None, False
             )
@@ -610,7 +612,7 @@ def _run(
     request = Request(
         attributes,
         Tensor(arrays.data.shape, type_of("data", arrays.data.dtype), element_steps(arrays.data) or ()),
-        Tensor(arrays.filter.shape, type_of("filter", arrays.filter.dtype)),
+        Tensor(arrays.filter.shape, type_of("filter", arrays.filter.dtype), element_steps(arrays.filter) or ()),
         arrays.bias is not None,
         arrays.scale is not None,
         arrays.residual is not None,

@@ -195,6 +195,7 @@ class Resolved:
         self.problem.data_steps = steps_of(request.data.steps)
         self.problem.output_steps = steps_of(request.output_steps)
         self.problem.residual_steps = steps_of(request.residual_steps)
+        self.problem.filter_steps = steps_of(request.filter.steps)
 
     def _narrow(self, geometry: c.Geometry, request: Request, window: Window) -> None:
         axis = rows_at(geometry.data_format)

@@ -40,7 +40,7 @@ def in_place(arrays: Arrays) -> Arrays:
     copies = {
         name: np.array(array, order="C") if name == "out" else np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()
-        if array is not None and not array.flags.c_contiguous and not _usable(name, array)
+        if array is not None and not usable(name, array)
     }
     return arrays._replace(**copies)
 
@@ -64,9 +64,11 @@ def other_array(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, 
     return array if array is None or wanted.kind != "f" else of_type(value, array, wanted)
 
 
-def _usable(name: str, array: np.ndarray[Any, Any]) -> bool:
-    """Whether the library takes an array that is not dense where it lies."""
-    if name not in ("data", "residual", "out") or not array.flags.aligned:
+def usable(name: str, array: np.ndarray[Any, Any]) -> bool:
+    """Whether the library takes an array where it lies."""
+    if array.flags.c_contiguous:
+        return True
+    if name not in ("data", "filter", "residual", "out") or not array.flags.aligned:
         return False
     return element_steps(array, least=0 if name == "residual" else 1) is not None
 

@@ -93,7 +93,7 @@ class List(Structure):
 
 
 class Steps(Structure):
-    _fields_ = [("count", c_int), ("value", c_int64 * (MAX_AXES + 2))]
+    _fields_ = [("count", c_int), ("value", c_int64 * MAX_RANK)]
 
 
 class Sized(Structure):
@@ -127,6 +127,7 @@ class Problem(Sized):
         ("data_steps", Steps),
         ("output_steps", Steps),
         ("residual_steps", Steps),
+        ("filter_steps", Steps),
     ]
 
 

@@ -29,7 +29,7 @@ def check_arrays(arrays: Arrays) -> None:
             continue
         if not is_array(array):
             raise RequestError(f"{name} is a {type(array).__name__}: it must be a pyopencl array, as data is one")
-        if name in ("data", "residual", "out"):
+        if name in ("data", "filter", "residual", "out"):
             if element_steps(array, least=0 if name == "residual" else 1) is None:
                 raise RequestError(
                     f"{name} has strides of {array.strides} bytes: pyopencl arrays are not copied, and these strides "

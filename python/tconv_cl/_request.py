@@ -127,7 +127,7 @@ def forward(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def steps_of(steps: tuple[int, ...]) -> c.Steps:
     """The tconv_steps of a tensor. One of a wrong rank is refused without them."""
-    return c.Steps(len(steps), steps) if len(steps) <= c.MAX_AXES + 2 else c.Steps()
+    return c.Steps(len(steps), steps) if len(steps) <= c.MAX_RANK else c.Steps()
 
 
 # The members of tconv_epilogue and tconv_plan_options that a call asks for.

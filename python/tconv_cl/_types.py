@@ -24,7 +24,7 @@ _TYPES: dict[np.dtype[Any], int] = {
     np.dtype(np.uint32): 11,
     np.dtype(np.uint64): 12,
 }
-BF16 = 3
+F32, F16, BF16 = 1, 2, 3
 
 try:
     import ml_dtypes

@@ -19,7 +19,7 @@ INCLUDE = Path(__file__).parents[2] / "include"
 
 # Members that follow from the arrays of a call, or from its other options.
 IMPLIED = {"struct_size", "operation", "data_type", "filter_type", "data", "filter"}
-IMPLIED |= {"data_steps", "output_steps", "residual_steps"}
+IMPLIED |= {"data_steps", "output_steps", "residual_steps", "filter_steps"}
 
 
 def layouts(library: ModuleType, compiler: str) -> list[str]:

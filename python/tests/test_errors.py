@@ -143,8 +143,10 @@ def test_of_pyopencl(queue):
         tconv_cl.conv_transpose(data, FILTER)
     with pytest.raises(ValueError, match="filter is a Array: it must be an array"):
         tconv_cl.conv_transpose(DATA, filter)
-    with pytest.raises(ValueError, match="filter is not C-contiguous"):
-        tconv_cl.conv_transpose(data, filter[:, :, ::2])
+    with pytest.raises(ValueError, match="filter has strides of .* these strides must be positive"):
+        tconv_cl.conv_transpose(data, filter[:, :, ::-1])
+    with pytest.raises(ValueError, match="bias is not C-contiguous"):
+        tconv_cl.conv_transpose(data, filter, pyopencl.array.to_device(queue, np.ones(6, np.float32))[::2])
     with pytest.raises(ValueError, match="data has no queue"):
         tconv_cl.conv_transpose(data.with_queue(None), filter)
     with pytest.raises(ValueError, match="device, memory_limit and progress are for NumPy"):

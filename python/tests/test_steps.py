@@ -5,6 +5,8 @@ import numpy as np
 import pyopencl.array
 import pytest
 import tconv_cl
+from tconv_cl import _host
+from tconv_cl._arrays import Arrays
 
 DATA = np.arange(2 * 4 * 5 * 6, dtype=np.float32).reshape(2, 4, 5, 6) % 7
 FILTER = np.arange(4 * 3 * 2 * 2, dtype=np.float32).reshape(4, 3, 2, 2) % 5
@@ -86,6 +88,28 @@ def test_residuals():
     whole, out = made(WANTED, "another order of the axes")
     got = tconv_cl.conv_transpose(DATA, FILTER, strides=2, residual=out)
     np.testing.assert_array_equal(got, 2 * WANTED)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_filters(view, queue):
+    """They are packed where they lie, but for negative strides, and again when they change."""
+    whole, filter = made(FILTER, view)
+    taken = _host.in_place(Arrays(DATA, filter)).filter
+    assert (taken is filter) == ("backwards" not in view)
+    layer = tconv_cl.ConvTranspose(filter, strides=2)
+    for _ in range(2):
+        np.testing.assert_array_equal(tconv_cl.conv_transpose(DATA, filter, strides=2), WANTED)
+        np.testing.assert_array_equal(layer(DATA), WANTED)
+    if taken is not filter:
+        return
+    filter[0, 0, 0, 0] += 1
+    wanted = tconv_cl.conv_transpose(DATA, filter.copy(), strides=2)
+    assert not np.array_equal(wanted, WANTED)
+    np.testing.assert_array_equal(layer(DATA), wanted)
+    weights = pyopencl.array.to_device(queue, whole)
+    weights = weights.transpose((0, 2, 3, 1)) if "order" in view else VIEWS[view](weights)
+    data = pyopencl.array.to_device(queue, DATA)
+    np.testing.assert_array_equal(tconv_cl.conv_transpose(data, weights, strides=2).get(), wanted)
 
 
 def test_an_out_that_overlaps_itself():

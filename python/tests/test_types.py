@@ -65,6 +65,9 @@ def test_light_weights(name, compute):
     output = compute(data, filter, strides=2)
     assert output.dtype == np.float32
     np.testing.assert_array_equal(output, compute(data, filter.astype(np.float32), strides=2))
+    bias = random.standard_normal(4).astype(np.float32)
+    layer = tconv_cl.ConvTranspose(filter, bias)
+    np.testing.assert_array_equal(layer(data), tconv_cl.conv_transpose(data, filter.astype(np.float32), bias))
     with pytest.raises(tconv_cl.RequestError, match="a filter of f16 or bf16 data of f32"):
         compute(data.astype(np.float64), filter)
 

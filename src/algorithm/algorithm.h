@@ -322,9 +322,13 @@ int tconv_dots(const tconv_device_info *device, tconv_type type);
  * epilogue. */
 bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);
 
-/* Writes the element types as options for the compiler. */
-int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
-                       size_t size);
+/* The type of the filter that an algorithm packs: the given one, or the equivalent one. */
+tconv_type tconv_source_type(const struct tconv_request *request,
+                             const struct tconv_algorithm *algorithm);
+
+/* Writes the element types as options for the compiler; `filter` is the one that is read. */
+int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing,
+                       tconv_type filter, char *text, size_t size);
 
 /* Writes the beginning of a table: cl/common/epilogue_table.h. */
 void tconv_write_epilogue(const struct tconv_request *request, int64_t *table);

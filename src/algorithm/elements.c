@@ -169,8 +169,16 @@ static const char *c_name(tconv_type type)
                                : "uint";
 }
 
-int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
-                       size_t size)
+tconv_type tconv_source_type(const struct tconv_request *request,
+                             const struct tconv_algorithm *algorithm)
+{
+    const struct tconv_loops *loops = request->loops;
+    return loops->equivalent.axes > 0 && !algorithm->packs_given ? weight_type(loops)
+                                                                 : loops->filter_type;
+}
+
+int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing,
+                       tconv_type filter, char *text, size_t size)
 {
     const struct tconv_loops *loops = request->loops;
     const tconv_epilogue *e = request->epilogue;
@@ -195,7 +203,7 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
         "-DRESIDUAL=%d -DACTIVATION_%s=1 -DREQUANTIZED=%d -DDOT=%d%s%s",
         dot == 2 ? "CL3.0" : "CL1.2", /* the extension's functions come with OpenCL C 3.0 */
-        tconv_type_name(loops->data_type), tconv_type_name(loops->filter_type),
+        tconv_type_name(loops->data_type), tconv_type_name(filter),
         tconv_type_name(packed_type(request, packing)), tconv_type_name(loops->output_type),
         e->requantize ? "_saturated" : "",
         tconv_type_name(tconv_bias_type(request->epilogue, request->loops->output_type)),

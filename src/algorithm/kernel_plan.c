@@ -3,7 +3,6 @@
 #include "algorithm/algorithm.h"
 
 #include "base/architectures.h"
-#include "base/element_types.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -137,15 +136,13 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
     char types[TCONV_MAX_OPTIONS];
     const tconv_epilogue none = TCONV_EPILOGUE_INIT;
     struct tconv_request own = *request;
-    struct tconv_loops loops = *request->loops;
-    if (launch->source != NULL)
-        own.epilogue = &none; /* it finishes no output */
-    else if (loops.equivalent.axes > 0 && !algorithm->packs_given) {
-        loops.filter_type = tconv_weight_type(loops.data_type, loops.filter_type);
-        own.loops = &loops; /* the equivalent filter is packed */
-    }
-    const enum tconv_packing packing = launch->source != NULL ? TCONV_PACK_RAW : algorithm->packing;
-    const bool fits = tconv_type_options(&own, packing, types, sizeof types) < (int)sizeof types;
+    const bool sums = launch->source != NULL; /* makes the equivalent filter, and no output */
+    if (sums) own.epilogue = &none;
+    const enum tconv_packing packing = sums ? TCONV_PACK_RAW : algorithm->packing;
+    const tconv_type filter = sums ? request->loops->filter_type
+                                   : tconv_source_type(request, algorithm);
+    const bool fits = tconv_type_options(&own, packing, filter, types, sizeof types) <
+                      (int)sizeof types;
     struct tconv_text all = tconv_text_begin(text, size);
     tconv_text_add(&all, "%s", types);
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)

@@ -31,6 +31,14 @@ static inline bool tconv_is_product(int64_t product, int64_t a, int64_t b)
     return tconv_mul(a, b, &result) && result == product;
 }
 
+/* How far `count` steps lead, or one step where that does not fit: so far no index of a tensor
+ * leads whose bytes fit. */
+static inline int64_t tconv_distance(int64_t count, int64_t step)
+{
+    int64_t distance;
+    return tconv_mul(count, step, &distance) ? distance : step;
+}
+
 /* malloc of `bytes`; also of none. NULL if memory is missing or cannot have that size. */
 static inline void *tconv_allocate(uint64_t bytes)
 {

@@ -56,7 +56,8 @@
 #define TCONV_PROBLEM_STEPS(P)                                                                     \
     P(STEPS, data_steps, "data-steps", false, 1)                                                   \
     P(STEPS, output_steps, "output-steps", false, 1)                                               \
-    P(STEPS, residual_steps, "residual-steps", false, 0)
+    P(STEPS, residual_steps, "residual-steps", false, 0)                                           \
+    P(STEPS, filter_steps, "filter-steps", true, 1)
 
 #define TCONV_PROBLEM_NUMBERS(P)                                                                   \
     P(NAME, auto_pad, "auto-pad", false, p->auto_pad != TCONV_EXPLICIT, auto_pad)                  \

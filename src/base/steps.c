@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 /* Names of tensors and of the members that give their steps. */
-static const char *const names[] = {"the data", "the output", "the residual"};
+static const char *const names[] = {"the data", "the output", "the residual", "the filter"};
 #define MEMBER(kind, member, ...) #member,
 static const char *const members[] = {TCONV_PROBLEM_STEPS(MEMBER)};
 #define LEAST(kind, member, option, reads, least) least,
@@ -69,15 +69,19 @@ static tconv_status check_bytes(const struct tconv_view *view, enum tconv_spaced
 tconv_status tconv_steps_resolve(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
-    for (int i = TCONV_SPACED_DATA; i <= TCONV_SPACED_RESIDUAL && status == TCONV_OK; i++) {
+    for (int i = TCONV_SPACED_DATA; i <= TCONV_SPACED_FILTER && status == TCONV_OK; i++) {
         const enum tconv_spaced tensor = (enum tconv_spaced)i;
         const tconv_steps *steps = tconv_given_steps(p, tensor);
         if (steps->count == 0) continue; /* count_bytes has checked dense tensors */
-        status = check_values(steps, g->axes + 2, tensor, error);
+        const bool filter = tensor == TCONV_SPACED_FILTER;
+        status = check_values(steps, filter ? p->filter.rank : g->axes + 2, tensor, error);
         if (status != TCONV_OK) break;
         const struct tconv_view view = tconv_view_of(p, g, tensor);
         status = check_bytes(&view, tensor,
-                             tensor == TCONV_SPACED_DATA ? p->data_type : g->output_type, error);
+                             filter                        ? p->filter_type
+                             : tensor == TCONV_SPACED_DATA ? p->data_type
+                                                           : g->output_type,
+                             error);
         if (status == TCONV_OK && tensor == TCONV_SPACED_OUTPUT)
             status = check_overlap(&view, error);
     }

@@ -7,7 +7,7 @@
 
 /* Checks the steps' counts and least values, the bytes that they reach, and that elements of the
  * output do not overlap. The geometry is resolved, and perhaps narrowed, but for the bytes of data,
- * output and residual: these are set. Returns TCONV_ERROR_ATTRIBUTE. */
+ * output, residual and filter: these are set. Returns TCONV_ERROR_ATTRIBUTE. */
 tconv_status tconv_steps_resolve(const tconv_problem *problem, tconv_geometry *geometry,
                                  tconv_error *error);
 
@@ -15,7 +15,7 @@ tconv_status tconv_steps_resolve(const tconv_problem *problem, tconv_geometry *g
 tconv_status tconv_steps_check_residual(const tconv_problem *problem, bool residual,
                                         tconv_error *error);
 
-/* The problem with dense tensors. */
+/* The problem with dense data, output and residual. */
 tconv_problem tconv_without_steps(const tconv_problem *problem);
 
 #endif

@@ -15,9 +15,10 @@ int tconv_channels_axis(const tconv_problem *p)
 
 const tconv_steps *tconv_given_steps(const tconv_problem *p, enum tconv_spaced tensor)
 {
-    return tensor == TCONV_SPACED_DATA     ? &p->data_steps
-           : tensor == TCONV_SPACED_OUTPUT ? &p->output_steps
-                                           : &p->residual_steps;
+    return tensor == TCONV_SPACED_DATA       ? &p->data_steps
+           : tensor == TCONV_SPACED_OUTPUT   ? &p->output_steps
+           : tensor == TCONV_SPACED_RESIDUAL ? &p->residual_steps
+                                             : &p->filter_steps;
 }
 
 void tconv_view_make_dense(struct tconv_view *view)
@@ -46,10 +47,15 @@ struct tconv_view tconv_view_of(const tconv_problem *problem, const tconv_geomet
     const bool data = tensor == TCONV_SPACED_DATA, nxc = g->data_format == TCONV_NXC;
     const int channels = nxc ? g->axes + 1 : 1;
     struct tconv_view view = {.rank = g->axes + 2};
-    view.extent[0] = g->batch;
-    view.extent[channels] = g->groups * (data ? g->group_in_channels : g->group_out_channels);
-    memcpy(view.extent + (nxc ? 1 : 2), data ? g->input : g->output,
-           (size_t)g->axes * sizeof *view.extent);
+    if (tensor == TCONV_SPACED_FILTER) {
+        view.rank = problem->filter.rank;
+        memcpy(view.extent, problem->filter.dim, (size_t)view.rank * sizeof *view.extent);
+    } else {
+        view.extent[0] = g->batch;
+        view.extent[channels] = g->groups * (data ? g->group_in_channels : g->group_out_channels);
+        memcpy(view.extent + (nxc ? 1 : 2), data ? g->input : g->output,
+               (size_t)g->axes * sizeof *view.extent);
+    }
     const tconv_steps *steps = tconv_given_steps(problem, tensor);
     if (steps->count == 0)
         tconv_view_make_dense(&view);
@@ -123,7 +129,9 @@ void tconv_count_bytes(const tconv_problem *p, tconv_geometry *g)
 {
     const struct tconv_view data = tconv_view_of(p, g, TCONV_SPACED_DATA),
                             output = tconv_view_of(p, g, TCONV_SPACED_OUTPUT),
-                            residual = tconv_view_of(p, g, TCONV_SPACED_RESIDUAL);
+                            residual = tconv_view_of(p, g, TCONV_SPACED_RESIDUAL),
+                            filter = tconv_view_of(p, g, TCONV_SPACED_FILTER);
+    g->filter_bytes = bytes_of(&filter, p->filter_type);
     g->data_bytes = bytes_of(&data, p->data_type);
     g->output_bytes = bytes_of(&output, g->output_type);
     g->residual_bytes = bytes_of(&residual, g->output_type);

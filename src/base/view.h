@@ -5,14 +5,15 @@
 
 #include "tconv_cl/problem.h"
 
-enum { TCONV_TENSOR_AXES = TCONV_MAX_AXES + 2 };
+enum { TCONV_TENSOR_AXES = TCONV_MAX_RANK };
 
 /* The tensors that may have steps, in the order of their rows in base/members.h. */
 enum tconv_spaced {
     TCONV_SPACED_DATA,
     TCONV_SPACED_OUTPUT,
     TCONV_SPACED_RESIDUAL,
-    TCONV_SPACED_TENSORS
+    TCONV_SPACED_TENSORS, /* of an execution: those above */
+    TCONV_SPACED_FILTER = TCONV_SPACED_TENSORS
 };
 
 /* Extent and element step of each axis, in the tensor's own axis order. */
@@ -68,7 +69,7 @@ bool tconv_placed_apart(const struct tconv_placed *a, const struct tconv_placed 
 int64_t tconv_view_elements(const struct tconv_view *view);
 int64_t tconv_view_place(const struct tconv_view *view, int64_t index);
 
-/* Sets the bytes of data, output and residual of a geometry whose extents were checked. */
+/* Sets the bytes of data, output, residual and filter of a geometry whose extents were checked. */
 void tconv_count_bytes(const tconv_problem *problem, tconv_geometry *geometry);
 
 /* Copies the elements of a tensor, of `element` bytes each, between a view and a dense array, or

@@ -2,7 +2,9 @@
 /* Finds how a convolution's filter becomes that of the equivalent transposed convolution. */
 #include "geometry/equivalent.h"
 
+#include "base/checked.h"
 #include "base/convolves.h"
+#include "base/view.h"
 
 int64_t tconv_phase_steps(const tconv_problem *problem, const tconv_geometry *g,
                           int64_t step[TCONV_MAX_AXES])
@@ -21,8 +23,8 @@ struct tconv_equivalent tconv_equivalent_of(const tconv_problem *problem, const 
     struct tconv_equivalent e = {.axes = 0};
     if (!tconv_convolves(problem)) return e;
     const bool xio = problem->filter_format == TCONV_XIO, shuffles = tconv_shuffles(problem);
-    const int64_t all_out = tconv_forward_channels(problem);
-    int64_t step = xio ? g->group_in_channels * all_out : 1, channel = 1;
+    const struct tconv_view view = tconv_view_of(problem, g, TCONV_SPACED_FILTER);
+    int64_t channel = 1;
     if (shuffles) channel = tconv_phase_steps(problem, g, e.phase_step);
     e.axes = g->axes;
     e.elements = g->groups * g->group_in_channels * g->group_out_channels;
@@ -34,14 +36,13 @@ struct tconv_equivalent tconv_equivalent_of(const tconv_problem *problem, const 
                             : problem->dilations.value[a];
         e.kernel[a] = problem->filter.dim[a + (xio ? 0 : 2)];
         e.taps[a] = g->kernel[a];
-        e.step[a] = step;
-        step *= e.kernel[a];
+        e.step[a] = view.step[a + (xio ? 0 : 2)];
         e.elements *= e.taps[a];
     }
-    const int64_t out_step = xio ? 1 : step * g->group_in_channels;
-    for (int a = 0; a < g->axes; a++) e.phase_step[a] *= out_step;
-    e.out_step = out_step * channel;
-    e.in_step = xio ? all_out : step;
-    e.group_step = out_step * (all_out / g->groups);
+    const int64_t out_step = view.step[xio ? view.rank - 1 : 0];
+    for (int a = 0; a < g->axes; a++) e.phase_step[a] = tconv_distance(e.phase_step[a], out_step);
+    e.out_step = tconv_distance(channel, out_step);
+    e.in_step = view.step[xio ? view.rank - 2 : 1];
+    e.group_step = tconv_distance(tconv_forward_channels(problem) / g->groups, out_step);
     return e;
 }

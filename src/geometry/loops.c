@@ -110,6 +110,28 @@ static void relate_phases(struct tconv_loops *loops, const tconv_problem *proble
         }
 }
 
+/* Sets the filter's steps to channels and groups, and those of its spatial axes. */
+static void take_filter_steps(struct tconv_loops *loops, const tconv_problem *problem,
+                              const tconv_geometry *g, int64_t *step)
+{
+    if (loops->equivalent.axes > 0) { /* [G*CI, CO/G, K...], dense */
+        loops->filter_out_step = dense_steps(g->kernel, g->axes, 1, step);
+        loops->filter_in_step = loops->filter_out_step * g->group_out_channels;
+        loops->filter_group_step = loops->filter_in_step * g->group_in_channels;
+        return;
+    }
+    const struct tconv_view view = tconv_view_of(problem, g, TCONV_SPACED_FILTER);
+    const bool grouped = problem->operation == TCONV_GROUP_CONV_BACKPROP;
+    const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
+                     problem->filter_format != TCONV_OIX; /* [K..., CO/G, G*CI] */
+    const int in = xio ? view.rank - 1 : grouped, out = xio ? in - 1 : in + 1;
+    memcpy(step, view.step + (xio ? 0 : out + 1), (size_t)g->axes * sizeof *step);
+    loops->filter_in_step = view.step[in];
+    loops->filter_out_step = view.step[out];
+    loops->filter_group_step = grouped ? view.step[0]
+                                       : tconv_distance(g->group_in_channels, view.step[in]);
+}
+
 void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
                       const tconv_geometry *g)
 {
@@ -137,20 +159,7 @@ void tconv_loops_init(struct tconv_loops *loops, const tconv_problem *problem,
     loops->spaced = !tconv_view_is_dense(&data_view) || !tconv_view_is_dense(&output_view);
     relate_residual(loops, &output_view, &residual_view);
     relate_phases(loops, problem, g, &output_view);
-    const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
-                     problem->filter_format != TCONV_OIX;
-    const int64_t all_in = g->groups * g->group_in_channels;
-    if (xio) { /* [K..., CO/G, G*CI] */
-        dense_steps(g->kernel, g->axes, g->group_out_channels * all_in, filter);
-        loops->filter_out_step = all_in;
-        loops->filter_in_step = 1;
-        loops->filter_group_step = g->group_in_channels;
-    } else { /* also the equivalent filter: [G*CI, CO/G, K...], which is byte for byte [G, CI, CO/G,
-                K...] */
-        loops->filter_out_step = dense_steps(g->kernel, g->axes, 1, filter);
-        loops->filter_in_step = loops->filter_out_step * g->group_out_channels;
-        loops->filter_group_step = loops->filter_in_step * g->group_in_channels;
-    }
+    take_filter_steps(loops, problem, g, filter);
     for (int a = 0; a < g->axes; a++)
         loops->axis[a] = (struct tconv_axis){
             .input = g->input[a],

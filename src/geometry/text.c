@@ -30,7 +30,7 @@ static void put_values(struct tconv_text *text, const char *option, const int64_
         put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES);
 #define PUT_STEPS(member, option, reads, least)                                                    \
     if (p->member.count != 0)                                                                      \
-        put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES + 2);
+        put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_RANK);
 #define PUT_NAME(member, option, reads, when, kind)                                                \
     if (when) tconv_text_add(&text, " --%s %s", option, tconv_##kind##_name(p->member));
 #define PUT_NUMBER(member, option, reads, when, absent, least, most)                               \

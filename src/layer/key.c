@@ -61,7 +61,7 @@ static int64_t reserved_number(const void *reserved, size_t bytes)
 #define ADD_LIST(member)                                                                           \
     if (!add_list(to, of->member.count, TCONV_MAX_AXES, of->member.value)) return false;
 #define ADD_STEPS(member)                                                                          \
-    if (!add_list(to, of->member.count, TCONV_MAX_AXES + 2, of->member.value)) return false;
+    if (!add_list(to, of->member.count, TCONV_MAX_RANK, of->member.value)) return false;
 #define ADD_NUMBER(member) add(to, (int64_t)of->member);
 #define ADD_NAME(member) ADD_NUMBER(member)
 #define ADD_IMPLIED(member) ADD_NUMBER(member)

@@ -11,7 +11,7 @@
 /* The most numbers that a member of each kind has. */
 #define TCONV_KEY_SHAPE (1 + TCONV_MAX_RANK)
 #define TCONV_KEY_LIST (1 + TCONV_MAX_AXES)
-#define TCONV_KEY_STEPS (1 + TCONV_MAX_AXES + 2)
+#define TCONV_KEY_STEPS (1 + TCONV_MAX_RANK)
 #define TCONV_KEY_NAME 1
 #define TCONV_KEY_NUMBER 1
 #define TCONV_KEY_IMPLIED 1

@@ -199,21 +199,25 @@ static int64_t forward_channel(const tconv_problem *problem, const tconv_geometr
 static int64_t filter_offset(const tconv_problem *problem, const tconv_geometry *g, int64_t channel,
                              int64_t forward, int64_t ci, const int64_t *k)
 {
-    if (tconv_convolves(problem)) {
-        const bool last = problem->filter_format == TCONV_XIO;
-        const int64_t all = tconv_forward_channels(problem);
-        int64_t at = last ? 0 : forward * g->group_in_channels + ci;
-        for (int a = 0; a < g->axes; a++) at = at * forward_kernel(problem, a) + k[a];
-        return last ? (at * g->group_in_channels + ci) * all + forward : at;
-    }
-    const int64_t group = channel / g->group_out_channels, co = channel % g->group_out_channels;
-    const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
-                     problem->filter_format != TCONV_OIX;
-    int64_t offset = xio ? 0 : (group * g->group_in_channels + ci) * g->group_out_channels + co;
-    for (int a = 0; a < g->axes; a++) offset = offset * g->kernel[a] + k[a];
-    return xio ? (offset * g->group_out_channels + co) * (g->groups * g->group_in_channels) +
-                     group * g->group_in_channels + ci
-               : offset;
+    const bool convolves = tconv_convolves(problem);
+    const bool grouped = problem->operation == TCONV_GROUP_CONV_BACKPROP;
+    const bool last = convolves ? problem->filter_format == TCONV_XIO
+                                : problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
+                                      problem->filter_format != TCONV_OIX;
+    const int64_t group = channel / g->group_out_channels;
+    const int64_t in = convolves || grouped ? ci : group * g->group_in_channels + ci;
+    const int64_t out = convolves ? forward : channel % g->group_out_channels;
+    const int rank = problem->filter.rank, first = last ? 0 : rank - g->axes; /* axis of taps */
+    int64_t at[TCONV_MAX_RANK] = {group}, offset = 0;
+    for (int a = 0; a < g->axes; a++) at[first + a] = k[a];
+    const int channels = last ? rank : first; /* the axis behind those of the channels */
+    at[channels - 2] = convolves == last ? in : out;
+    at[channels - 1] = convolves == last ? out : in;
+    const tconv_steps *steps = &problem->filter_steps;
+    for (int i = 0; i < rank; i++)
+        offset = steps->count == 0 ? offset * problem->filter.dim[i] + at[i]
+                                   : offset + at[i] * steps->value[i];
+    return offset;
 }
 
 struct sums {

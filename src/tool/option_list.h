@@ -86,6 +86,7 @@
       "likewise of the output, whose elements must not overlap")                                   \
     O(LAYER, TEXT, residual_steps, "residual-steps", 0, "LIST",                                    \
       "likewise of the residual; 0 repeats an element along the axis")                             \
+    O(LAYER, TEXT, filter_steps, "filter-steps", 0, "LIST", "likewise of the filter")              \
     O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                  \
       "element type, where no file says it; default f32")
 

@@ -133,9 +133,11 @@ static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t pa
 static double compulsory_bytes(const tconv_problem *problem, const tconv_geometry *g)
 {
     const struct tconv_view in = tconv_view_of(problem, g, TCONV_SPACED_DATA),
-                            out = tconv_view_of(problem, g, TCONV_SPACED_OUTPUT);
+                            out = tconv_view_of(problem, g, TCONV_SPACED_OUTPUT),
+                            weights = tconv_view_of(problem, g, TCONV_SPACED_FILTER);
     double data = (double)tconv_view_elements(&in) * (double)tconv_type_size(problem->data_type);
-    double filter = (double)g->filter_bytes;
+    double filter = (double)tconv_view_elements(&weights) *
+                    (double)tconv_type_size(problem->filter_type);
     for (int a = 0; a < g->axes; a++) {
         const int64_t x = g->input[a], k = g->kernel[a], s = g->stride[a], d = g->dilation[a];
         if (x != 0) data *= (double)meeting(x, s, k, d, g->pad_begin[a], g->output[a]) / (double)x;

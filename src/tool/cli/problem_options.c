@@ -43,7 +43,7 @@ enum { MOST_ENUMERATORS = 64 };
 /* As many numbers as the tensor has axes; the library checks how many they are. */
 #define READ_STEPS(member, option, reads, least)                                                   \
     if (options.member != NULL && !read_numbers("--" option, options.member, p->member.value,      \
-                                                TCONV_MAX_AXES + 2, &p->member.count))             \
+                                                TCONV_MAX_RANK, &p->member.count))                 \
         return EXIT_REQUEST_WRONG;
 
 bool read_scalars(tconv_problem *p)

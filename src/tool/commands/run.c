@@ -45,7 +45,8 @@ struct job {
     tconv_problem problem;
     const void *weights;
     void *output;
-    void *data_in_memory, *residual_in_memory; /* with the steps that options give them; or NULL */
+    /* With the steps that options give them; or NULL. */
+    void *data_in_memory, *filter_in_memory, *residual_in_memory;
 };
 
 static enum exit_code check_options(void)
@@ -236,6 +237,9 @@ static enum exit_code lay_out_inputs(struct job *job, const tconv_geometry *g)
     const enum exit_code code = lay_out(job, g, TCONV_SPACED_DATA, job->problem.data_type,
                                         g->data_bytes, job->in[DATA].values, &job->data_in_memory);
     if (code != EXIT_DONE) return code;
+    const enum exit_code filter = lay_out(job, g, TCONV_SPACED_FILTER, job->problem.filter_type,
+                                          g->filter_bytes, job->weights, &job->filter_in_memory);
+    if (filter != EXIT_DONE) return filter;
     return lay_out(job, g, TCONV_SPACED_RESIDUAL, g->output_type, g->residual_bytes,
                    job->in[RESIDUAL].values, &job->residual_in_memory);
 }
@@ -432,7 +436,7 @@ static enum exit_code run_layer(const struct job *job, struct devices *devices, 
     tconv_error error;
     for (int i = 0; i < devices->count; i++) opened[i] = devices->device[i].device;
     tensors.data.host = job->data_in_memory != NULL ? job->data_in_memory : job->in[DATA].values;
-    tensors.filter.host = job->weights;
+    tensors.filter.host = job->filter_in_memory != NULL ? job->filter_in_memory : job->weights;
     tensors.bias.host = job->in[BIAS].values;
     tensors.scale.host = job->in[SCALE].values;
     tensors.slope.host = job->in[SLOPE].values;
@@ -541,6 +545,7 @@ enum exit_code command_run(int argc, const char **argv)
     suite_free(&job.model);
     free(job.output);
     free(job.data_in_memory);
+    free(job.filter_in_memory);
     free(job.residual_in_memory);
     return code;
 }
