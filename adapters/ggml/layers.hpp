@@ -5,12 +5,10 @@
 #include "device.hpp"
 #include "match.hpp"
 
-#include <cstddef>
 #include <list>
 #include <memory>
 #include <tuple>
 #include <unordered_map>
-#include <vector>
 
 namespace tconv_ggml
 {
@@ -25,14 +23,11 @@ class Layers
     tconv_status run(const Job &job, uint64_t threads, tconv_error &error);
 
   private:
-    // Weights by their place, type, order and shape.
-    using Key = std::tuple<const void *, int, bool, int64_t, int64_t, int64_t, int64_t>;
+    // Weights by their place, type and shape.
+    using Key = std::tuple<const void *, int, int64_t, int64_t, int64_t, int64_t>;
     struct Layer {
         Key key;
-        std::unique_ptr<tconv_layer, decltype(&tconv_layer_release)> layer{nullptr,
-                                                                           tconv_layer_release};
-        uint64_t hash = 0;             // of the weights that `filter` was made of
-        std::vector<std::byte> filter; // see filter_of
+        std::unique_ptr<tconv_layer, decltype(&tconv_layer_release)> layer;
     };
     struct Hash {
         size_t operator()(const Key &key) const
@@ -41,8 +36,7 @@ class Layers
         }
     };
 
-    tconv_status layer_of(const Job &job, Layer *&out, tconv_error &error);
-    static void filter_of(const Job &job, Layer &layer, tconv_tensors &tensors);
+    tconv_status layer_of(const ggml_tensor *weights, tconv_layer *&out, tconv_error &error);
 
     std::list<Layer> layers_; // the most recently used first
     std::unordered_map<Key, std::list<Layer>::iterator, Hash> places_;

@@ -204,11 +204,12 @@ static bool columns(Chain &chain, Job &job)
     if (!ggml_is_matrix(job.weights) || !ggml_is_matrix(data) || product->type != GGML_TYPE_F32 ||
         op->src[0]->ne[0] != job.weights->ne[1] || op->src[0]->ne[1] != data->ne[1])
         return false;
-    job.columns = true;
     job.problem.strides = {1, {stride}};
     job.problem.pads_begin = job.problem.pads_end = {1, {crop}};
     job.problem.data = {3, {1, data->ne[0], data->ne[1]}};
-    job.problem.filter = {3, {job.weights->ne[0], channels, job.weights->ne[1] / channels}};
+    const int64_t inputs = job.weights->ne[0], kernel = job.weights->ne[1] / channels;
+    job.problem.filter = {3, {inputs, channels, kernel}}; // which lies in memory as [CO, K, CI]
+    job.problem.filter_steps = {3, {1, kernel * inputs, inputs}};
     for (int i = 0; i < 2; i++)
         if (data->nb[i] == 0 || data->nb[i] % sizeof(float) != 0) return false;
     const auto channel_step = static_cast<int64_t>(data->nb[0] / sizeof(float));
@@ -295,9 +296,10 @@ static bool begin(Chain &chain, Job &job)
     job.problem.filter_type = job.weights->type == GGML_TYPE_F16    ? TCONV_F16
                               : job.weights->type == GGML_TYPE_BF16 ? TCONV_BF16
                                                                     : TCONV_F32;
-    job.fused = job.columns ? "MUL_MAT COL2IM_1D" : ggml_op_name(op);
+    const bool is_columns = op == GGML_OP_CONT || op == GGML_OP_MUL_MAT;
+    job.fused = is_columns ? "MUL_MAT COL2IM_1D" : ggml_op_name(op);
     if (op == GGML_OP_IM2COL) job.fused += " MUL_MAT";
-    return job.columns || steps_of(job.data, job.problem.data.rank, job.problem.data_steps);
+    return is_columns || steps_of(job.data, job.problem.data.rank, job.problem.data_steps);
 }
 
 // ---- what follows them

@@ -17,9 +17,6 @@ struct Job {
     tconv_problem problem = TCONV_PROBLEM_INIT;
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     const ggml_tensor *weights = nullptr;
-    // True: rows of the matrix that ggml multiplies before COL2IM_1D, [CO, K, CI]; else as the
-    // problem's filter.
-    bool columns = false;
     const ggml_tensor *data = nullptr;
     const ggml_tensor *bias = nullptr, *slope = nullptr, *residual = nullptr; // null: absent
     ggml_tensor *output = nullptr;

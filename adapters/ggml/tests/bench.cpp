@@ -14,8 +14,8 @@ namespace
 
 constexpr const char *USAGE =
     "ggml_bench MODEL [f32|f16] [FRAMES] [RUNS] [THREADS]\n"
-    "Prints medians of the processor time (of all threads) and of the time of ggml alone and with\n"
-    "the plug-in that GGML_BACKEND_PATH names, which take turns in one process.\n"
+    "Prints medians of the processor time (of all threads) and of the time of ggml alone and, if\n"
+    "GGML_BACKEND_PATH names the plug-in, with it. The two take turns in one process.\n"
     "  MODEL   hifigan     the blocks of HiFi-GAN V1, from 512 channels to 32\n"
     "          dac         the decoder blocks of the Descript Audio Codec\n"
     "          upsamplers  the four transposed convolutions of HiFi-GAN V1, with crop and bias\n"
@@ -231,41 +231,44 @@ int main(int count, char **arguments)
         return 2;
     }
     ggml_backend_load_all();
-    const Backend processor = make_backend("CPU", threads), plugin = make_backend("TCONV", threads);
+    const Backend processor = make_backend("CPU", threads);
+    Backend plugin(nullptr, ggml_backend_free);
+    if (ggml_backend_dev_by_name("TCONV") != nullptr) plugin = make_backend("TCONV", threads);
     ggml_backend_t backends[] = {plugin.get(), processor.get()};
     {
         const Context context = make_context();
         model.build(context.get(), model.input(context.get(), frames)); // makes the weights
     }
     const Buffer weights = model.allocate(processor.get());
-    Side sides[] = {Side("ggml alone"), Side("with the plug-in")};
-    sides[0].prepare(model, backends + 1, 1, frames);
-    sides[1].prepare(model, backends, 2, frames);
-    for (Side &side : sides) {
-        side.run();
-        std::printf("first run %s: %.0f ms\n", side.name, side.wall[0]);
-    }
-    const double error = relative_error(elements_of(sides[1].output), elements_of(sides[0].output));
-    for (int i = 0; i < runs; i++) {
-        if (i == 0)
-            for (Side &side : sides) {
-                side.run();
-                side.processor.clear();
-                side.wall.clear();
-            }
-        for (int turn = 0; turn < 2; turn++) sides[(i + turn) % 2].run();
+    std::vector<std::unique_ptr<Side>> sides;
+    sides.push_back(std::make_unique<Side>("ggml alone"));
+    sides[0]->prepare(model, backends + 1, 1, frames);
+    if (plugin != nullptr) {
+        sides.push_back(std::make_unique<Side>("with the plug-in"));
+        sides[1]->prepare(model, backends, 2, frames);
     }
     std::printf("%s, %s weights, %d frames, %d threads, ggml %s %s llamafile's products\n",
                 name.c_str(), type.c_str(), frames, threads, ggml_version(),
                 ggml_cpu_has_llamafile() ? "with" : "without");
-    for (const Side &side : sides)
-        std::printf("%-17s processor %8.1f ms, time %8.1f ms\n", side.name, median(side.processor),
-                    median(side.wall));
-    std::printf("the graph is divided into %d parts, of which the plug-in takes some\n",
-                ggml_backend_sched_get_n_splits(sides[1].scheduler));
-    std::printf("%-17s processor %8.2f,    time %8.2f; mean square of differences %.1e\n", "ratio",
-                median(sides[0].processor) / median(sides[1].processor),
-                median(sides[0].wall) / median(sides[1].wall), error);
-    for (Side &side : sides) ggml_backend_sched_free(side.scheduler);
+    for (int i = -2; i < runs; i++) {
+        for (size_t turn = 0; turn < sides.size(); turn++) {
+            Side &side = *sides[(static_cast<size_t>(i + 2) + turn) % sides.size()];
+            side.run();
+            if (i == -2) std::printf("%-17s first run %8.0f ms\n", side.name, side.wall[0]);
+            if (i >= 0) continue;
+            side.processor.clear();
+            side.wall.clear();
+        }
+    }
+    for (const auto &side : sides)
+        std::printf("%-17s processor %8.1f ms, time %8.1f ms\n", side->name,
+                    median(side->processor), median(side->wall));
+    if (plugin != nullptr)
+        std::printf("%-17s processor %8.2f,    time %8.2f; %d parts, relative error %.1e\n",
+                    "ratio", median(sides[0]->processor) / median(sides[1]->processor),
+                    median(sides[0]->wall) / median(sides[1]->wall),
+                    ggml_backend_sched_get_n_splits(sides[1]->scheduler),
+                    relative_error(elements_of(sides[1]->output), elements_of(sides[0]->output)));
+    for (const auto &side : sides) ggml_backend_sched_free(side->scheduler);
     return 0;
 }
