@@ -20,6 +20,7 @@ constexpr const char *USAGE =
     "          dac         the decoder blocks of the Descript Audio Codec\n"
     "          upsamplers  the four transposed convolutions of HiFi-GAN V1, with crop and bias\n"
     "          columns     the same as MUL_MAT and COL2IM_1D\n"
+    "          dac_columns, hifigan_columns: the models with these upsamplers\n"
     "  f16     the type of the weights of convolutions, here the default\n"
     "  FRAMES  the length of the input, default 50\n"
     "  RUNS    of each, default 9\n"
@@ -52,13 +53,16 @@ class Model
 {
   public:
     Model(std::string name, ggml_type type)
-        : name_(std::move(name)), type_(type), weights_(make_context())
+        : name_(std::move(name)), columns_(false), type_(type), weights_(make_context())
     {
+        const size_t suffix = name_.rfind("_columns");
+        columns_ = name_ == "columns" || suffix != std::string::npos;
+        name_ = name_ == "columns" ? "upsamplers" : name_.substr(0, suffix);
     }
 
     bool is_known() const
     {
-        return name_ == "hifigan" || name_ == "dac" || name_ == "upsamplers" || name_ == "columns";
+        return name_ == "hifigan" || name_ == "dac" || name_ == "upsamplers";
     }
 
     ggml_tensor *input(ggml_context *c, int frames) const
@@ -129,7 +133,7 @@ class Model
     ggml_tensor *upsample(ggml_context *c, ggml_tensor *x, const Upsampler &u)
     {
         const int crop = (u.kernel - u.stride) / 2, terms = u.in * u.kernel / u.stride;
-        if (name_ == "columns") {
+        if (columns_) {
             ggml_tensor *w = filter(terms, u.in, u.kernel * u.out);
             x = ggml_mul_mat(c, w, ggml_cont(c, ggml_transpose(c, x)));
             return bias(c, ggml_col2im_1d(c, x, u.stride, u.out, crop), u.out);
@@ -169,6 +173,7 @@ class Model
     }
 
     std::string name_;
+    bool columns_;
     ggml_type type_;
     Context weights_;
     std::vector<Weight> made_;
