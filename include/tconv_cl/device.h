@@ -165,7 +165,9 @@ TCONV_API int tconv_device_threads(const tconv_device *device);
  * For a program to call at its start, before anything uses OpenCL and while it has one thread: the
  * library never changes the environment by itself. Returns false, and changes nothing, if the
  * variable is set already, if TCONV_CL_THREADS is "off" or has an illegal value, or if this library
- * used OpenCL before. It cannot see that another one did; then the variable has no effect.
+ * used OpenCL before. It cannot see that another one did; then the variable has no effect. PoCL
+ * then lists the device without threads first: a program that also takes devices from OpenCL itself
+ * must not take that one by its place.
  * POCL_DEVICES also hides other devices that PoCL may drive (GPUs): a program that wants these sets
  * it itself. */
 TCONV_API bool tconv_threads_enable(void);

@@ -485,21 +485,11 @@ def _load() -> SimpleNamespace:
 library = _load()
 
 
-def _pocl_is_open() -> bool:
-    """Whether pyopencl has asked for platforms: the loader has then opened PoCL, which reads its variable only once.
-    True where nobody can tell."""
-    if "pyopencl" not in sys.modules:
-        return False
-    try:
-        return "/libpocl" in Path("/proc/self/maps").read_text(errors="replace")
-    except OSError:
-        return True
-
-
 def _enable_threads() -> None:
     """Lets the library's threads compute on a processor, as tconv_threads_enable says, by a variable that PoCL reads.
-    `os.environ` is a copy of the environment: it gets the variable, too, for programs that this one starts."""
-    if not _pocl_is_open() and library.tconv_threads_enable():
+    `os.environ` is a copy of the environment: it gets the variable, too, for programs that this one starts. A program
+    that uses pyopencl chooses among PoCL's devices itself, and PoCL would list the one without threads first."""
+    if "pyopencl" not in sys.modules and library.tconv_threads_enable():
         os.environ["POCL_DEVICES"] = "pthread basic"
 
 
