@@ -693,7 +693,10 @@ def run(
         _opencl.check_arrays(arrays)
     else:
         given = arrays.out
-        arrays = _host.in_place(arrays)
+        taken = _host.in_place(arrays)
+        if any(own is not other for own, other in zip(taken, arrays)):
+            key = None  # a copy was computed: the next call needs one, too
+        arrays = taken
     request = Request(
         attributes,
         Tensor(arrays.data.shape, type_of("data", arrays.data.dtype), element_steps(arrays.data) or ()),

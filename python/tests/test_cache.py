@@ -134,10 +134,20 @@ def test_what_is_unlike_an_earlier_call():
     with pytest.raises(tconv_cl.RequestError, match="out must be writeable"):
         tconv_cl.conv_transpose(pixels, FILTER, strides=1, alpha=1, out=out)
     wanted = tconv_cl.conv_transpose(pixels, FILTER)
-    for other in (pixels[::-1], np.asfortranarray(pixels), pixels[:, :, ::-1]):
-        np.testing.assert_array_equal(
-            tconv_cl.conv_transpose(other, FILTER), tconv_cl.conv_transpose(other.copy(), FILTER)
-        )
+    for other in (pixels[::-1], np.asfortranarray(pixels), pixels[:, :, ::-1], pixels[:, ::-1]):
+        for _ in range(2):
+            np.testing.assert_array_equal(
+                tconv_cl.conv_transpose(other, FILTER), tconv_cl.conv_transpose(other.copy(), FILTER)
+            )
+    bias = np.arange(2, dtype=np.float32)
+    for filter in (FILTER[::-1], FILTER[:, ::-1], np.asfortranarray(FILTER), FILTER.tolist()):
+        once = np.array(filter, np.float32)
+        for _ in range(2):
+            for given in (None, bias, bias[::-1], bias.tolist()):
+                own = None if given is None else np.array(given, np.float32)
+                np.testing.assert_array_equal(
+                    tconv_cl.conv_transpose(pixels, filter, given), tconv_cl.conv_transpose(pixels, once, own)
+                )
     assert tconv_cl.conv_transpose(pixels, FILTER, strides=1, alpha=1, out=both[:, 1]).base is both
     np.testing.assert_array_equal(both[:, 1], wanted)
     with pytest.raises(tconv_cl.RequestError, match="filter"):
