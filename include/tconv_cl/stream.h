@@ -19,10 +19,10 @@
  * number may be 0 with the other sign; and, if some weights are infinite or NaN, finite outputs of
  * neighbouring channels may differ in their last bits.
  *
- * MEMORY. A stream keeps `history` columns of the input, twice, and a buffer for a chunk behind
- * them, as long as the longest chunk so far needs; chunks of more than 256 KiB are not copied. The
- * layer keeps a plan, or two, for each length of chunk, of the 128 most recent ones, and the
- * weights, which all of its streams share. So pushes of lengths that were pushed before allocate
+ * MEMORY. A stream keeps `history` columns of the input, twice, and a buffer for history and chunk
+ * that suits the longest chunk so far; of chunks above 256 KiB only begin and end are copied. The
+ * layer keeps the 128 plans used last, of which each length of chunk needs one or two, and the
+ * weights, which all of its streams share. So a push of a length that was pushed before allocates
  * nothing but what a run of the layer does.
  *
  * THREADS. Streams of one layer may be used at the same time, but two threads must not use one
@@ -52,16 +52,21 @@ typedef struct tconv_stream_options {
     }
 
 /* Makes a stream of a layer that has one device. `problem` has one spatial axis, whose extent in
- * the data is not read, and no output_shape or steps: a stream's tensors are dense. All operators,
- * element types and formats are taken. `options` may be NULL, and has no window; its epilogue is
- * that of all pushes, and an algorithm that it names is used if its order of additions does not
- * depend on where an output is (the algorithms for fast arithmetic and difference_vector depend on
- * it). `streaming` may be NULL. If the layer has a filter of tconv_layer_set, the stream takes the
- * algorithm that it is packed for; to have the one that suits a stream best, call tconv_layer_set
- * after this, with tconv_stream_algorithm in its options. Compiles kernels. Returns
- * what tconv_resolve and tconv_plan_create return, _UNSUPPORTED for the problems above, _MISMATCH
- * for a kept filter of an algorithm that streams do not take. Ownership: the caller's, until
- * tconv_stream_release. `*out` is written only on success. */
+ * the data is not read, no output_shape, no auto_pad whose pads depend on that extent, and no steps
+ * of data, output or residual, which are dense. All operators, element types and formats are taken.
+ *
+ * `options` may be NULL, and has no window; its epilogue is that of all pushes. An algorithm that it
+ * names must add products up in an order that does not depend on where an output is: those for fast
+ * arithmetic and difference_vector do not. `streaming` may be NULL.
+ *
+ * If the layer has a filter of tconv_layer_set, the stream takes the algorithm that it is packed
+ * for. To have the algorithm that suits the stream, call tconv_layer_set after this function, with
+ * tconv_stream_algorithm in its options.
+ *
+ * Compiles kernels. Returns what tconv_resolve and tconv_plan_create return, _UNSUPPORTED for the
+ * problems above, _ALGORITHM for a named algorithm that streams do not take, _MISMATCH for a filter
+ * that is packed for one. Ownership: the caller's, until tconv_stream_release. `*out` is written
+ * only on success. */
 TCONV_API tconv_status tconv_stream_create(tconv_layer *layer, const tconv_problem *problem,
                                            const tconv_plan_options *options,
                                            const tconv_stream_options *streaming,
@@ -111,8 +116,8 @@ TCONV_API tconv_status tconv_stream_describe(const tconv_stream *stream, tconv_s
  * With a queue in `run`, data and output are buffers (pointers are refused with
  * TCONV_ERROR_UNSUPPORTED), and the push is enqueued behind the wait list and behind what this
  * stream enqueued before, on any queue. Without one (`run` may be NULL), they are arrays of the
- * host, and the call waits. A stream keeps to one of both until it is reset. `progress` and
- * `memory_limit` are refused.
+ * host, and the call waits. Until a reset, all pushes are of the same of these two kinds.
+ * `progress` and `memory_limit` are refused.
  *
  * On an error the stream is as it was, and each element of the output has its old value or the
  * result. If an enqueued command fails later, the pushes behind it fail, too, until a reset.
@@ -127,10 +132,10 @@ TCONV_API tconv_status tconv_stream_push(tconv_stream *stream, int64_t columns,
 TCONV_API tconv_status tconv_stream_flush(tconv_stream *stream, const tconv_tensors *tensors,
                                           const tconv_run *run, tconv_error *error);
 
-/* Begins anew. With `columns` = 0 (`history` and `run` may be NULL) before the first input. Else as
- * if `columns` input columns, which `history` has, had been pushed and their outputs dropped; only
- * the last ones, tconv_stream_info.history, are read. `history` and `run` as for a push. On an
- * error the stream is as it was. */
+/* Starts anew. With `columns` = 0 (`history` and `run` may be NULL) before the first input. Else as
+ * if the `columns` input columns of `history` had been pushed and their outputs dropped; only the
+ * last tconv_stream_info.history of them are read. `history` and `run` as for a push. On an error
+ * the stream is as it was. */
 TCONV_API tconv_status tconv_stream_reset(tconv_stream *stream, int64_t columns,
                                           const tconv_tensor *history, const tconv_run *run,
                                           tconv_error *error);

@@ -33,8 +33,8 @@ _LONGEST = 1 << 40  # columns that are tried for a problem that has an output
 class Stream(Generic[Array]):
     """A layer with one spatial axis whose input arrives in chunks, such as the frames of a sound.
 
-    `push` returns the output columns that no later input changes, `flush` the rest, and `reset` starts anew. What they
-    return, one after the other, has the bits of one call on the whole input, however it was divided: of conv_transpose
+    `push` returns the output columns that no later input changes, `flush` the rest, and `reset` starts anew. What the
+    first two return, one after the other, has the bits of one call on the whole input, however it was divided: of conv_transpose
     (or upsample_conv, conv_pixel_shuffle) with `algorithm=stream.algorithm` on the same device. docs/streams.md says
     what else holds, and what a push costs.
 
@@ -44,15 +44,15 @@ class Stream(Generic[Array]):
         upsample: factors with which the layer is upsample_conv instead, and `filter` the convolution's. With 1 it is an
             ordinary convolution of stride 1; `pads_begin=dilations * (taps - 1)` then makes it causal.
         pixel_shuffle, shuffle_order: the factors and `order` of conv_pixel_shuffle likewise.
-        history: what is before the first column: "zeros", as for conv_transpose, or columns, an array like a chunk: as
-            if they had been pushed and their outputs dropped.
-        columns: of a usual chunk, for which the algorithm is chosen; 0: one that suits chunks of 1 to 100.
-        dtype: the data's type, if it is not the filter's.
+        history: what is before the first column: "zeros", the layer's own pad, or an array like a chunk: as if it had
+            been pushed and its outputs dropped.
+        columns: how many a usual chunk has: the algorithm is chosen for it; 0: one that suits chunks of 1 to 100.
+        dtype: the data's type, if it is not the filter's, such as float32 beside weights of float16.
         device: one device, as for conv_transpose; of NumPy arrays only.
         scale, slope and the others: as for conv_transpose, except output_shape, which a stream cannot have.
 
-    A stream keeps `stream.history_columns` columns of input, and plans for the 128 lengths of chunks used last: its
-    memory does not grow. Two threads must not use one stream at the same time; streams that `share` weights may be used
+    A stream keeps `stream.history_columns` columns of input, and its layer the 128 plans used last, of which each
+    length of chunk needs one or two: memory does not grow with the number of pushes. Two threads must not use one stream at the same time; streams that `share` weights may be used
     side by side.
 
     Raises: as conv_transpose. After an exception the stream is as it was before the call.

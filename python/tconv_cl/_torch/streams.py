@@ -213,8 +213,8 @@ def streaming(
     """A copy of a generator of sound whose input arrives in chunks; `model` stays as it is.
 
     Its ConvTranspose1d, its CausalConv1d and its Conv1d of one tap become streams with the weights that they have now.
-    The first outputs of a ConvTranspose1d with padding p come p columns later; nothing else is delayed. All other
-    computations of the model must be pointwise in time, in eval mode: activations, sums, factors.
+    The outputs of a ConvTranspose1d with padding p come p columns late; nothing else is late. All other computations
+    of the model must be pointwise in time, in eval mode: activations, sums, factors.
 
     Args:
         causal: further classes of causal convolutions: each is, or has, one Conv1d of stride 1, and computes it with
@@ -223,7 +223,7 @@ def streaming(
         device, columns: as for tconv_cl.Stream.
 
     Raises:
-        RequestError: a module of the model is neither; the sentence names it.
+        RequestError: a module of the model is none of these; the sentence names it.
 
     Examples:
         >>> generator = streaming(model)
