@@ -51,10 +51,11 @@ typedef enum tconv_type {
  * XIO is [K..., CO/G, CI].
  *
  * These three are the gradient of an ordinary convolution with respect to its data (convolution
- * backward-data): data is the gradient of the convolution's output, filter the convolution's own
- * (G*CO outputs there are G*CI here), strides, dilations, pads and groups too. Of the extents of
- * the convolution's data that give the same output, output_shape with TCONV_RULES_OPENVINO says
- * which it was. There are no atomics: one plan always gives the same bits.
+ * backward-data). `data` is the gradient of the convolution's output. Filter, strides, dilations,
+ * pads and groups are the convolution's own; its G*CO output channels are G*CI here. Several
+ * extents of the convolution's data may give the same output: output_shape, with
+ * TCONV_RULES_OPENVINO, says which it was. There are no atomics: one plan always gives the same
+ * bits.
  *
  * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
  * oneAPI form of the former.
@@ -77,7 +78,7 @@ typedef enum tconv_type {
  * same_upper and same_lower make Y = s*X. The enlarged data never exist: the layer is computed as
  * the transposed convolution with stride s, kernel d*(K-1) + s and pads d*(K-1) - p (along axes
  * whose factor is not 1), whose weights are sums of the given ones. The sums are computed in f32
- * (f64 for f64) while the filter is packed, and rounded once to the filter's type; one that
+ * (f64 for f64) while the filter is packed, and rounded once to the data's type; one that
  * overflows the type becomes infinite. With factor 2 and 3 x 3 taps an output takes 4
  * multiply-adds; the two steps take 9. With infinite data an output may be infinite where the two
  * steps give NaN. With factors of 1 along all axes (strides absent) it is an ordinary convolution
@@ -291,7 +292,7 @@ typedef struct tconv_geometry {
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
- *   f32           f16, bf16    f32, by default, too; each weight counts as the f32 that it equals
+ *   f32           f16, bf16    f32, the default; each weight counts as the f32 that it equals
  *   i8, u8        as data      i32
  *   i8            i8           u8
  *   u8            i8           i32, i8 or u8, which output_type must give

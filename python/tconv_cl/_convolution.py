@@ -124,8 +124,8 @@ def conv_transpose(
             as PyTorch's tensors; or pyopencl array with a queue. Views, such as slices and transposed arrays, are used
             where they lie; NumPy's with negative strides are copied. Element types: float16/32/64, integers,
             ml_dtypes.bfloat16.
-        filter: the weights, an array of the same kind; with data of float32 also float16 or bfloat16, as which they
-            are kept until they are packed.
+        filter: the weights, an array of the same kind; beside data of float32 also float16 or bfloat16, each weight
+            counting as the float32 that it equals.
         bias: [G*CO], of the output's type; float32 with requantize.
         strides, dilations, pads_begin, pads_end, output_padding: one number, or one for each spatial axis.
         auto_pad: "explicit" (or "notset"), "valid", "same_upper" or "same_lower".
@@ -232,8 +232,8 @@ def conv(
         NXC and XIO  [N, X..., G*CI]  [K..., CI, G*CO]           [N, Y..., G*CO]
         ===========  ===============  =========================  ===============
 
-    with `Y = X + pad_begin + pad_end - dilation*(K-1)`. The kernel is not flipped. Strides other than 1 are not there;
-    the gradient with respect to the data is, of any stride: conv_input_gradient.
+    with `Y = X + pad_begin + pad_end - dilation*(K-1)`. The kernel is not flipped. No other strides than 1 are taken;
+    conv_input_gradient, the gradient with respect to the data, takes any.
 
     Args:
         data, filter: arrays, as for conv_transpose; the filter is the convolution's.
@@ -414,7 +414,7 @@ class ConvTranspose:
     Args: those of conv_transpose, except data, residual, out, output_rows, data_rows and progress. Errors that data of
     any extents would have are raised here.
 
-    An array in host memory is not copied: every call hashes it, and packs it again if it has changed. Arrays with
+    A filter in host memory is not copied: every call hashes it, and packs it again if it has changed. Arrays with
     negative strides are copied here, and so are lists: a list of weights is float32, or of NumPy's integers if
     all its numbers are integers. A pyopencl filter must not change. Layers can be copied and pickled; each packs its
     filter itself. Any number of threads may call one layer at once.
@@ -569,8 +569,8 @@ def output_shape(
 ) -> tuple[int, ...]:
     """The shape that conv_transpose would return for arrays of these shapes; needs no device.
 
-    With upsample=factors the shape that upsample_conv returns, with pixel_shuffle=factors that of conv_pixel_shuffle.
-    bias, algorithm and device change nothing: they are taken so that the arguments of a call fit.
+    With upsample=factors the shape that upsample_conv returns (1: conv), with pixel_shuffle=factors that of
+    conv_pixel_shuffle. bias, algorithm and device change nothing: they are taken so that the arguments of a call fit.
 
     Examples:
         >>> output_shape((1, 20, 224, 224), (20, 10, 3, 3), strides=2, pads_begin=1, pads_end=1)
