@@ -15,7 +15,7 @@ them. The two graphs run in turn, in bursts; the least time of each counts, or w
 when threads get into each other's way. There are two threads, or as many as there are processors. The results of the
 two are compared. With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and
 DequantizeLinear in ONNX Runtime. With --requests, as many threads call the same graph at once, and milliseconds are
-those between two ends: the least, or the median, of the bursts. Prints a table: above 1, tconv-cl is faster."""
+the elapsed time for each call: the least, or the median, of the bursts. Prints a table: above 1, tconv-cl is faster."""
 
 import argparse
 import contextlib
@@ -222,7 +222,7 @@ RUNTIMES = {"openvino": OpenVINO, "onnxruntime": ONNXRuntime, "torch": PyTorch}
 
 
 def at_once(graph, requests, seconds):
-    """The seconds between two ends of the graph while threads run it at once."""
+    """The elapsed seconds for each run of the graph while threads run it at once."""
     begun, ended, failed = threading.Barrier(requests + 1), [0] * requests, []
 
     def call(thread):

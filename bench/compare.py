@@ -13,7 +13,7 @@ constant and outputs bound for all peers; times are from the application's view.
 computation, ours by `tconv-cl bench`; a wrong one is told and does not count. A variant whose name begins with "plain"
 reads and writes NC[D]HW. Data and output of the other variants are channels last, or in a format that the peer chose.
 Of convolutions with nearest upsampling or pixel shuffle (bench/upsampling.csv), each system is timed with its own two
-operators, and once more with our trick: its transposed convolution, which gets the equivalent filter. The table has
+operators, and once more with the same trick: its transposed convolution, given the equivalent filter. The table has
 both: the first says what a model gains, the second what the kernels do. Of ordinary convolutions
 (bench/convolutions.csv) there is only the first.
 

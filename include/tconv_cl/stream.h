@@ -55,9 +55,9 @@ typedef struct tconv_stream_options {
  * the data is not read, no output_shape, no auto_pad whose pads depend on that extent, and no steps
  * of data, output or residual, which are dense. All operators, element types and formats are taken.
  *
- * `options` may be NULL, and has no window; its epilogue is that of all pushes. An algorithm that it
- * names must add products up in an order that does not depend on where an output is: those for fast
- * arithmetic and difference_vector do not. `streaming` may be NULL.
+ * `options` may be NULL, and has no window; its epilogue is that of all pushes. If it names an
+ * algorithm, the order of that one's additions must not depend on where an output is, as it does
+ * for winograd_vector and difference_vector. `streaming` may be NULL.
  *
  * If the layer has a filter of tconv_layer_set, the stream takes the algorithm that it is packed
  * for. To have the algorithm that suits the stream, call tconv_layer_set after this function, with

@@ -33,8 +33,8 @@ _LONGEST = 1 << 40  # columns that are tried for a problem that has an output
 class Stream(Generic[Array]):
     """A layer with one spatial axis whose input arrives in chunks, such as the frames of a sound.
 
-    `push` returns the output columns that no later input changes, `flush` the rest, and `reset` starts anew. What the
-    first two return, one after the other, has the bits of one call on the whole input, however it was divided: of conv_transpose
+    `push` returns the output columns that no later input changes, `flush` the rest, and `reset` starts anew. What
+    pushes and the flush return has the bits of one call on the whole input, however it was divided: of conv_transpose
     (or upsample_conv, conv_pixel_shuffle) with `algorithm=stream.algorithm` on the same device. docs/streams.md says
     what else holds, and what a push costs.
 
@@ -52,8 +52,8 @@ class Stream(Generic[Array]):
         scale, slope and the others: as for conv_transpose, except output_shape, which a stream cannot have.
 
     A stream keeps `stream.history_columns` columns of input, and its layer the 128 plans used last, of which each
-    length of chunk needs one or two: memory does not grow with the number of pushes. Two threads must not use one stream at the same time; streams that `share` weights may be used
-    side by side.
+    length of chunk needs one or two: memory does not grow with the number of pushes. Two threads must not use one
+    stream at the same time; streams that `share` weights may be used side by side.
 
     Raises: as conv_transpose. After an exception the stream is as it was before the call.
 

@@ -86,7 +86,7 @@ class Core(openvino.Core):
 
 def add_extension(core: openvino.Core) -> None:
     """Makes `core` convert the models that it reads from now on, from files and from memory, as `convert` does without
-    options. `core` stays the same object; its class becomes one below its own.
+    options. `core` stays the same object; its class becomes a subclass of its own.
 
     The extension itself replaces transposed convolutions of IR and ONNX files when they are read, of any size. Models
     that `core` does not read, as those of openvino.convert_model, are for `convert`.
@@ -118,8 +118,8 @@ def convert(
     least_macs: int | None = None,
     fuse_concat: bool = True,
 ) -> openvino.Model:
-    """Replaces the transposed convolutions of `model`, and its convolutions with nearest upsampling before or pixel
-    shuffle behind them, in the bodies of its branches too. Returns `model`.
+    """Replaces the transposed convolutions of `model`, and its convolutions with nearest upsampling before (also with a
+    Concat between) or pixel shuffle behind them, in the bodies of its branches too. Returns `model`.
 
     The model is changed in place; `explain` tells what became of each. Factors and addends that follow with one
     constant for each channel, a tensor of the output's shape that is added, and an activation that the library has,
