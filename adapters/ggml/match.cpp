@@ -351,7 +351,7 @@ static bool take_copy(Chain &chain)
     return true;
 }
 
-// RESHAPE that changes nothing but how many axes of extent 1 there are at the end: none for ggml.
+// RESHAPE that only adds or removes axes of extent 1 at the end, which ggml does not count.
 static bool take_reshape(Chain &chain)
 {
     const ggml_tensor *shaped = chain.reader(GGML_OP_RESHAPE);

@@ -28,7 +28,7 @@ struct Job {
 bool is_idle(const ggml_tensor *node);
 
 // Finds the job that begins at node `index`, with as many operators as the library computes at
-// once. False: the library has none there. Reads elements of weights: the tensors must be there.
+// once. False: no job begins there. Reads elements of weights, which must have their values.
 bool find_job(const ggml_cgraph *graph, int index, uint64_t least_macs, Job &job);
 
 } // namespace tconv_ggml

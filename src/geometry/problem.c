@@ -119,8 +119,8 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
         const char *const filter = tconv_type_name(p->filter_type);
         if (p->data_type != p->filter_type && !bytes && !is_light(p->data_type, p->filter_type))
             return tconv_fail(error, TCONV_ERROR_TYPE,
-                              "data is %s but filter is %s: they must have the same element type, "
-                              "or a filter of f16 or bf16 data of f32",
+                              "data is %s but filter is %s: they must have the same element type; "
+                              "data of f32 also go with a filter of f16 or bf16",
                               data, filter);
         if (p->output_type == TCONV_TYPE_DEFAULT && p->filter_type == TCONV_I8)
             return tconv_fail(error, TCONV_ERROR_TYPE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams. A push is a run of the layer in a window of a problem: the columns behind the first few
- * are `reach` columns of history and the chunk, so that the phases of all pushes are alike and the
- * pad is never met again. Its plan therefore depends on the chunk's length alone. The first pushes
- * have the problem's own begin, the flush its own end.
+/* Streams. A push is a run of the layer in a window of a problem whose data are `reach` columns of
+ * history and the chunk. The window begins behind the outputs that the pad reaches, at the same
+ * phase for all pushes, so that the plan depends on the chunk's length alone. The first pushes have
+ * the problem's own begin, the flush its own end.
  *
  * History and the begin of the chunk are copied into one tensor. Columns that only outputs of the
  * chunk alone need are read where they are, if the chunk is long. */
@@ -104,7 +104,7 @@ static tconv_status resolve(tconv_problem *problem, tconv_geometry *geometry, tc
     return status;
 }
 
-/* Refuses problems that do not go on alike. */
+/* Refuses what a stream cannot have. A filter may have steps: it is packed as for any layer. */
 static tconv_status check_problem(const tconv_problem *p, const tconv_plan_options *options,
                                   tconv_error *error)
 {

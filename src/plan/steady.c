@@ -77,8 +77,8 @@ static bool find_tile(const tconv_plan *plan, const struct tconv_pattern *patter
     return written;
 }
 
-/* Adds a candidate's text, unless it is there, or does not take all problems with one packed
- * filter. */
+/* Adds a candidate's text, unless the list has it, or the algorithm does not take all problems with
+ * one packed filter. */
 static void add(struct steadies *all, tconv_plan *const *plans, int count,
                 const struct tconv_candidate *candidate)
 {
@@ -116,7 +116,8 @@ static double lesser(double a, double b)
     return a < b ? a : b;
 }
 
-/* The one whose worst ratio to the cheapest is the least. NULL: there is none. */
+/* The one whose largest ratio to the cheapest, of all usual problems, is the smallest. NULL: there
+ * is none. */
 static const struct steady *best_of(const struct steadies *all, int usual)
 {
     const struct steady *best = NULL;
@@ -143,8 +144,8 @@ static tconv_status choose(tconv_plan *const *plans, int count, int usual, unsig
     const struct tconv_algorithm *asked = plans[0]->pattern.algorithm;
     struct steadies *all = calloc(1, sizeof *all);
     if (all == NULL) return tconv_fail_memory(error, sizeof *all, "choosing an algorithm");
-    /* Not every tile is there for every length, so algorithms whose whole tile decides are only
-     * for who names them. */
+    /* Which tiles are candidates depends on the length, so an algorithm whose whole tile decides
+     * about the order may find none for all lengths: it is tried only if the options name it. */
     for (int i = 0; tconv_algorithm_at(i) != NULL; i++)
         if ((excluded >> i & 1) == 0 &&
             (asked == NULL ? tconv_algorithm_at(i)->order == TCONV_ORDER_BY_PARAMETERS
@@ -162,7 +163,7 @@ static tconv_status choose(tconv_plan *const *plans, int count, int usual, unsig
                           "algorithm %s adds products up in an order that depends on where an "
                           "output is, which a stream must not: name another one, or \"auto\"",
                           asked->name);
-    struct tconv_candidate none; /* the sentence of a plan */
+    struct tconv_candidate none; /* only the error is used: that of making a plan */
     const tconv_status status = tconv_plan_cheapest(plans[0], &none, error);
     return status != TCONV_OK ? status
                               : tconv_fail(error, TCONV_ERROR_ALGORITHM,
@@ -177,7 +178,7 @@ tconv_status tconv_steady_choose(tconv_device *device, const tconv_problem *prob
 {
     tconv_plan *plans[TCONV_STEADY_CASES] = {NULL};
     tconv_status status = TCONV_OK;
-    tconv_error own; /* which these functions read */
+    tconv_error own; /* the caller's may be NULL, and these functions read it */
     for (int i = 0; i < count && status == TCONV_OK; i++) {
         status = tconv_plan_begin(device, &problems[i], &options[i], &plans[i], &own);
         if (status == TCONV_OK) status = tconv_plan_read_options(plans[i], &options[i], &own);
