@@ -80,7 +80,9 @@ TCONV_API void tconv_stream_release(tconv_stream *stream);
  * if `stream` is NULL. */
 TCONV_API const char *tconv_stream_algorithm(const tconv_stream *stream);
 
-enum { TCONV_STREAM_FLUSH = -1 }; /* for tconv_stream_outputs */
+enum {
+    TCONV_STREAM_FLUSH = -1 /* for tconv_stream_outputs */
+};
 
 /* How many output columns the next push of `columns` input columns returns, or the next flush if
  * `columns` is TCONV_STREAM_FLUSH. 0 if `stream` is NULL, or if nothing can be pushed. */
