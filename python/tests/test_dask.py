@@ -211,7 +211,7 @@ def test_tasks_above_the_limit_are_computed_in_slabs(monkeypatch):
     arguments = (da.from_array(data, chunks=100), filter)
     got = tconv_cl.dask.conv_transpose(*arguments, chunks=201, memory_limit=2000)
     np.testing.assert_array_equal(got.compute(), tconv_cl.conv_transpose(data, filter))
-    assert layers[-1].counts().in_slabs == 2
+    assert sum(layer.counts().in_slabs for layer in layers) == 2
     tconv_cl.dask.conv_transpose(*arguments, memory_limit=2000).compute()
     assert layers[-1].counts().in_slabs == 0
 
