@@ -466,6 +466,32 @@ static void long_chunks_are_computed_in_two_parts(void **state)
     free_subject(&s);
 }
 
+/* A long chunk whose memory receives the output: its first outputs are stored where later ones
+ * read. */
+static void a_long_chunk_may_become_its_output(void **state)
+{
+    (void)state;
+    const tconv_epilogue none = TCONV_EPILOGUE_INIT;
+    const tconv_problem p = line(32, 2, 5000, 3, 1, 1, 1, 1);
+    struct subject s;
+    tconv_error error;
+    make_subject(&s, &devices[0], &p, &none, 2);
+    make_stream(&s, 0);
+    run_whole(&s);
+    step(&s, 0, 10);
+    const int64_t outputs = tconv_stream_outputs(s.stream, 4900);
+    void *memory = malloc(bytes_of(&s.data, 4900));
+    assert_non_null(memory);
+    expect_ok(push_arrays(&s, 10, 4900, memory, memory, NULL, &error), &error);
+    move_columns(&s.output, s.got, s.returned, outputs, memory, false);
+    s.returned += outputs;
+    free(memory);
+    step(&s, 4910, 90);
+    step(&s, 5000, TCONV_STREAM_FLUSH);
+    expect_equal(&s, 0);
+    free_subject(&s);
+}
+
 /* The pad is no zero that an infinite weight could meet. */
 static void infinite_weights_meet_no_missing_columns(void **state)
 {
@@ -686,6 +712,7 @@ int main(void)
         cmocka_unit_test(outputs_come_as_early_as_they_may),
         cmocka_unit_test(given_history_counts_as_pushed),
         cmocka_unit_test(long_chunks_are_computed_in_two_parts),
+        cmocka_unit_test(a_long_chunk_may_become_its_output),
         cmocka_unit_test(infinite_weights_meet_no_missing_columns),
         cmocka_unit_test(streams_of_a_layer_share_its_weights),
         cmocka_unit_test(memory_does_not_grow),

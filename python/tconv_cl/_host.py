@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from ctypes import addressof, byref, c_void_p, cast
 from typing import Any, NamedTuple
 
@@ -35,16 +35,23 @@ def in_place(arrays: Arrays) -> Arrays:
             by_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array_interface__")
             reason = ": NumPy writes to arrays by DLPack only since 2.1" if by_dlpack else ""
             raise RequestError(f"out must be writeable{reason}")
-        check_places(out)
-        for name, array in arrays._asdict().items():
-            if name != "out" and array is not None and _share(array, out):
-                raise RequestError(f"out shares memory with {name}: give it memory of its own")
+        check_out(out, arrays._replace(out=None)._asdict())
     copies = {
         name: np.array(array, order="C") if name == "out" else np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()
         if array is not None and not usable(name, array)
     }
     return arrays._replace(**copies)
+
+
+def check_out(out: np.ndarray[Any, Any], others: Mapping[str, np.ndarray[Any, Any] | None]) -> None:
+    """Refuses an `out` that cannot be stored to, whose elements share places, or that shares memory with others."""
+    if not out.flags.writeable:
+        raise RequestError("out must be writeable")
+    check_places(out)
+    for name, array in others.items():
+        if array is not None and _share(array, out):
+            raise RequestError(f"out shares memory with {name}: give it memory of its own")
 
 
 def _of_lists(arrays: Arrays) -> Arrays:

@@ -39,8 +39,8 @@ class Stream(Generic[Array]):
     what else holds, and what a push costs.
 
     Args:
-        filter, bias: arrays as for conv_transpose; copied. All arrays of a stream are of one kind, NumPy's or
-            pyopencl's; pyopencl arrays are used in place and must not change.
+        filter, bias: arrays as for conv_transpose; copied, as is `history`. All arrays of a stream are of one kind,
+            NumPy's or pyopencl's; pyopencl arrays are used in place and must not change.
         upsample: factors with which the layer is upsample_conv instead, and `filter` the convolution's. With 1 it is an
             ordinary convolution of stride 1; `pads_begin=dilations * (taps - 1)` then makes it causal.
         pixel_shuffle, shuffle_order: the factors and `order` of conv_pixel_shuffle likewise.
@@ -118,7 +118,8 @@ class Stream(Generic[Array]):
         self._begun = self._history is None
         check_channels(self._resolved, self._arrays)
         if self._history is not None:
-            self._history = self._chunk("history", self._history)
+            kept = self._chunk("history", self._history)
+            self._history = kept if self._opencl else kept.copy()  # for every reset
 
     @property
     def algorithm(self) -> str:
@@ -319,6 +320,9 @@ class Stream(Generic[Array]):
             if queue is None:
                 raise RequestError("the chunk has no queue: give it one with chunk.with_queue(queue)")
             self._queue = queue
+        given = out
+        if not self._opencl:
+            residual, out = _beside(chunk, residual, out, dtype_of(self._resolved.output.type))
         self._ready(batch, residual is not None, queue)
         count = int(library.tconv_stream_outputs(self._handle, c_int64(columns)))
         shape = list(self._resolved.output.shape)
@@ -332,21 +336,16 @@ class Stream(Generic[Array]):
                 raise RequestError(f"{has}: it must be {tuple(shape)} of {dtype}")
         if self._opencl:
             return self._enqueue(columns, chunk, residual, out, tuple(shape), dtype, queue)
-        return self._run(columns, chunk, residual, out, tuple(shape), dtype)
+        output = self._run(columns, chunk, residual, out, tuple(shape), dtype)
+        return output if given is None else given
 
     def _run(
         self, columns: int, chunk: Any, residual: Any, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
         arrays = self._arrays
         if residual is not None:
-            residual = np.ascontiguousarray(numpy_array("residual", residual))
-        output = out if out is not None and out.flags.c_contiguous and out.flags.writeable else None
-        if out is not None and output is None:
-            if not out.flags.writeable:
-                raise RequestError("out must be writeable")
-            output = np.ascontiguousarray(out)
-        if output is None:
-            output = _host.empty(shape, dtype)
+            residual = np.ascontiguousarray(residual)
+        output = _host.empty(shape, dtype) if out is None else np.ascontiguousarray(out)
         given = (chunk, arrays.filter, output, arrays.bias, arrays.scale, arrays.slope, residual)
         data, filter_, place, bias, scale, slope, other = (0 if a is None else _address(a) for a in given)
         tensors = c.host_tensors(data, filter_, place, bias, scale, slope, other, FILTER_VERSION)
@@ -355,11 +354,9 @@ class Stream(Generic[Array]):
                 call("tconv_stream_flush", self._handle, tensors, None)
             else:
                 call("tconv_stream_push", self._handle, columns, tensors, None)
-        if out is None:
-            return output
-        if output is not out:
+        if out is not None and output is not out:
             out[...] = output
-        return out
+        return output
 
     def _enqueue(
         self,
@@ -397,6 +394,18 @@ class Stream(Generic[Array]):
             if chunk is not None:
                 chunk.add_event(event)  # it is read until then
         return out
+
+
+def _beside(chunk: Any, residual: Any, out: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The arrays of `residual` and `out`, whose shapes are still to be checked. `dtype`: the output's."""
+    residual = _host.other_array("residual", residual, dtype)
+    if out is None:
+        return residual, None
+    if isinstance(out, (list, tuple)):
+        raise RequestTypeError(f"out is a {type(out).__name__}: it must be an array")
+    out = numpy_array("out", out)
+    _host.check_out(out, {"chunk": chunk, "residual": residual})
+    return residual, out
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

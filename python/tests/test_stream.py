@@ -133,3 +133,43 @@ def test_wrong_calls_change_nothing():
     assert np.array_equal(np.concatenate(parts, 2), whole)
     with pytest.raises(tconv_cl.RequestError, match="the stream was flushed"):
         stream.push(data)
+
+
+def test_out_is_refused_where_it_would_be_read():
+    rng = np.random.default_rng(7)
+    data, filter = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 8), (2, 2, 3)))
+    stream = tconv_cl.Stream(filter)
+    memory = np.zeros(24, np.float32)
+    begin, end = memory[:16].reshape(data.shape), memory[8:].reshape(data.shape)
+    repeated = np.lib.stride_tricks.as_strided(memory, data.shape, (0, 4, 0))
+    for chunk, out, words in (
+        (begin, end, "shares memory with chunk"),
+        (data, repeated, "share places"),
+        (data, np.broadcast_to(np.float32(0), data.shape), "must be writeable"),
+        (data, data.tolist(), "must be an array"),
+        (data, 5, "must be an array"),
+    ):
+        with pytest.raises(tconv_cl.RequestError, match=words):
+            stream.push(chunk, out=out)
+    with pytest.raises(tconv_cl.RequestError, match="shares memory with residual"):
+        stream.push(data, residual=begin, out=begin)
+    whole = tconv_cl.conv_transpose(data, filter, algorithm=stream.algorithm)
+    assert np.array_equal(stream.push(data), whole[:, :, :8])
+
+
+def test_the_history_may_change_afterwards():
+    rng = np.random.default_rng(8)
+    data, filter = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 9), (2, 2, 3)))
+    history = data[:, :, :4].copy()
+    stream = tconv_cl.Stream(filter, history=history)
+    history[...] = 0
+    first = stream.push(data[:, :, 4:])
+    history[...] = 1
+    stream.reset()
+    assert np.array_equal(stream.push(data[:, :, 4:]), first)
+    assert np.array_equal(first, tconv_cl.Stream(filter).push(data)[:, :, 4:])
+
+
+def test_residuals_are_arrays_of_any_kind():
+    data, filter = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 1), np.float32)
+    assert tconv_cl.Stream(filter).push(data, residual=[[[1, 2]]]).tolist() == [[[2, 3]]]

@@ -119,3 +119,81 @@ def test_wrong_calls(generator):
         streams(torch.zeros(1, 10, 1))
     with pytest.raises(tconv_cl.RequestTypeError, match="must be a torch.nn.Module"):
         tt.streaming(3)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = tt.CausalConv1d(2, 2, 3)
+
+    def forward(self, x):
+        return self.one(self.one(x))
+
+
+class Raising(nn.Module):
+    """Raises in the middle of a model, while told to."""
+
+    def forward(self, x):
+        if self.raises:
+            raise OSError("no more memory")
+        return x
+
+
+class Louder(nn.ConvTranspose1d):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Rectified(tt.CausalConv1d):
+    def forward(self, x):
+        return super().forward(x).relu()
+
+
+def test_a_module_called_twice_is_refused():
+    streams = tt.streaming(Twice())
+    with pytest.raises(tconv_cl.RequestError, match="one is called twice"):
+        streams(torch.randn(1, 2, 4))
+
+
+def test_a_chunk_that_failed_midway_wants_a_reset():
+    raising = Raising()
+    raising.raises = False
+    streams = tt.streaming(nn.Sequential(tt.CausalConv1d(2, 2, 3), raising, tt.CausalConv1d(2, 2, 3)).eval())
+    data = torch.randn(1, 2, 6)
+    whole = in_chunks(streams, data, [6])
+    streams.reset()
+    for length, raises in ((2, False), (4, True)):
+        streams.model[1].raises = raises
+        if raises:
+            with pytest.raises(OSError, match="no more memory"):
+                streams(data[:, :, 2:])
+        else:
+            streams(data[:, :, :length])
+    streams.model[1].raises = False
+    for call in (lambda: streams(data), streams.flush):
+        with pytest.raises(tconv_cl.RequestError, match="reset the stream"):
+            call()
+    assert torch.equal(in_chunks(streams, data, [2, 4]), whole)
+
+
+def test_what_a_stream_would_leave_out_is_refused():
+    hooked = nn.ConvTranspose1d(2, 2, 4, 2, 1)
+    hooked.register_forward_hook(lambda module, arguments, output: 2 * output)
+    for module, words in (
+        (hooked, "0, a ConvTranspose1d, has hooks"),
+        (Louder(2, 2, 4, 2, 1), "0, a Louder, has a forward of its own"),
+        (Rectified(2, 2, 3), "0, a Rectified, has a forward of its own"),
+    ):
+        with pytest.raises(tconv_cl.RequestError, match=words):
+            tt.streaming(nn.Sequential(module))
+    tt.streaming(nn.Sequential(Rectified(2, 2, 3)), causal=[Rectified])  # who names a class knows it
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_weight_norm_is_computed_from_its_present_parts():
+    layer, data = torch.nn.utils.weight_norm(nn.ConvTranspose1d(3, 2, 4, 2, 1)).eval(), torch.randn(1, 3, 7)
+    with torch.no_grad():
+        layer.weight_g *= 3  # as if it were loaded; no forward has made the weight of it
+    whole = in_chunks(tt.streaming(layer), data, [3, 4])
+    with torch.no_grad():
+        assert torch.allclose(whole, layer(data), rtol=1e-4, atol=1e-5)

@@ -442,6 +442,44 @@ static tconv_status compute_part(struct push *p, struct part *part, tconv_error 
     return run_part(p, part, &data, error);
 }
 
+/* The buffer that a buffer is a part of: itself, if it is no part. */
+static cl_mem whole_buffer(cl_mem buffer)
+{
+    cl_mem whole = NULL;
+    const cl_int code =
+        clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
+    return code == CL_SUCCESS && whole != NULL ? whole : buffer;
+}
+
+/* True if the output may overlap an input, so that no part of it must be stored before all of the
+ * input is read. */
+static bool may_overlap(const struct push *p, const tconv_tensor *input, int64_t rows,
+                        int64_t columns, size_t column)
+{
+    const tconv_stream *s = p->stream;
+    const tconv_tensor *output = &p->tensors.output;
+    const uint64_t bytes = (uint64_t)rows * (uint64_t)columns * column;
+    const uint64_t stored = (uint64_t)s->output_rows * (uint64_t)p->outputs * s->output_column;
+    if (bytes == 0 || stored == 0) return false;
+    if (input->memory != NULL) return whole_buffer(input->memory) == whole_buffer(output->memory);
+    const uintptr_t from = (uintptr_t)input->host + input->offset;
+    const uintptr_t to = (uintptr_t)output->host + output->offset;
+    return from < to ? to - from < bytes : from - to < stored;
+}
+
+/* The same of chunk and residual. Of a residual that begins where the output does, each part reads
+ * only what it stores itself. */
+static bool reads_output(const struct push *p)
+{
+    const tconv_stream *s = p->stream;
+    const tconv_tensor *residual = &p->tensors.residual, *output = &p->tensors.output;
+    const bool same = residual->memory == output->memory && residual->host == output->host &&
+                      residual->offset == output->offset;
+    return may_overlap(p, &p->tensors.data, s->rows, p->columns, s->column) ||
+           (s->options.epilogue.residual && !same &&
+            may_overlap(p, residual, s->output_rows, p->outputs, s->output_column));
+}
+
 /* Computes the outputs of a push, or of a flush with `end` behind its last one. */
 static tconv_status compute(struct push *p, int64_t end, tconv_error *error)
 {
@@ -454,7 +492,7 @@ static tconv_status compute(struct push *p, int64_t end, tconv_error *error)
     struct part part;
     tconv_status status;
     if (p->outputs == 0) return TCONV_OK;
-    if (!is_long || middle <= s->returned || middle >= end) {
+    if (!is_long || middle <= s->returned || middle >= end || reads_output(p)) {
         status = make_part(s, before, known, s->returned, end, &part, error);
         return status == TCONV_OK ? compute_part(p, &part, error) : status;
     }

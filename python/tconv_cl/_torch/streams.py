@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from .._library import RequestError, RequestTypeError
 from .._stream import Stream
+from .fusion import FORWARDS
 
 # Modules whose output at a time depends on their input at this time alone.
 _POINTWISE: tuple[type[nn.Module], ...] = (
@@ -42,25 +45,29 @@ class CausalConv1d(nn.Conv1d):
         return super().forward(nn.functional.pad(input, (self.dilation[0] * (self.kernel_size[0] - 1), 0)))
 
 
+_FORWARDS = (nn.Conv1d.forward, nn.ConvTranspose1d.forward, CausalConv1d.forward)
+
+
 class _StreamLayer(nn.Module):
-    """A convolution along time as a stream. `ending` is true in the last call, which returns also the rest."""
+    """A convolution along time as a stream. `ending` is true in the last call, which returns also the rest; `called` in
+    a forward of the model from the layer's call on."""
 
     def __init__(self, name: str, make: Any) -> None:
         super().__init__()
         self._name = name
         self._make = make
         self._stream: Stream[Any] = make()
-        self.ending = False
+        self.ending = self.called = False
 
     def reset(self) -> None:
         self._stream.reset()
-        self.ending = False
+        self.ending = self.called = False
 
     def again(self) -> _StreamLayer:
         """Another one with the same weights, at its begin."""
         other = _StreamLayer.__new__(_StreamLayer)
         nn.Module.__init__(other)
-        other._name, other._make, other.ending = self._name, self._make, False
+        other._name, other._make, other.ending, other.called = self._name, self._make, False, False
         other._stream = self._stream.share()
         return other
 
@@ -73,7 +80,13 @@ class _StreamLayer(nn.Module):
                 f"{self._name}: its input is on {input.device} and has {input.dim()} axes: streams take tensors "
                 "[N, C, L] of the processor"
             )
+        if self.called:
+            raise RequestError(
+                f"{self._name} is called twice in one forward of the model, but a stream has one input: give the model "
+                "a module for each call"
+            )
         parts = [self._stream.push(_array(input))]
+        self.called = True
         if self.ending:
             parts.append(self._stream.flush())
         return _tensor(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2))
@@ -88,7 +101,7 @@ class Streaming(nn.Module):
     Called with the next chunk [N, C, L] of the input, L being any number, it returns the columns of the output that no
     later input changes. `flush` returns the rest, `reset` starts anew. `share` makes another one with the same weights,
     for another input at the same time. All that pushes and the flush return, one after the other, has the same bits
-    for all chunks.
+    for all chunks. After an exception behind its first stream, it must be reset.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -96,17 +109,31 @@ class Streaming(nn.Module):
         self.model = model
         self._shape: tuple[int, int] | None = None
         self._type: torch.dtype | None = None
-        self._flushed = False
+        self._flushed = self._failed = False
 
     def _layers(self) -> list[_StreamLayer]:
         return [module for module in self.model.modules() if isinstance(module, _StreamLayer)]
+
+    def _compute(self, input: Tensor, ending: bool) -> Tensor:
+        """A forward of the model. If it fails when some streams have taken their input, they are no longer alike."""
+        if self._failed:
+            raise RequestError("the last chunk failed when some layers had taken it: reset the stream")
+        layers = self._layers()
+        for layer in layers:
+            layer.ending, layer.called = ending, False
+        try:
+            output: Tensor = self.model(input)
+        except BaseException:
+            self._failed = any(layer.called for layer in layers)
+            raise
+        return output
 
     @torch.no_grad()
     def forward(self, input: Tensor) -> Tensor:
         if self._flushed:
             raise RequestError("the stream was flushed: reset it before the next chunk")
+        output = self._compute(input, False)
         self._shape, self._type = (int(input.shape[0]), int(input.shape[1])), input.dtype
-        output: Tensor = self.model(input)
         return output
 
     push = forward
@@ -115,16 +142,14 @@ class Streaming(nn.Module):
     def flush(self) -> Tensor:
         if self._shape is None or self._flushed:
             raise RequestError("there is nothing to flush: no chunk was pushed since the begin or the last flush")
-        for layer in self._layers():
-            layer.ending = True
-        output: Tensor = self.model(torch.zeros((*self._shape, 0), dtype=self._type))
+        output = self._compute(torch.zeros((*self._shape, 0), dtype=self._type), True)
         self._flushed = True
         return output
 
     def reset(self) -> None:
         for layer in self._layers():
             layer.reset()
-        self._shape, self._flushed = None, False
+        self._shape, self._flushed, self._failed = None, False, False
 
     def share(self) -> Streaming:
         return Streaming(copy.deepcopy(self.model))
@@ -140,8 +165,15 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array)
 
 
+def _sets_weight(hook: Any) -> bool:
+    """Whether a hook before a forward is one of torch.nn.utils that compute the weight from others."""
+    return isinstance(hook, (WeightNorm, SpectralNorm))
+
+
 def _weights(module: Any) -> tuple[Any, Any]:
     with torch.no_grad():
+        for hook in module._forward_pre_hooks.values():
+            hook(module, None)  # as `_check_calls` found
         bias = module.bias
         return module.weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
 
@@ -179,16 +211,32 @@ def _convolution_in(name: str, module: nn.Module) -> nn.Conv1d:
     return found[0]
 
 
+def _check_calls(name: str, module: nn.Module, own_forward: bool) -> None:
+    """Refuses a module whose call does more than its class's convolution: a stream would leave that out."""
+    if not own_forward and (type(module).forward not in (*_FORWARDS, *FORWARDS.values()) or "forward" in vars(module)):
+        raise RequestError(
+            f"{name}, a {type(module).__name__}, has a forward of its own, which a stream would leave out: put what it "
+            "adds into a module of its own"
+        )
+    before = [hook for hook in module._forward_pre_hooks.values() if not _sets_weight(hook)]
+    if before or module._forward_hooks:
+        raise RequestError(f"{name}, a {type(module).__name__}, has hooks, which a stream would leave out: remove them")
+
+
 def _replacement(
     name: str, module: nn.Module, causal: tuple[type[nn.Module], ...], device: Any, columns: int
 ) -> _StreamLayer | None:
-    """The stream of a module; None: it is none."""
+    """The stream of a module; None: it is none. Of the `causal` classes the first is CausalConv1d."""
     if isinstance(module, nn.ConvTranspose1d):
+        _check_calls(name, module, False)
         return _transposed(name, module, device, columns)
     is_causal = isinstance(module, causal)
     if not is_causal and not isinstance(module, nn.Conv1d):
         return None
+    _check_calls(name, module, isinstance(module, causal[1:]))
     convolution = _convolution_in(name, module)
+    if convolution is not module:
+        _check_calls(name, convolution, False)
     if convolution.stride[0] != 1:
         raise RequestError(f"{name} is a Conv1d of stride {convolution.stride[0]}: streams have stride 1")
     plain = convolution.kernel_size[0] == 1 and convolution.padding in ((0,), "same", "valid")
