@@ -20,18 +20,6 @@
 
 #include <cmocka.h>
 
-/* Sanitizers keep memory that was freed, and replace the allocator that mallinfo2 tells of. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 enum { MOST_LAYERS = 32 };
 
 static void nap(void)

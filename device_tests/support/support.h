@@ -117,6 +117,18 @@ void expect_gaps(const tconv_problem *problem, const struct tensors *tensors, co
  * threads crash it. */
 bool threads_left_out(void);
 
+/* Sanitizers keep memory that was freed, and replace the allocator that mallinfo2 tells of. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* KiB of memory that the process has; 0 where the system does not tell (not Linux). */
 size_t resident_kib(void);
 
