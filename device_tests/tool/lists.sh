@@ -12,6 +12,8 @@ printf 'id,in_channels,out_channels,input,kernel\nX\033[31m,3,4,5x6,2x2\n' >"$wo
 "$tool" bench --list --json "$work/c.json" >/dev/null && [ "$(grep -c '"id"' "$work/c.json")" = "$("$tool" bench --list | wc -l)" ] || fail "bench --list --json"
 "$tool" bench --list --ids 'B07,,S5' 2>"$work/err"
 [ $? = 2 ] && grep -q 'names "", .*tconv-cl bench --list prints the ids' "$work/err" || fail "an empty id: $(cat "$work/err")"
+"$tool" bench --suite upsampling --ids B07 2>"$work/err"
+[ $? = 2 ] && grep -q 'names "B07", .*tconv-cl bench --list --suite upsampling prints the ids' "$work/err" || fail "an id of another suite: $(cat "$work/err")"
 if command -v bash >/dev/null; then
     "$tool" completion bash >"$work/completion"
     cat >"$work/complete" <<'END'

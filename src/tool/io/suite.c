@@ -385,8 +385,9 @@ static enum exit_code mark_listed(struct entry **sorted, size_t count, const cha
         struct entry **found = bsearch(&name, sorted, count, sizeof *sorted, compare_name);
         if (found == NULL)
             return wrong_request("--ids names \"%.*s\", which no layer of the suite is called; "
-                                 "tconv-cl bench --list prints the ids",
-                                 name.length, name.begin);
+                                 "tconv-cl bench --list%s%s prints the ids",
+                                 name.length, name.begin, options.suite != NULL ? " --suite " : "",
+                                 options.suite != NULL ? options.suite : "");
         /* Layers may share an id. Equal ids are adjacent: mark all. */
         if ((*found)->is_listed) continue;
         while (found > sorted && compare_name(&name, found - 1) == 0) found--;
