@@ -230,8 +230,8 @@ static tconv_problem many_channels(void)
     return p;
 }
 
-/* On a GPU another tile takes the place of one whose registers do not suffice. If the next one has
- * as many bytes of private memory, these are no spills, and no more tiles are compiled. */
+/* On a GPU another tile replaces one that spills registers. If the next tile has as much private
+ * memory, spills are not the cause, and the search ends. */
 static void a_tile_that_spills_is_left(void **state)
 {
     (void)state;

@@ -50,9 +50,10 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
     return *made || tconv_kernel_is_unfit(error) ? TCONV_OK : status;
 }
 
-/* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
- * algorithm that do not spill and cost at most twice as much. If there is none, or if another tile
- * has as much private memory, which then does not come from spills, the plan keeps its tile. */
+/* Register spills are not in the cost model. If the kernel has private memory on a GPU, try other
+ * tiles of its algorithm that have none and cost at most twice as much. If there is none, the plan
+ * keeps its tile. If another tile has as much private memory, spills are not the cause, and the
+ * search ends. */
 static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 {
     enum { MOST_TILES = 3, DEAREST = 2 };
