@@ -7,21 +7,10 @@
 namespace tconv_ggml
 {
 
-static bool is_view(const ggml_tensor *node)
-{
-    switch (node->op) {
-    case GGML_OP_NONE:
-    case GGML_OP_RESHAPE:
-    case GGML_OP_VIEW:
-    case GGML_OP_PERMUTE:
-    case GGML_OP_TRANSPOSE: return true;
-    default: return false;
-    }
-}
-
 bool is_idle(const ggml_tensor *node)
 {
-    return is_view(node) || ggml_is_empty(node) || (node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0;
+    return ggml_op_is_empty(node->op) || ggml_is_empty(node) ||
+           (node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0;
 }
 
 static bool is_on_host(const ggml_tensor *tensor)
@@ -153,7 +142,8 @@ class Chain
     int find_next() const
     {
         int i = index_ + 1;
-        while (i < graph_->n_nodes && is_view(graph_->nodes[i]) && !reads(graph_->nodes[i], last()))
+        while (i < graph_->n_nodes && ggml_op_is_empty(graph_->nodes[i]->op) &&
+               !reads(graph_->nodes[i], last()))
             i++;
         return i;
     }
