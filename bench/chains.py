@@ -18,7 +18,7 @@ DequantizeLinear in ONNX Runtime. With --requests, as many threads call the same
 the elapsed time for each call: the least, or the median, of the bursts. Prints a table: above 1, tconv-cl is faster."""
 
 import argparse
-import contextlib
+import concurrent.futures
 import csv
 import math
 import os
@@ -223,31 +223,22 @@ RUNTIMES = {"openvino": OpenVINO, "onnxruntime": ONNXRuntime, "torch": PyTorch}
 
 def at_once(graph, requests, seconds):
     """The elapsed seconds for each run of the graph while threads run it at once."""
-    begun, ended, failed = threading.Barrier(requests + 1), [0] * requests, []
+    begun = threading.Barrier(requests)
 
     def call(thread):
         try:
             graph.run(thread)  # a runtime may prepare each thread
-            begun.wait()
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                graph.run(thread)
-                ended[thread] += 1
-        except BaseException as error:
-            failed.append(error)
-            begun.abort()
+        finally:
+            begun.wait()  # also for the others, which an error here must not keep waiting
+        begin, runs = time.perf_counter(), 0
+        while time.perf_counter() < begin + seconds:
+            graph.run(thread)
+            runs += 1
+        return begin, time.perf_counter(), runs
 
-    threads = [threading.Thread(target=call, args=(thread,)) for thread in range(requests)]
-    for thread in threads:
-        thread.start()
-    with contextlib.suppress(threading.BrokenBarrierError):
-        begun.wait()
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return (time.perf_counter() - begin) / sum(ended)
+    with concurrent.futures.ThreadPoolExecutor(requests) as pool:
+        begins, ends, runs = zip(*pool.map(call, range(requests)))
+    return (max(ends) - min(begins)) / sum(runs)
 
 
 def measure(graphs, requests, seconds, of, bursts=8):

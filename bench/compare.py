@@ -81,10 +81,11 @@ def output_shape(layer):
 
 def lifted(layer):
     """A 1-D layer as the same 2-D one of height 1, which some peers are faster with."""
-    first = dict.fromkeys([*LISTS, "output"], 1) | dict.fromkeys(["pads_begin", "pads_end", "output_padding"], 0)
-    planar = dict(layer, **{name: [value] + layer[name] for name, value in first.items()})
+    first = dict.fromkeys([*LISTS, "output", "factors"], 1)
+    first |= dict.fromkeys(["pads_begin", "pads_end", "output_padding"], 0)
+    planar = dict(layer, **{name: [value] + layer[name] for name, value in first.items() if name in layer})
     if "convolution" in layer:
-        planar["convolution"] = compare_convolutions.lifted(layer["convolution"])
+        planar["convolution"] = lifted(layer["convolution"])
     return planar
 
 

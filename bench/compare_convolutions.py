@@ -35,12 +35,6 @@ def described(row):
     return layer
 
 
-def lifted(own):
-    """The convolution of a 1-D layer as that of the same 2-D one of height 1."""
-    first = dict.fromkeys(("kernel", "dilations", "factors"), 1) | dict.fromkeys(("pads_begin", "pads_end"), 0)
-    return dict(own, **{name: [value] + own[name] for name, value in first.items()})
-
-
 def is_plain(layer):
     """Whether it is an ordinary convolution, which no trick makes faster."""
     return math.prod(layer["strides"]) == 1

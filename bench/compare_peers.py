@@ -336,8 +336,8 @@ def onednn(variant, layer, x, w, y, _, element=ELEMENTS["f32"]):
 
 
 def ncnn_net(nodes, weights, x, threads):
-    """What runs the nodes from "x" to "y", of which one has weights. One call for each item of the batch: it has no
-    batches."""
+    """The function that runs the nodes from "x" to "y". One of the nodes has weights. ncnn has no batches: the function
+    calls it for each item of the batch."""
     import ncnn as library
 
     net = library.Net()

@@ -40,8 +40,8 @@ def plain(weights: np.ndarray, stride: int, data: np.ndarray) -> Callable[[], No
 
 
 def push(stream: tconv_cl.Stream, data: np.ndarray) -> Callable[[], None]:
+    stream.push(data)  # what it returns may be shorter than what later pushes do
     output = np.empty_like(stream.push(data))
-    output = np.empty_like(stream.push(data))  # the first one may be shorter
     weights = stream._arrays.filter
     tensors = c.host_tensors(data.ctypes.data, weights.ctypes.data, output.ctypes.data, filter_version=1)
 

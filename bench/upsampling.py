@@ -181,10 +181,8 @@ class OpenVINO:
         inputs = [ops.parameter(list(array.shape), np.float32) for array in layer.inputs]
         node, one = inputs[0], [1] * layer.axes
         if layer.upsample:
-            axes, mode = (
-                np.arange(2, 2 + layer.axes),
-                {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
-            )
+            mode = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+            axes = np.arange(2, 2 + layer.axes)
             node = ops.interpolate(node, np.array(layer.upsample, np.float32), "nearest", "scales", axes=axes, **mode)
         if layer.beside is not None:
             node = ops.concat([node, inputs[1]], 1)

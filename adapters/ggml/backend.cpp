@@ -53,11 +53,18 @@ static void backend_free(ggml_backend_t backend)
     delete backend;
 }
 
-// Computes nodes [begin, end) by ggml's own backend.
-static ggml_status compute_others(Backend &state, ggml_cgraph *graph, int begin, int end)
+// How many of nodes [begin, end) compute something.
+static uint64_t operators_of(const ggml_cgraph *graph, int begin, int end)
 {
     uint64_t operators = 0;
     for (int i = begin; i < end; i++) operators += !is_idle(graph->nodes[i]);
+    return operators;
+}
+
+// Computes nodes [begin, end) by ggml's own backend.
+static ggml_status compute_others(Backend &state, ggml_cgraph *graph, int begin, int end)
+{
+    const uint64_t operators = operators_of(graph, begin, end);
     if (operators == 0) return GGML_STATUS_SUCCESS;
     counted.left += operators;
     ggml_cgraph part = ggml_graph_view(graph, begin, end);
@@ -92,7 +99,7 @@ static ggml_status compute(Backend &state, ggml_cgraph *graph, int begin, const 
     tconv_error error;
     const tconv_status status = state.layers.run(job, state.threads, error);
     if (status != TCONV_OK) return fall_back(state, graph, begin, job, status, error);
-    for (int i = begin; i < job.end; i++) counted.operators += !is_idle(graph->nodes[i]);
+    counted.operators += operators_of(graph, begin, job.end);
     counted.jobs++;
     if (settings().traces)
         GGML_LOG_INFO("tconv: computes \"%s\": %s\n", job.output->name, job.fused.c_str());

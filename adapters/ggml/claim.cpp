@@ -12,8 +12,7 @@ static constexpr int MOST_STEPS = 16;
 
 static bool is_view(const ggml_tensor *node)
 {
-    return node->op == GGML_OP_RESHAPE || node->op == GGML_OP_VIEW || node->op == GGML_OP_PERMUTE ||
-           node->op == GGML_OP_TRANSPOSE;
+    return node->op != GGML_OP_NONE && ggml_op_is_empty(node->op);
 }
 
 // What a view is of.
@@ -62,7 +61,7 @@ static bool lies_between(ggml_op op)
 
 bool is_claimed(const ggml_tensor *op)
 {
-    if (op->op == GGML_OP_NONE || is_view(op) || is_convolution(op)) return true;
+    if (ggml_op_is_empty(op->op) || is_convolution(op)) return true;
     if (!lies_between(op->op)) return false;
     const ggml_tensor *seen[MOST_STEPS] = {op};
     int count = 1;

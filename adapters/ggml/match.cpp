@@ -7,21 +7,10 @@
 namespace tconv_ggml
 {
 
-static bool is_view(const ggml_tensor *node)
-{
-    switch (node->op) {
-    case GGML_OP_NONE:
-    case GGML_OP_RESHAPE:
-    case GGML_OP_VIEW:
-    case GGML_OP_PERMUTE:
-    case GGML_OP_TRANSPOSE: return true;
-    default: return false;
-    }
-}
-
 bool is_idle(const ggml_tensor *node)
 {
-    return is_view(node) || ggml_is_empty(node) || (node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0;
+    return ggml_op_is_empty(node->op) || ggml_is_empty(node) ||
+           (node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0;
 }
 
 static bool is_on_host(const ggml_tensor *tensor)
@@ -58,6 +47,13 @@ static tconv_shape shape_of(const ggml_tensor *tensor, int rank)
     return shape;
 }
 
+// From one element to the next one along an axis, in elements; 0: not a whole number of them.
+static int64_t step_of(const ggml_tensor *tensor, int axis)
+{
+    const size_t bytes = tensor->nb[axis];
+    return bytes % sizeof(float) == 0 ? static_cast<int64_t>(bytes / sizeof(float)) : 0;
+}
+
 // False if an element does not lie at a whole number of elements.
 static bool steps_of(const ggml_tensor *tensor, int rank, tconv_steps &steps)
 {
@@ -65,9 +61,8 @@ static bool steps_of(const ggml_tensor *tensor, int rank, tconv_steps &steps)
     if (ggml_is_contiguous(tensor)) return true;
     steps.count = rank;
     for (int i = 0; i < rank; i++) {
-        const size_t bytes = tensor->nb[rank - 1 - i];
-        if (bytes == 0 || bytes % sizeof(float) != 0) return false;
-        steps.value[i] = static_cast<int64_t>(bytes / sizeof(float));
+        steps.value[i] = step_of(tensor, rank - 1 - i);
+        if (steps.value[i] == 0) return false;
     }
     return true;
 }
@@ -153,7 +148,8 @@ class Chain
     int find_next() const
     {
         int i = index_ + 1;
-        while (i < graph_->n_nodes && is_view(graph_->nodes[i]) && !reads(graph_->nodes[i], last()))
+        while (i < graph_->n_nodes && ggml_op_is_empty(graph_->nodes[i]->op) &&
+               !reads(graph_->nodes[i], last()))
             i++;
         return i;
     }
@@ -210,12 +206,9 @@ static bool columns(Chain &chain, Job &job)
     const int64_t inputs = job.weights->ne[0], kernel = job.weights->ne[1] / channels;
     job.problem.filter = {3, {inputs, channels, kernel}}; // which lies in memory as [CO, K, CI]
     job.problem.filter_steps = {3, {1, kernel * inputs, inputs}};
-    for (int i = 0; i < 2; i++)
-        if (data->nb[i] == 0 || data->nb[i] % sizeof(float) != 0) return false;
-    const auto channel_step = static_cast<int64_t>(data->nb[0] / sizeof(float));
-    const auto step = static_cast<int64_t>(data->nb[1] / sizeof(float));
+    const int64_t channel_step = step_of(data, 0), step = step_of(data, 1);
     job.problem.data_steps = {3, {channel_step * data->ne[0] * step, channel_step, step}};
-    return true;
+    return channel_step != 0 && step != 0;
 }
 
 // A convolution of stride 1, as a nearest upsampling with factor 1 and a convolution: the problem
@@ -304,9 +297,11 @@ static bool begin(Chain &chain, Job &job)
 
 // ---- what follows them
 
-// One number for each channel. `axis` is ggml's axis of the channels.
-static bool is_vector(const ggml_tensor *tensor, int64_t channels, int axis)
+// One number for each channel of the job's value.
+static bool is_vector(const ggml_tensor *tensor, const ggml_tensor *value, const Job &job)
 {
+    const int axis = job.problem.data.rank - 2; // ggml's axis of the channels
+    const int64_t channels = value->ne[axis];
     return is_f32(tensor) && ggml_is_contiguous(tensor) && ggml_nelements(tensor) == channels &&
            tensor->ne[axis] == channels;
 }
@@ -342,20 +337,12 @@ static bool take_crop(Chain &chain, Job &job)
     return true;
 }
 
-// CONT of what was cropped.
-static bool take_copy(Chain &chain)
+// CONT of what was cropped, or RESHAPE that only adds or removes axes of extent 1 at the end, which
+// ggml does not count.
+static bool take_same_shape(Chain &chain, ggml_op op)
 {
-    const ggml_tensor *copy = chain.reader(GGML_OP_CONT);
-    if (copy == nullptr || !ggml_are_same_shape(copy, chain.last())) return false;
-    chain.advance();
-    return true;
-}
-
-// RESHAPE that only adds or removes axes of extent 1 at the end, which ggml does not count.
-static bool take_reshape(Chain &chain)
-{
-    const ggml_tensor *shaped = chain.reader(GGML_OP_RESHAPE);
-    if (shaped == nullptr || !ggml_are_same_shape(shaped, chain.last())) return false;
+    const ggml_tensor *same = chain.reader(op);
+    if (same == nullptr || !ggml_are_same_shape(same, chain.last())) return false;
     chain.advance();
     return true;
 }
@@ -368,8 +355,7 @@ static bool take_sum(Chain &chain, Job &job)
         sum->src[0] == sum->src[1])
         return false;
     const ggml_tensor *other = sum->src[0] == value ? sum->src[1] : sum->src[0];
-    const int axis = job.problem.data.rank - 2; // ggml's axis of the channels
-    if (!job.epilogue.bias && is_vector(other, value->ne[axis], axis)) {
+    if (!job.epilogue.bias && is_vector(other, value, job)) {
         job.bias = other;
         job.epilogue.bias = true;
         job.fused += " bias";
@@ -436,10 +422,9 @@ static bool are_reciprocals(const ggml_tensor *one, const ggml_tensor *other)
 static bool take_snake(Chain &chain, Job &job)
 {
     const ggml_tensor *value = chain.last(), *scaled = chain.next();
-    const int axis = job.problem.data.rank - 2;
     if (job.epilogue.activation != TCONV_ACTIVATION_NONE || chain.readers() != 2 ||
         scaled == nullptr || scaled->op != GGML_OP_MUL || scaled->src[0] != value ||
-        !is_vector(scaled->src[1], value->ne[axis], axis))
+        !is_vector(scaled->src[1], value, job))
         return false;
     const ggml_tensor *slope = scaled->src[1];
     Chain ahead = chain;
@@ -452,8 +437,7 @@ static bool take_snake(Chain &chain, Job &job)
     else if (!ahead.advance(GGML_OP_SQR))
         return false;
     const ggml_tensor *divided = ahead.reader(), *square = ahead.last();
-    if (divided == nullptr || divided->src[0] != square ||
-        !is_vector(divided->src[1], value->ne[axis], axis))
+    if (divided == nullptr || divided->src[0] != square || !is_vector(divided->src[1], value, job))
         return false;
     if (divided->op == GGML_OP_DIV
             ? !same_elements(divided->src[1], slope)
@@ -498,8 +482,9 @@ bool find_job(const ggml_cgraph *graph, int index, uint64_t least_macs, Job &job
         job.output = chain.last();
         job.end = chain.end();
         found = true;
-    } while (take_crop(chain, grown) || take_copy(chain) || take_reshape(chain) ||
-             take_sum(chain, grown) || take_activation(chain, grown) || take_snake(chain, grown));
+    } while (take_crop(chain, grown) || take_same_shape(chain, GGML_OP_CONT) ||
+             take_same_shape(chain, GGML_OP_RESHAPE) || take_sum(chain, grown) ||
+             take_activation(chain, grown) || take_snake(chain, grown));
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     return found && tconv_resolve(&job.problem, &geometry, nullptr) == TCONV_OK &&
            geometry.macs >= least_macs;

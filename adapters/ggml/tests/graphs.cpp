@@ -61,6 +61,12 @@ std::vector<std::string> words_of(const std::string &text)
     return words;
 }
 
+bool is_view(const ggml_tensor *node)
+{
+    return node->op == GGML_OP_RESHAPE || node->op == GGML_OP_VIEW || node->op == GGML_OP_PERMUTE ||
+           node->op == GGML_OP_TRANSPOSE;
+}
+
 // A model's weights and graph on one backend.
 class Instance
 {
@@ -89,11 +95,8 @@ class Instance
     uint64_t operators() const
     {
         uint64_t found = 0;
-        for (int i = 0; i < ggml_graph_n_nodes(graph_); i++) {
-            const ggml_op op = ggml_graph_node(graph_, i)->op;
-            found += op != GGML_OP_RESHAPE && op != GGML_OP_VIEW && op != GGML_OP_PERMUTE &&
-                     op != GGML_OP_TRANSPOSE;
-        }
+        for (int i = 0; i < ggml_graph_n_nodes(graph_); i++)
+            found += !is_view(ggml_graph_node(graph_, i));
         return found;
     }
 
@@ -458,9 +461,8 @@ struct Scheduled {
         int found = 0;
         for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
             ggml_tensor *node = ggml_graph_node(graph, i);
-            const bool view = node->op == GGML_OP_RESHAPE || node->op == GGML_OP_VIEW ||
-                              node->op == GGML_OP_PERMUTE || node->op == GGML_OP_TRANSPOSE;
-            found += !view && ggml_backend_sched_get_tensor_backend(scheduler, node) == backend;
+            found += !is_view(node) &&
+                     ggml_backend_sched_get_tensor_backend(scheduler, node) == backend;
         }
         return found;
     }
