@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "base/view.h"
 #include "device/events.h"
 #include "plan/place.h"
 #include "plan/steady.h"
@@ -73,9 +74,9 @@ struct push {
 
 /* ---- geometry ---- */
 
-static int64_t *columns_of(tconv_problem *problem, const tconv_geometry *geometry)
+static int64_t *columns_of(tconv_problem *problem)
 {
-    return &problem->data.dim[geometry->data_format == TCONV_NXC ? 1 : 2];
+    return &problem->data.dim[tconv_channels_axis(problem) == 1 ? 2 : 1];
 }
 
 /* The output columns of all pushes after so many input columns. */
@@ -92,10 +93,7 @@ static int64_t all_outputs(const tconv_stream *s, int64_t columns)
 /* Resolves the problem for the least power of two of columns that has an output. */
 static tconv_status resolve(tconv_problem *problem, tconv_geometry *geometry, tconv_error *error)
 {
-    const bool nxc = problem->data_format == TCONV_NXC ||
-                     (problem->data_format == TCONV_DATA_DEFAULT &&
-                      problem->operation == TCONV_ONEAPI_CONV_BACKPROP);
-    int64_t *const columns = &problem->data.dim[nxc ? 1 : 2];
+    int64_t *const columns = columns_of(problem);
     tconv_status status = TCONV_OK;
     for (*columns = 1; *columns <= INT64_C(1) << 40; *columns *= 2)
         if ((status = tconv_resolve(problem, geometry, error)) != TCONV_ERROR_SHAPE &&
@@ -143,7 +141,7 @@ static tconv_status read_problem(tconv_stream *s, tconv_error *error)
         (status = resolve(&s->problem, g, error)) != TCONV_OK)
         return status;
     tconv_problem longer = s->problem;
-    ++*columns_of(&longer, g);
+    ++*columns_of(&longer);
     if ((status = tconv_resolve(&longer, &next, error)) != TCONV_OK) return status;
     s->stride = g->stride[0];
     if (next.pad_begin[0] != g->pad_begin[0] || next.output[0] - g->output[0] != s->stride)
@@ -152,7 +150,7 @@ static tconv_status read_problem(tconv_stream *s, tconv_error *error)
                           "explicit pads",
                           tconv_auto_pad_name(s->problem.auto_pad));
     const int64_t span = g->dilation[0] * (g->kernel[0] - 1);
-    s->extra = g->output[0] - *columns_of(&s->problem, g) * s->stride;
+    s->extra = g->output[0] - *columns_of(&s->problem) * s->stride;
     s->lag = tconv_max(tconv_max(g->pad_begin[0], -s->extra), 0);
     s->kept = tconv_max(tconv_floor_div(s->lag - g->pad_begin[0] + span, s->stride), 1);
     s->reach = tconv_max(s->kept, tconv_ceil_div(s->lag, s->stride));
@@ -194,7 +192,7 @@ static tconv_status make_part(const tconv_stream *s, int64_t before, int64_t kno
     part->options.algorithm = s->algorithm;
     g.input[0] = known - base;
     g.output[0] = g.input[0] * s->stride + s->extra;
-    *columns_of(&part->problem, &g) = g.input[0];
+    *columns_of(&part->problem) = g.input[0];
     part->options.output_begin = first - base * s->stride;
     part->options.output_end = end - base * s->stride;
     const tconv_status status = tconv_window_input(&g, part->options.output_begin,
