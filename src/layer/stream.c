@@ -805,9 +805,8 @@ static tconv_status list_parts(const tconv_stream *s, int64_t columns, struct pa
 static tconv_status make_usual_plan(tconv_stream *s, const struct part *part, tconv_error *error)
 {
     tconv_plan *plan = NULL;
-    tconv_plan_options options = part->options;
-    options.algorithm = s->algorithm;
-    const tconv_status status = tconv_layer_plan(s->layer, &part->problem, &options, &plan, error);
+    const tconv_status status =
+        tconv_layer_plan(s->layer, &part->problem, &part->options, &plan, error);
     tconv_plan_release(plan);
     return status;
 }
