@@ -407,37 +407,40 @@ static tconv_steps steps_of(const tconv_geometry *g, int64_t channels, int64_t p
     return steps;
 }
 
-/* Computes a part: from the chunk in place, or from history and chunk, joined. */
-static tconv_status compute_part(struct push *p, struct part *part, tconv_error *error)
+/* Computes a part, as make_part has it: from the chunk in place, or from history and chunk, joined.
+ */
+static tconv_status compute_part(struct push *p, int64_t before, int64_t known, int64_t first,
+                                 int64_t end, tconv_error *error)
 {
     tconv_stream *s = p->stream;
     const tconv_geometry *g = &s->geometry;
     const int64_t in = g->groups * g->group_in_channels, out = g->groups * g->group_out_channels;
-    const int64_t wanted = part->data[1] - part->data[0], now = s->pushed;
+    struct part part;
+    tconv_status status = make_part(s, before, known, first, end, &part, error);
+    if (status != TCONV_OK) return status;
+    const int64_t wanted = part.data[1] - part.data[0], now = s->pushed;
     tconv_tensor data = p->tensors.data;
-    if (part->end - part->first != p->outputs) {
-        part->problem.output_steps = steps_of(g, out, p->outputs);
-        if (s->options.epilogue.residual) part->problem.residual_steps = part->problem.output_steps;
+    if (end - first != p->outputs) {
+        part.problem.output_steps = steps_of(g, out, p->outputs);
+        if (s->options.epilogue.residual) part.problem.residual_steps = part.problem.output_steps;
     }
-    if (part->data[0] >= now) {
-        if (wanted != p->columns) part->problem.data_steps = steps_of(g, in, p->columns);
-        data.offset += (size_t)(part->data[0] - now) * s->column;
-        return run_part(p, part, &data, error);
+    if (part.data[0] >= now) {
+        if (wanted != p->columns) part.problem.data_steps = steps_of(g, in, p->columns);
+        data.offset += (size_t)(part.data[0] - now) * s->column;
+        return run_part(p, &part, &data, error);
     }
-    const int64_t old = tconv_min(part->data[1], now) - part->data[0], fresh = wanted - old;
-    uint64_t bytes;
-    tconv_status status;
-    if (__builtin_mul_overflow((uint64_t)s->rows * s->column, (uint64_t)wanted, &bytes))
-        bytes = UINT64_MAX;
+    const int64_t old = tconv_min(part.data[1], now) - part.data[0], fresh = wanted - old;
+    /* At most the bytes of the chunk, which check_tensor has counted, and of the history. */
+    const uint64_t bytes = (uint64_t)s->rows * s->column * (uint64_t)wanted;
     if ((status = need(s, s->place, &s->joined, bytes, error)) != TCONV_OK ||
-        (status =
-             copy(p, columns_in(&s->history[s->current], s->kept, s->kept - (now - part->data[0])),
-                  columns_in(&s->joined, wanted, 0), old, error)) != TCONV_OK ||
+        (status = copy(p,
+                       columns_in(&s->history[s->current], s->kept, s->kept - (now - part.data[0])),
+                       columns_in(&s->joined, wanted, 0), old, error)) != TCONV_OK ||
         (status = copy(p, columns_at(&p->tensors.data, p->columns, 0),
                        columns_in(&s->joined, wanted, old), fresh, error)) != TCONV_OK)
         return status;
     data = (tconv_tensor){s->joined.buffer, 0, NULL, s->joined.host};
-    return run_part(p, part, &data, error);
+    return run_part(p, &part, &data, error);
 }
 
 /* The buffer that a buffer is a part of: itself, if it is no part. */
@@ -478,29 +481,24 @@ static bool reads_output(const struct push *p)
             may_overlap(p, residual, s->output_rows, p->outputs, s->output_column));
 }
 
-/* Computes the outputs of a push, or of a flush with `end` behind its last one. */
-static tconv_status compute(struct push *p, int64_t end, tconv_error *error)
+/* Computes the outputs of a push or flush. */
+static tconv_status compute(struct push *p, tconv_error *error)
 {
     const tconv_stream *s = p->stream;
     const int64_t before = s->pushed, known = before + p->columns;
+    const int64_t end = s->returned + p->outputs;
     const bool is_long = before >= s->kept && p->columns > 2 * s->kept &&
                          (uint64_t)p->columns >
                              (uint64_t)COPIED / (s->column * (size_t)tconv_max(s->rows, 1));
     const int64_t middle = final_outputs(s, before + s->kept);
-    struct part part;
-    tconv_status status;
     if (p->outputs == 0) return TCONV_OK;
-    if (!is_long || middle <= s->returned || middle >= end || reads_output(p)) {
-        status = make_part(s, before, known, s->returned, end, &part, error);
-        return status == TCONV_OK ? compute_part(p, &part, error) : status;
-    }
+    if (!is_long || middle <= s->returned || middle >= end || reads_output(p))
+        return compute_part(p, before, known, s->returned, end, error);
     /* The outputs behind `middle` read the chunk alone. */
-    if ((status = make_part(s, before, before + s->kept, s->returned, middle, &part, error)) !=
-            TCONV_OK ||
-        (status = compute_part(p, &part, error)) != TCONV_OK ||
-        (status = make_part(s, before + s->kept, known, middle, end, &part, error)) != TCONV_OK)
-        return status;
-    return compute_part(p, &part, error);
+    const tconv_status status =
+        compute_part(p, before, before + s->kept, s->returned, middle, error);
+    return status == TCONV_OK ? compute_part(p, before + s->kept, known, middle, end, error)
+                              : status;
 }
 
 /* Copies the last columns, of the chunk and before it, to the other history. */
@@ -653,13 +651,13 @@ static tconv_status place_history(struct push *p, tconv_error *error)
     return status;
 }
 
-/* Computes the outputs up to `end`, and takes the columns in. */
-static tconv_status push_or_flush(struct push *p, int64_t end, tconv_error *error)
+/* Computes the next outputs, and takes the columns in. */
+static tconv_status push_or_flush(struct push *p, int64_t outputs, tconv_error *error)
 {
     tconv_stream *s = p->stream;
     const bool was_nowhere = s->place == NOWHERE;
     tconv_status status;
-    p->outputs = end - s->returned;
+    p->outputs = outputs;
     if ((status = check_run(s, &p->run, error)) != TCONV_OK ||
         (status = check_tensor(p, "data", &p->tensors.data, s->rows, p->columns, s->column,
                                error)) != TCONV_OK ||
@@ -671,7 +669,7 @@ static tconv_status push_or_flush(struct push *p, int64_t end, tconv_error *erro
         (status = place_history(p, error)) != TCONV_OK)
         return status;
     status = p->columns == 0 ? TCONV_OK : keep_columns(p, s->pushed, error);
-    if (status == TCONV_OK) status = compute(p, end, error);
+    if (status == TCONV_OK) status = compute(p, error);
     status = end_commands(p, status, error);
     if (status != TCONV_OK) {
         if (was_nowhere && s->last == NULL) release_all(s);
@@ -679,7 +677,7 @@ static tconv_status push_or_flush(struct push *p, int64_t end, tconv_error *erro
     }
     if (p->columns > 0) s->current = 1 - s->current;
     s->pushed += p->columns;
-    s->returned = end;
+    s->returned += outputs;
     return TCONV_OK;
 }
 
@@ -702,8 +700,7 @@ tconv_status tconv_stream_push(tconv_stream *stream, int64_t columns, const tcon
     if (stream->flushed)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "the stream was flushed: reset it before the next push");
-    return push_or_flush(
-        &p, tconv_max(final_outputs(stream, stream->pushed + columns), stream->returned), error);
+    return push_or_flush(&p, tconv_stream_outputs(stream, columns), error);
 }
 
 tconv_status tconv_stream_flush(tconv_stream *stream, const tconv_tensors *tensors,
@@ -714,8 +711,7 @@ tconv_status tconv_stream_flush(tconv_stream *stream, const tconv_tensors *tenso
     if (stream == NULL || tensors == NULL) return refuse_null(stream, tensors, error);
     tconv_status status = begin(stream, 0, tensors, run, &p, error);
     if (status != TCONV_OK) return status;
-    status = push_or_flush(&p, stream->returned + tconv_stream_outputs(stream, TCONV_STREAM_FLUSH),
-                           error);
+    status = push_or_flush(&p, tconv_stream_outputs(stream, TCONV_STREAM_FLUSH), error);
     if (status == TCONV_OK) stream->flushed = true;
     return status;
 }
