@@ -31,6 +31,12 @@ enum {
 /* Where the columns are; of a stream that has none yet, nowhere. */
 enum place { NOWHERE, HOST, DEVICE };
 
+/* Where a run computes. */
+static enum place place_of(const tconv_run *run)
+{
+    return run->queue != NULL ? DEVICE : HOST;
+}
+
 /* Memory of the stream: an array of the host, or a buffer. */
 struct memory {
     char *host;
@@ -322,14 +328,14 @@ static tconv_status copy_on_device(struct push *p, const struct columns *from,
     const size_t column = p->stream->column;
     const size_t region[] = {(size_t)count * column, (size_t)p->stream->rows, 1};
     const size_t from_row = (size_t)from->pitch * column, to_row = (size_t)to->pitch * column;
-    const size_t from_origin[] = {from->offset + (size_t)from->first * column, 0, 0};
-    const size_t to_origin[] = {to->offset + (size_t)to->first * column, 0, 0};
+    const size_t from_begin = from->offset + (size_t)from->first * column,
+                 to_begin = to->offset + (size_t)to->first * column;
     struct waits waits;
     const tconv_status status = find_waits(p, &waits, error);
     if (status != TCONV_OK) return status;
     /* Of an origin only the first number, in bytes, may exceed a row. */
-    const size_t from_at[] = {from_origin[0] % from_row, from_origin[0] / from_row, 0};
-    const size_t to_at[] = {to_origin[0] % to_row, to_origin[0] / to_row, 0};
+    const size_t from_at[] = {from_begin % from_row, from_begin / from_row, 0};
+    const size_t to_at[] = {to_begin % to_row, to_begin / to_row, 0};
     cl_event done;
     const cl_int code = clEnqueueCopyBufferRect(p->run.queue, from->buffer, to->buffer, from_at,
                                                 to_at, region, from_row, 0, to_row, 0, waits.count,
@@ -566,7 +572,7 @@ static tconv_status check_run(const tconv_stream *s, const tconv_run *run, tconv
     const char *given = run->progress != NULL    ? "progress"
                         : run->memory_limit != 0 ? "memory_limit"
                                                  : NULL;
-    const enum place place = run->queue != NULL ? DEVICE : HOST;
+    const enum place place = place_of(run);
     if (given != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "run.%s is given, but a push is not divided: leave it out", given);
@@ -639,7 +645,7 @@ static tconv_status begin(tconv_stream *s, int64_t columns, const tconv_tensors 
 static tconv_status place_history(struct push *p, tconv_error *error)
 {
     tconv_stream *s = p->stream;
-    const enum place place = p->run.queue != NULL ? DEVICE : HOST;
+    const enum place place = place_of(&p->run);
     const uint64_t bytes = (uint64_t)tconv_max(s->rows, 1) * s->column * (uint64_t)s->kept;
     tconv_status status = TCONV_OK;
     for (int i = 0; i < 2 && status == TCONV_OK; i++)
@@ -733,7 +739,6 @@ tconv_status tconv_stream_reset(tconv_stream *stream, int64_t columns, const tco
     if (history != NULL) tensors.data = *history;
     tconv_status status = begin(&fresh, columns, &tensors, run, &p, error);
     if (status != TCONV_OK) return status;
-    const enum place place = p.run.queue != NULL ? DEVICE : HOST;
     if (columns == 0) {
         /* Memory stays, but not what failed: the commands of a push may still use it. */
         cl_int state = CL_COMPLETE;
@@ -742,7 +747,8 @@ tconv_status tconv_stream_reset(tconv_stream *stream, int64_t columns, const tco
             release_all(stream);
         stream->pushed = stream->returned = 0;
         stream->flushed = false;
-        if (stream->place != NOWHERE && run != NULL && stream->place != place) release_all(stream);
+        if (stream->place != NOWHERE && run != NULL && stream->place != place_of(&p.run))
+            release_all(stream);
         return TCONV_OK;
     }
     if ((status = check_run(&fresh, &p.run, error)) != TCONV_OK ||
