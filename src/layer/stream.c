@@ -283,37 +283,12 @@ static struct columns columns_at(const tconv_tensor *t, int64_t pitch, int64_t f
 
 /* What the next command of a push waits for: the one before it, or the caller's events and the
  * commands of earlier pushes. */
-struct waits {
-    cl_uint count;
-    const cl_event *list;
-    cl_event *own; /* the list's memory; NULL: none */
-};
-
-static tconv_status find_waits(const struct push *p, struct waits *waits, tconv_error *error)
+static tconv_status find_waits(const struct push *p, struct tconv_waits *waits, tconv_error *error)
 {
     const tconv_stream *s = p->stream;
-    *waits = (struct waits){0, NULL, NULL};
-    if (p->before != NULL) {
-        waits->count = 1;
-        waits->list = &p->before;
-    } else if (s->last == NULL) {
-        waits->count = p->run.wait_count;
-        waits->list = p->run.wait;
-    } else if (p->run.wait_count == 0) {
-        waits->count = 1;
-        waits->list = &s->last;
-    } else {
-        const size_t given = p->run.wait_count;
-        waits->own = malloc((given + 1) * sizeof *waits->own);
-        if (waits->own == NULL)
-            return tconv_fail_memory(error, (given + 1) * sizeof *waits->own,
-                                     "enqueueing a push of a stream");
-        memcpy(waits->own, p->run.wait, given * sizeof *waits->own);
-        waits->own[given] = s->last;
-        waits->count = p->run.wait_count + 1;
-        waits->list = waits->own;
-    }
-    return TCONV_OK;
+    if (p->before != NULL) return tconv_waits_join(0, NULL, 1, &p->before, waits, error);
+    return tconv_waits_join(p->run.wait_count, p->run.wait, s->last != NULL, &s->last, waits,
+                            error);
 }
 
 static void next_is_behind(struct push *p, cl_event event)
@@ -330,7 +305,7 @@ static tconv_status copy_on_device(struct push *p, const struct columns *from,
     const size_t from_row = (size_t)from->pitch * column, to_row = (size_t)to->pitch * column;
     const size_t from_begin = from->offset + (size_t)from->first * column,
                  to_begin = to->offset + (size_t)to->first * column;
-    struct waits waits;
+    struct tconv_waits waits;
     const tconv_status status = find_waits(p, &waits, error);
     if (status != TCONV_OK) return status;
     /* Of an origin only the first number, in bytes, may exceed a row. */
@@ -391,7 +366,7 @@ static tconv_status run_part(struct push *p, struct part *part, const tconv_tens
     if (tconv_is_given(&tensors.residual)) tensors.residual.offset += offset;
     if (run.queue == NULL)
         return tconv_layer_run(s->layer, &part->problem, &part->options, &tensors, &run, error);
-    struct waits waits;
+    struct tconv_waits waits;
     const tconv_status found = find_waits(p, &waits, error);
     if (found != TCONV_OK) return found;
     cl_event done = NULL;
@@ -600,7 +575,7 @@ static tconv_status end_commands(struct push *p, tconv_status status, tconv_erro
     if (p->run.queue == NULL) return status;
     if (p->before == NULL && status == TCONV_OK && p->run.done != NULL) {
         /* There was nothing to do, but there is an order to keep. */
-        struct waits waits;
+        struct tconv_waits waits;
         status = find_waits(p, &waits, error);
         if (status != TCONV_OK) return status;
         const cl_int code =
