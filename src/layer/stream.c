@@ -551,15 +551,10 @@ static tconv_status check_run(const tconv_stream *s, const tconv_run *run, tconv
     if (given != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "run.%s is given, but a push is not divided: leave it out", given);
-    if (run->queue == NULL && (run->wait_count != 0 || run->wait != NULL || run->done != NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "run.%s is given, but run.queue is NULL: the call waits for nothing but "
-                          "its own work",
-                          run->done != NULL ? "done" : "wait");
-    if ((run->wait_count == 0) != (run->wait == NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "run.wait_count is %u, but run.wait is %s: give both or none",
-                          (unsigned)run->wait_count, run->wait == NULL ? "NULL" : "a list");
+    const tconv_status status = place == HOST
+                                    ? tconv_run_check_without_queue(run, error)
+                                    : tconv_check_wait_list(run->wait_count, run->wait, error);
+    if (status != TCONV_OK) return status;
     if (s->place != NOWHERE && s->place != place)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "the stream computes %s a queue so far: reset it before a push %s one",
