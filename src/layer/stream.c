@@ -657,12 +657,10 @@ static tconv_status push_or_flush(struct push *p, int64_t outputs, tconv_error *
     return TCONV_OK;
 }
 
-static tconv_status refuse_null(const void *stream, const void *tensors, tconv_error *error)
+/* Refuses a call without a stream, or without the other argument. */
+static tconv_status refuse_null(const tconv_stream *stream, const char *other, tconv_error *error)
 {
-    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                      stream == NULL    ? "stream"
-                      : tensors == NULL ? "tensors"
-                                        : "info");
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", stream == NULL ? "stream" : other);
 }
 
 tconv_status tconv_stream_push(tconv_stream *stream, int64_t columns, const tconv_tensors *tensors,
@@ -670,7 +668,7 @@ tconv_status tconv_stream_push(tconv_stream *stream, int64_t columns, const tcon
 {
     TCONV_WITHOUT_CANCELLATION;
     struct push p;
-    if (stream == NULL || tensors == NULL) return refuse_null(stream, tensors, error);
+    if (stream == NULL || tensors == NULL) return refuse_null(stream, "tensors", error);
     const tconv_status status = begin(stream, columns, tensors, run, &p, error);
     if (status != TCONV_OK) return status;
     if (stream->flushed)
@@ -684,7 +682,7 @@ tconv_status tconv_stream_flush(tconv_stream *stream, const tconv_tensors *tenso
 {
     TCONV_WITHOUT_CANCELLATION;
     struct push p;
-    if (stream == NULL || tensors == NULL) return refuse_null(stream, tensors, error);
+    if (stream == NULL || tensors == NULL) return refuse_null(stream, "tensors", error);
     tconv_status status = begin(stream, 0, tensors, run, &p, error);
     if (status != TCONV_OK) return status;
     status = push_or_flush(&p, tconv_stream_outputs(stream, TCONV_STREAM_FLUSH), error);
@@ -696,7 +694,7 @@ tconv_status tconv_stream_reset(tconv_stream *stream, int64_t columns, const tco
                                 const tconv_run *run, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    if (stream == NULL) return refuse_null(NULL, NULL, error);
+    if (stream == NULL) return refuse_null(NULL, "stream", error);
     tconv_stream fresh = *stream; /* which becomes the stream, on success */
     struct push p;
     tconv_tensors tensors = TCONV_TENSORS_INIT;
@@ -901,7 +899,7 @@ int64_t tconv_stream_outputs(const tconv_stream *stream, int64_t columns)
 tconv_status tconv_stream_describe(const tconv_stream *stream, tconv_stream_info *info,
                                    tconv_error *error)
 {
-    if (stream == NULL || info == NULL) return refuse_null(stream, info, error);
+    if (stream == NULL || info == NULL) return refuse_null(stream, "info", error);
     const tconv_status status = tconv_struct_check(TCONV_SIZED_STREAM_INFO, info, error);
     if (status != TCONV_OK) return status;
     tconv_stream_info own = TCONV_STREAM_INFO_INIT;
