@@ -389,6 +389,16 @@ static struct outcome queue_layers(void)
     return o;
 }
 
+/* The layer with one spatial axis, of which streams give their own extent. */
+static tconv_problem line_of(int64_t batch)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.data = (tconv_shape){3, {batch, CI, X}};
+    p.filter = (tconv_shape){3, {CI, CO, K}};
+    p.strides = (tconv_list){1, {S}};
+    return p;
+}
+
 /* A stream of arrays, whose batch items are the rows, in three chunks. */
 static struct outcome streams(void)
 {
@@ -398,10 +408,7 @@ static struct outcome streams(void)
     tconv_layer *layer = NULL;
     tconv_stream *stream = NULL;
     tconv_tensors arrays = TCONV_TENSORS_INIT;
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    p.data = (tconv_shape){3, {ROWS, CI, X}};
-    p.filter = (tconv_shape){3, {CI, CO, K}};
-    p.strides = (tconv_list){1, {S}};
+    const tconv_problem p = line_of(ROWS);
     o.status = open_without_cache(&opened, &arrays, &o.error);
     if (o.status == TCONV_OK)
         o.status = tconv_layer_create(&opened, 1, TCONV_FILTER_CONSTANT, &layer, &o.error);
@@ -438,11 +445,8 @@ static struct outcome streams_on_queues(void)
     tconv_stream *stream = NULL;
     tconv_tensors tensors = TCONV_TENSORS_INIT;
     tconv_run run = TCONV_RUN_INIT;
-    tconv_problem p = TCONV_PROBLEM_INIT;
+    const tconv_problem p = line_of(1);
     cl_event done = NULL;
-    p.data = (tconv_shape){3, {1, CI, COLUMNS}};
-    p.filter = (tconv_shape){3, {CI, CO, K}};
-    p.strides = (tconv_list){1, {S}};
     tensors.data.memory = data;
     tensors.filter.memory = weights;
     tensors.output.memory = output;

@@ -688,6 +688,8 @@ static void wrong_pushes_change_nothing(void **state)
     tensors.output.host = part;
     expect_error(tconv_stream_push(s.stream, 1, &tensors, NULL, &error), TCONV_ERROR_ARGUMENT,
                  &error, "the stream was flushed");
+    expect_error(tconv_stream_describe(s.stream, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "info is NULL");
     expect_ok(tconv_stream_flush(s.stream, &tensors, NULL, &error), &error);
     /* On a queue. */
     expect_ok(tconv_stream_reset(s.stream, 0, NULL, NULL, &error), &error);

@@ -6,6 +6,7 @@
 #include "base/struct_size.h"
 #include "plan/place.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const tconv_tensor *tconv_call_tensor(const tconv_tensors *tensors,
@@ -91,4 +92,20 @@ tconv_status tconv_call_check(const struct tconv_call *call, const tconv_geometr
                           missing);
     return tconv_epilogue_check_given(&call->options.epilogue, TCONV_EPILOGUE_RESIDUAL,
                                       tconv_is_given(&t->residual), "tensors", error);
+}
+
+tconv_status tconv_waits_join(cl_uint count, const cl_event *list, cl_uint more_count,
+                              const cl_event *more, struct tconv_waits *waits, tconv_error *error)
+{
+    const size_t given = count * sizeof *list, added = more_count * sizeof *more;
+    *waits = (struct tconv_waits){count, list, NULL};
+    if (more_count == 0 || (count == 0) != (list == NULL)) return TCONV_OK;
+    *waits = (struct tconv_waits){count + more_count, more, NULL};
+    if (count == 0) return TCONV_OK;
+    waits->own = malloc(given + added);
+    if (waits->own == NULL) return tconv_fail_memory(error, given + added, "joining wait lists");
+    memcpy(waits->own, list, given);
+    memcpy(waits->own + count, more, added);
+    waits->list = waits->own;
+    return TCONV_OK;
 }

@@ -45,4 +45,16 @@ const tconv_tensor *tconv_call_tensor(const tconv_tensors *tensors,
 tconv_status tconv_call_check(const struct tconv_call *call, const tconv_geometry *geometry,
                               tconv_error *error);
 
+/* A wait list made of two. */
+struct tconv_waits {
+    cl_uint count;
+    const cl_event *list;
+    cl_event *own; /* memory of the list, for free(); NULL: it is one of the two */
+};
+
+/* Joins the caller's list and `more_count` events, which must stay where they are. A caller's list
+ * whose count does not fit is kept, to be refused. */
+tconv_status tconv_waits_join(cl_uint count, const cl_event *list, cl_uint more_count,
+                              const cl_event *more, struct tconv_waits *waits, tconv_error *error);
+
 #endif

@@ -102,8 +102,7 @@ tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
                       "run.queue belongs to none of the layer's %d devices", layer->device_count);
 }
 
-/* Refuses what only runs with a queue have. */
-static tconv_status check_without_queue(const tconv_run *run, tconv_error *error)
+tconv_status tconv_run_check_without_queue(const tconv_run *run, tconv_error *error)
 {
     const char *given = run->wait_count != 0 || run->wait != NULL ? "wait"
                         : run->done != NULL                       ? "done"
@@ -155,7 +154,7 @@ static bool is_divided(const tconv_layer *layer, const struct tconv_call *call,
 /* Computes a run and waits for it. */
 static tconv_status compute(tconv_layer *layer, const struct tconv_call *call, tconv_error *error)
 {
-    tconv_status status = check_without_queue(&call->run, error);
+    tconv_status status = tconv_run_check_without_queue(&call->run, error);
     if (status != TCONV_OK) return status;
     struct tconv_use use = {.plan = tconv_keep_known_plan(&layer->keep[0], call,
                                                           tconv_is_given(&call->tensors.filter))};
@@ -215,7 +214,7 @@ static tconv_status check_weights(const tconv_layer *layer, const struct tconv_c
                           "tensors.filter is in the memory of one device, but the layer has %d: "
                           "give an array of the host, or a queue",
                           layer->device_count);
-    return call->run.queue == NULL ? check_without_queue(&call->run, error) : TCONV_OK;
+    return call->run.queue == NULL ? tconv_run_check_without_queue(&call->run, error) : TCONV_OK;
 }
 
 /* Sets the weights of the queue's device. */

@@ -19,6 +19,9 @@ struct tconv_layer {
 tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
                                     struct tconv_keep **out, tconv_error *error);
 
+/* Refuses what only runs with a queue have. */
+tconv_status tconv_run_check_without_queue(const tconv_run *run, tconv_error *error);
+
 /* Computes a plan in a lane of the device (whole.c). The plan is in `use`, and the filter if the
  * run gives none. */
 tconv_status tconv_run_whole(tconv_layer *layer, struct tconv_keep *keep,

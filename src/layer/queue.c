@@ -10,7 +10,6 @@
 #include "plan/place.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* What an execution waits for besides the caller's wait list. */
 struct extra {
@@ -23,17 +22,12 @@ static tconv_status enqueue_behind(const tconv_plan *plan, const tconv_run *run,
                                    const tconv_tensors *tensors, const struct extra *extra,
                                    cl_event *done, tconv_error *error)
 {
-    const cl_uint count = run->wait_count;
-    if (extra->count == 0 || (count == 0) != (run->wait == NULL)) /* the latter is refused */
-        return tconv_plan_enqueue(plan, run->queue, tensors, count, run->wait, done, error);
-    const size_t given = count * sizeof(cl_event), more = extra->count * sizeof(cl_event);
-    cl_event *all = malloc(given + more);
-    if (all == NULL) return tconv_fail_memory(error, given + more, "enqueueing a layer");
-    if (given != 0) memcpy(all, run->wait, given);
-    memcpy(all + count, extra->event, more);
-    const tconv_status status =
-        tconv_plan_enqueue(plan, run->queue, tensors, count + extra->count, all, done, error);
-    free(all);
+    struct tconv_waits waits;
+    tconv_status status =
+        tconv_waits_join(run->wait_count, run->wait, extra->count, extra->event, &waits, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_plan_enqueue(plan, run->queue, tensors, waits.count, waits.list, done, error);
+    free(waits.own);
     return status;
 }
 

@@ -1,87 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams. A push is a run of the layer in a window of a problem whose data are `reach` columns of
- * history and the chunk. The window begins behind the outputs that the pad reaches, at the same
- * phase for all pushes, so that the plan depends on the chunk's length alone. The first pushes have
- * the problem's own begin, the flush its own end.
- *
- * History and the begin of the chunk are copied into one tensor. Columns that only outputs of the
- * chunk alone need are read where they are, if the chunk is long. */
-#include "layer/layer_internal.h"
+/* Streams: what they take, which outputs belong to which columns, and with which algorithm. A push
+ * is a run of the layer in a window of a problem whose data are `reach` columns of history and the
+ * chunk. The window begins behind the outputs that the pad reaches, at the same phase for all
+ * pushes, so that the plan depends on the chunk's length alone. The first pushes have the problem's
+ * own begin, the flush its own end. */
+#include "layer/stream_internal.h"
 
 #include "base/cancel.h"
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/events.h"
-#include "plan/place.h"
-#include "plan/steady.h"
-#include "tconv_cl/stream.h"
+#include "base/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum {
-    COPIED = 1 << 18,    /* bytes of the longest chunk that is copied whole */
-    USUAL_COLUMNS = 100, /* of a push whose length is unknown; also 1 and 10 */
-};
-
-/* Where the columns are; of a stream that has none yet, nowhere. */
-enum place { NOWHERE, HOST, DEVICE };
-
-/* Memory of the stream: an array of the host, or a buffer. */
-struct memory {
-    char *host;
-    cl_mem buffer;
-    size_t bytes;
-};
-
-struct tconv_stream {
-    tconv_layer *layer;
-    tconv_problem problem;
-    tconv_plan_options options;
-    char algorithm[TCONV_STEADY_TEXT];
-    tconv_geometry geometry; /* of a problem with any extent */
-    int64_t stride, lag;
-    int64_t extra; /* T inputs have T * stride + extra outputs */
-    int64_t kept;  /* columns of history */
-    int64_t reach; /* columns before a push in its problem: its window does not begin before 0 */
-    int64_t rows;  /* of a tensor's memory, each with all of its columns */
-    int64_t most;  /* columns that a stream may have */
-    size_t column; /* bytes of a column in a row */
-    size_t output_column;
-    int64_t output_rows;
-    int64_t pushed, returned;
-    bool flushed;
-    enum place place;
-    struct memory history[2]; /* `kept` columns a row, the last ones of the input at the end */
-    int current;              /* which of them */
-    struct memory joined;
-    cl_event last; /* of the commands that were enqueued; NULL: none */
-};
-
-/* One call on a stream. */
-struct push {
-    tconv_stream *stream;
-    int64_t columns;
-    tconv_tensors tensors;
-    tconv_run run;
-    int64_t outputs; /* columns */
-    cl_event before; /* the last command of this push; NULL: none yet */
-};
+enum { USUAL_COLUMNS = 100 }; /* of a push whose length is unknown; also 1 and 10 */
 
 /* ---- geometry ---- */
 
-static int64_t *columns_of(tconv_problem *problem, const tconv_geometry *geometry)
+static int64_t *columns_of(tconv_problem *problem)
 {
-    return &problem->data.dim[geometry->data_format == TCONV_NXC ? 1 : 2];
-}
-
-/* The output columns of all pushes after so many input columns. */
-static int64_t final_outputs(const tconv_stream *s, int64_t columns)
-{
-    return tconv_max(columns * s->stride - s->lag, 0);
+    return &problem->data.dim[tconv_channels_axis(problem) == 1 ? 2 : 1];
 }
 
 static int64_t all_outputs(const tconv_stream *s, int64_t columns)
@@ -92,10 +32,7 @@ static int64_t all_outputs(const tconv_stream *s, int64_t columns)
 /* Resolves the problem for the least power of two of columns that has an output. */
 static tconv_status resolve(tconv_problem *problem, tconv_geometry *geometry, tconv_error *error)
 {
-    const bool nxc = problem->data_format == TCONV_NXC ||
-                     (problem->data_format == TCONV_DATA_DEFAULT &&
-                      problem->operation == TCONV_ONEAPI_CONV_BACKPROP);
-    int64_t *const columns = &problem->data.dim[nxc ? 1 : 2];
+    int64_t *const columns = columns_of(problem);
     tconv_status status = TCONV_OK;
     for (*columns = 1; *columns <= INT64_C(1) << 40; *columns *= 2)
         if ((status = tconv_resolve(problem, geometry, error)) != TCONV_ERROR_SHAPE &&
@@ -143,7 +80,7 @@ static tconv_status read_problem(tconv_stream *s, tconv_error *error)
         (status = resolve(&s->problem, g, error)) != TCONV_OK)
         return status;
     tconv_problem longer = s->problem;
-    ++*columns_of(&longer, g);
+    ++*columns_of(&longer);
     if ((status = tconv_resolve(&longer, &next, error)) != TCONV_OK) return status;
     s->stride = g->stride[0];
     if (next.pad_begin[0] != g->pad_begin[0] || next.output[0] - g->output[0] != s->stride)
@@ -152,7 +89,7 @@ static tconv_status read_problem(tconv_stream *s, tconv_error *error)
                           "explicit pads",
                           tconv_auto_pad_name(s->problem.auto_pad));
     const int64_t span = g->dilation[0] * (g->kernel[0] - 1);
-    s->extra = g->output[0] - *columns_of(&s->problem, g) * s->stride;
+    s->extra = g->output[0] - *columns_of(&s->problem) * s->stride;
     s->lag = tconv_max(tconv_max(g->pad_begin[0], -s->extra), 0);
     s->kept = tconv_max(tconv_floor_div(s->lag - g->pad_begin[0] + span, s->stride), 1);
     s->reach = tconv_max(s->kept, tconv_ceil_div(s->lag, s->stride));
@@ -173,28 +110,19 @@ static tconv_status read_problem(tconv_stream *s, tconv_error *error)
     return TCONV_OK;
 }
 
-/* Outputs [first, end) of a stream's columns before `known`, of which the last are `chunk` ones of
- * a push, or none: as a window of a problem. `data` are the first and the end of its inputs. */
-struct part {
-    int64_t first, end;
-    int64_t data[2];
-    tconv_problem problem;
-    tconv_plan_options options;
-};
-
-static tconv_status make_part(const tconv_stream *s, int64_t before, int64_t known, int64_t first,
-                              int64_t end, struct part *part, tconv_error *error)
+tconv_status tconv_stream_make_part(const tconv_stream *s, int64_t before, int64_t known,
+                                    int64_t first, int64_t end, struct tconv_stream_part *part,
+                                    tconv_error *error)
 {
     const int64_t base = before < s->kept ? 0 : before - s->reach;
     tconv_geometry g = s->geometry;
     part->first = first;
-    part->end = end;
     part->problem = s->problem;
     part->options = s->options;
     part->options.algorithm = s->algorithm;
     g.input[0] = known - base;
     g.output[0] = g.input[0] * s->stride + s->extra;
-    *columns_of(&part->problem, &g) = g.input[0];
+    *columns_of(&part->problem) = g.input[0];
     part->options.output_begin = first - base * s->stride;
     part->options.output_end = end - base * s->stride;
     const tconv_status status = tconv_window_input(&g, part->options.output_begin,
@@ -205,585 +133,22 @@ static tconv_status make_part(const tconv_stream *s, int64_t before, int64_t kno
     return status;
 }
 
-/* ---- memory ---- */
-
-static void release_memory(struct memory *m)
-{
-    free(m->host);
-    if (m->buffer != NULL) clReleaseMemObject(m->buffer);
-    *m = (struct memory){.host = NULL};
-}
-
-static void forget_last(tconv_stream *s)
-{
-    if (s->last != NULL) clReleaseEvent(s->last);
-    s->last = NULL;
-}
-
-static void release_all(tconv_stream *s)
-{
-    release_memory(&s->history[0]);
-    release_memory(&s->history[1]);
-    release_memory(&s->joined);
-    forget_last(s);
-    s->place = NOWHERE;
-}
-
-/* Makes memory of at least `bytes` instead of what was there, whose contents are lost. */
-static tconv_status need(const tconv_stream *s, enum place place, struct memory *m, uint64_t bytes,
-                         tconv_error *error)
-{
-    if (m->bytes >= bytes) return TCONV_OK;
-    struct memory made = {.bytes = (size_t)bytes};
-    cl_int code = CL_SUCCESS;
-    if (bytes > SIZE_MAX / 2)
-        return tconv_fail(error, TCONV_ERROR_SHAPE,
-                          "a chunk needs a buffer of %" PRIu64
-                          " bytes, more than can be addressed: push fewer columns",
-                          bytes);
-    if (place == HOST)
-        made.host = malloc(made.bytes);
-    else
-        made.buffer = clCreateBuffer(tconv_device_context(s->layer->keep[0].device),
-                                     CL_MEM_READ_WRITE, made.bytes, NULL, &code);
-    if (place == HOST && made.host == NULL)
-        return tconv_fail_memory(error, made.bytes, "keeping columns of a stream");
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clCreateBuffer",
-                                 "creating a buffer of %" PRIu64 " bytes for columns of a stream",
-                                 bytes);
-    release_memory(m);
-    *m = made;
-    return TCONV_OK;
-}
-
-/* ---- commands ---- */
-
-/* Columns of a tensor or of the stream's memory, whose rows have `pitch` of them. */
-struct columns {
-    char *host;
-    cl_mem buffer;
-    size_t offset;
-    int64_t pitch, first;
-};
-
-static struct columns columns_in(const struct memory *m, int64_t pitch, int64_t first)
-{
-    return (struct columns){m->host, m->buffer, 0, pitch, first};
-}
-
-static struct columns columns_at(const tconv_tensor *t, int64_t pitch, int64_t first)
-{
-    return (struct columns){(char *)(uintptr_t)t->host, t->memory, t->offset, pitch, first};
-}
-
-/* What the next command of a push waits for: the one before it, or the caller's events and the
- * commands of earlier pushes. */
-struct waits {
-    cl_uint count;
-    const cl_event *list;
-    cl_event *own; /* the list's memory; NULL: none */
-};
-
-static tconv_status find_waits(const struct push *p, struct waits *waits, tconv_error *error)
-{
-    const tconv_stream *s = p->stream;
-    *waits = (struct waits){0, NULL, NULL};
-    if (p->before != NULL) {
-        waits->count = 1;
-        waits->list = &p->before;
-    } else if (s->last == NULL) {
-        waits->count = p->run.wait_count;
-        waits->list = p->run.wait;
-    } else if (p->run.wait_count == 0) {
-        waits->count = 1;
-        waits->list = &s->last;
-    } else {
-        const size_t given = p->run.wait_count;
-        waits->own = malloc((given + 1) * sizeof *waits->own);
-        if (waits->own == NULL)
-            return tconv_fail_memory(error, (given + 1) * sizeof *waits->own,
-                                     "enqueueing a push of a stream");
-        memcpy(waits->own, p->run.wait, given * sizeof *waits->own);
-        waits->own[given] = s->last;
-        waits->count = p->run.wait_count + 1;
-        waits->list = waits->own;
-    }
-    return TCONV_OK;
-}
-
-static void next_is_behind(struct push *p, cl_event event)
-{
-    if (p->before != NULL) clReleaseEvent(p->before);
-    p->before = event;
-}
-
-static tconv_status copy_on_device(struct push *p, const struct columns *from,
-                                   const struct columns *to, int64_t count, tconv_error *error)
-{
-    const size_t column = p->stream->column;
-    const size_t region[] = {(size_t)count * column, (size_t)p->stream->rows, 1};
-    const size_t from_row = (size_t)from->pitch * column, to_row = (size_t)to->pitch * column;
-    const size_t from_origin[] = {from->offset + (size_t)from->first * column, 0, 0};
-    const size_t to_origin[] = {to->offset + (size_t)to->first * column, 0, 0};
-    struct waits waits;
-    const tconv_status status = find_waits(p, &waits, error);
-    if (status != TCONV_OK) return status;
-    /* Of an origin only the first number, in bytes, may exceed a row. */
-    const size_t from_at[] = {from_origin[0] % from_row, from_origin[0] / from_row, 0};
-    const size_t to_at[] = {to_origin[0] % to_row, to_origin[0] / to_row, 0};
-    cl_event done;
-    const cl_int code = clEnqueueCopyBufferRect(p->run.queue, from->buffer, to->buffer, from_at,
-                                                to_at, region, from_row, 0, to_row, 0, waits.count,
-                                                waits.list, &done);
-    free(waits.own);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clEnqueueCopyBufferRect",
-                                 "copying columns of a stream");
-    next_is_behind(p, done);
-    return TCONV_OK;
-}
-
-/* Copies `bytes` of each row: a few of each of many rows, if the chunk is short. A size that the
- * compiler knows takes a fifth of the time of a call. */
-static void copy_rows(int64_t rows, size_t bytes, const char *from, size_t from_row, char *to,
-                      size_t to_row)
-{
-#define COPY_ROWS(size)                                                                            \
-    for (int64_t row = 0; row < rows; row++, from += from_row, to += to_row) memcpy(to, from, size)
-    switch (bytes) {
-    case 2: COPY_ROWS(2); break;
-    case 4: COPY_ROWS(4); break;
-    case 8: COPY_ROWS(8); break;
-    default: COPY_ROWS(bytes);
-    }
-#undef COPY_ROWS
-}
-
-/* Copies `count` columns of all rows. */
-static tconv_status copy(struct push *p, struct columns from, struct columns to, int64_t count,
-                         tconv_error *error)
-{
-    const tconv_stream *s = p->stream;
-    if (count <= 0 || s->rows == 0 || s->column == 0) return TCONV_OK;
-    if (p->run.queue != NULL) return copy_on_device(p, &from, &to, count, error);
-    const size_t from_row = (size_t)from.pitch * s->column, to_row = (size_t)to.pitch * s->column;
-    const char *source = from.host + from.offset + (size_t)from.first * s->column;
-    char *target = to.host + to.offset + (size_t)to.first * s->column;
-    copy_rows(s->rows, (size_t)count * s->column, source, from_row, target, to_row);
-    return TCONV_OK;
-}
-
-/* Runs a part, whose data are in `data`. */
-static tconv_status run_part(struct push *p, struct part *part, const tconv_tensor *data,
-                             tconv_error *error)
-{
-    const tconv_stream *s = p->stream;
-    tconv_tensors tensors = p->tensors;
-    tconv_run run = p->run;
-    const size_t offset = (size_t)(part->first - s->returned) * s->output_column;
-    tensors.data = *data;
-    tensors.output.offset += offset;
-    if (tconv_is_given(&tensors.residual)) tensors.residual.offset += offset;
-    if (run.queue == NULL)
-        return tconv_layer_run(s->layer, &part->problem, &part->options, &tensors, &run, error);
-    struct waits waits;
-    const tconv_status found = find_waits(p, &waits, error);
-    if (found != TCONV_OK) return found;
-    cl_event done = NULL;
-    run.wait_count = waits.count;
-    run.wait = waits.list;
-    run.done = &done;
-    const tconv_status status =
-        tconv_layer_run(s->layer, &part->problem, &part->options, &tensors, &run, error);
-    free(waits.own);
-    if (status == TCONV_OK) next_is_behind(p, done);
-    return status;
-}
-
-/* Steps of a dense tensor of `pitch` columns, of which the problem's has a part. */
-static tconv_steps steps_of(const tconv_geometry *g, int64_t channels, int64_t pitch)
-{
-    const bool nxc = g->data_format == TCONV_NXC;
-    tconv_steps steps = {3, {channels * pitch, nxc ? channels : pitch, 1}};
-    return steps;
-}
-
-/* Computes a part: from the chunk in place, or from history and chunk, joined. */
-static tconv_status compute_part(struct push *p, struct part *part, tconv_error *error)
-{
-    tconv_stream *s = p->stream;
-    const tconv_geometry *g = &s->geometry;
-    const int64_t in = g->groups * g->group_in_channels, out = g->groups * g->group_out_channels;
-    const int64_t wanted = part->data[1] - part->data[0], now = s->pushed;
-    tconv_tensor data = p->tensors.data;
-    if (part->end - part->first != p->outputs) {
-        part->problem.output_steps = steps_of(g, out, p->outputs);
-        if (s->options.epilogue.residual) part->problem.residual_steps = part->problem.output_steps;
-    }
-    if (part->data[0] >= now) {
-        if (wanted != p->columns) part->problem.data_steps = steps_of(g, in, p->columns);
-        data.offset += (size_t)(part->data[0] - now) * s->column;
-        return run_part(p, part, &data, error);
-    }
-    const int64_t old = tconv_min(part->data[1], now) - part->data[0], fresh = wanted - old;
-    uint64_t bytes;
-    tconv_status status;
-    if (__builtin_mul_overflow((uint64_t)s->rows * s->column, (uint64_t)wanted, &bytes))
-        bytes = UINT64_MAX;
-    if ((status = need(s, s->place, &s->joined, bytes, error)) != TCONV_OK ||
-        (status =
-             copy(p, columns_in(&s->history[s->current], s->kept, s->kept - (now - part->data[0])),
-                  columns_in(&s->joined, wanted, 0), old, error)) != TCONV_OK ||
-        (status = copy(p, columns_at(&p->tensors.data, p->columns, 0),
-                       columns_in(&s->joined, wanted, old), fresh, error)) != TCONV_OK)
-        return status;
-    data = (tconv_tensor){s->joined.buffer, 0, NULL, s->joined.host};
-    return run_part(p, part, &data, error);
-}
-
-/* The buffer that a buffer is a part of: itself, if it is no part. */
-static cl_mem whole_buffer(cl_mem buffer)
-{
-    cl_mem whole = NULL;
-    const cl_int code =
-        clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
-    return code == CL_SUCCESS && whole != NULL ? whole : buffer;
-}
-
-/* True if the output may overlap an input, so that no part of it must be stored before all of the
- * input is read. */
-static bool may_overlap(const struct push *p, const tconv_tensor *input, int64_t rows,
-                        int64_t columns, size_t column)
-{
-    const tconv_stream *s = p->stream;
-    const tconv_tensor *output = &p->tensors.output;
-    const uint64_t bytes = (uint64_t)rows * (uint64_t)columns * column;
-    const uint64_t stored = (uint64_t)s->output_rows * (uint64_t)p->outputs * s->output_column;
-    if (bytes == 0 || stored == 0) return false;
-    if (input->memory != NULL) return whole_buffer(input->memory) == whole_buffer(output->memory);
-    const uintptr_t from = (uintptr_t)input->host + input->offset;
-    const uintptr_t to = (uintptr_t)output->host + output->offset;
-    return from < to ? to - from < bytes : from - to < stored;
-}
-
-/* The same of chunk and residual. Of a residual that begins where the output does, each part reads
- * only what it stores itself. */
-static bool reads_output(const struct push *p)
-{
-    const tconv_stream *s = p->stream;
-    const tconv_tensor *residual = &p->tensors.residual, *output = &p->tensors.output;
-    const bool same = residual->memory == output->memory && residual->host == output->host &&
-                      residual->offset == output->offset;
-    return may_overlap(p, &p->tensors.data, s->rows, p->columns, s->column) ||
-           (s->options.epilogue.residual && !same &&
-            may_overlap(p, residual, s->output_rows, p->outputs, s->output_column));
-}
-
-/* Computes the outputs of a push, or of a flush with `end` behind its last one. */
-static tconv_status compute(struct push *p, int64_t end, tconv_error *error)
-{
-    const tconv_stream *s = p->stream;
-    const int64_t before = s->pushed, known = before + p->columns;
-    const bool is_long = before >= s->kept && p->columns > 2 * s->kept &&
-                         (uint64_t)p->columns >
-                             (uint64_t)COPIED / (s->column * (size_t)tconv_max(s->rows, 1));
-    const int64_t middle = final_outputs(s, before + s->kept);
-    struct part part;
-    tconv_status status;
-    if (p->outputs == 0) return TCONV_OK;
-    if (!is_long || middle <= s->returned || middle >= end || reads_output(p)) {
-        status = make_part(s, before, known, s->returned, end, &part, error);
-        return status == TCONV_OK ? compute_part(p, &part, error) : status;
-    }
-    /* The outputs behind `middle` read the chunk alone. */
-    if ((status = make_part(s, before, before + s->kept, s->returned, middle, &part, error)) !=
-            TCONV_OK ||
-        (status = compute_part(p, &part, error)) != TCONV_OK ||
-        (status = make_part(s, before + s->kept, known, middle, end, &part, error)) != TCONV_OK)
-        return status;
-    return compute_part(p, &part, error);
-}
-
-/* Copies the last columns, of the chunk and before it, to the other history. */
-static tconv_status keep_columns(struct push *p, int64_t before, tconv_error *error)
-{
-    tconv_stream *s = p->stream;
-    const struct memory *from = &s->history[s->current];
-    const struct memory *to = &s->history[1 - s->current];
-    const struct columns chunk =
-        columns_at(&p->tensors.data, p->columns, tconv_max(p->columns - s->kept, 0));
-    const int64_t fresh = tconv_min(p->columns, s->kept);
-    const int64_t old = tconv_min(before, s->kept - fresh);
-    tconv_status status = copy(p, columns_in(from, s->kept, s->kept - old),
-                               columns_in(to, s->kept, s->kept - fresh - old), old, error);
-    if (status == TCONV_OK)
-        status = copy(p, chunk, columns_in(to, s->kept, s->kept - fresh), fresh, error);
-    return status;
-}
-
-/* ---- calls ---- */
-
-/* Refuses tensors that are not where the run computes, or a buffer that is too short for `bytes`.
- */
-static tconv_status check_tensor(const struct push *p, const char *name, const tconv_tensor *t,
-                                 int64_t rows, int64_t columns, size_t column, tconv_error *error)
-{
-    uint64_t bytes;
-    size_t size = 0;
-    if (rows == 0 || columns == 0) return TCONV_OK;
-    if (!tconv_is_given(t))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "tensors.%s is absent: it has %" PRId64 " columns", name, columns);
-    if (t->pointer != NULL)
-        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
-                          "tensors.%s is a pointer: a stream takes buffers and arrays of the host",
-                          name);
-    if ((p->run.queue != NULL) != (t->memory != NULL) || (t->memory != NULL && t->host != NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          p->run.queue != NULL
-                              ? "the push has a queue, but tensors.%s is no buffer"
-                              : "the push has no queue, but tensors.%s is no array of the host",
-                          name);
-    if (__builtin_mul_overflow((uint64_t)rows * column, (uint64_t)columns, &bytes) ||
-        bytes > SIZE_MAX / 2)
-        return tconv_fail(error, TCONV_ERROR_SHAPE,
-                          "tensors.%s has %" PRId64
-                          " columns, more than can be addressed: push fewer",
-                          name, columns);
-    if (t->memory == NULL) return TCONV_OK;
-    const cl_int code = clGetMemObjectInfo(t->memory, CL_MEM_SIZE, sizeof size, &size, NULL);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetMemObjectInfo",
-                                 "asking for the size of "
-                                 "tensors.%s",
-                                 name);
-    if (t->offset <= size && bytes <= size - t->offset) return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_BUFFER,
-                      "tensors.%s has %" PRIu64 " bytes from offset %" PRIu64
-                      " on, but its buffer has %" PRIu64,
-                      name, bytes, (uint64_t)t->offset, (uint64_t)size);
-}
-
-static tconv_status check_run(const tconv_stream *s, const tconv_run *run, tconv_error *error)
-{
-    const char *given = run->progress != NULL    ? "progress"
-                        : run->memory_limit != 0 ? "memory_limit"
-                                                 : NULL;
-    const enum place place = run->queue != NULL ? DEVICE : HOST;
-    if (given != NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "run.%s is given, but a push is not divided: leave it out", given);
-    if (run->queue == NULL && (run->wait_count != 0 || run->wait != NULL || run->done != NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "run.%s is given, but run.queue is NULL: the call waits for nothing but "
-                          "its own work",
-                          run->done != NULL ? "done" : "wait");
-    if ((run->wait_count == 0) != (run->wait == NULL))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "run.wait_count is %u, but run.wait is %s: give both or none",
-                          (unsigned)run->wait_count, run->wait == NULL ? "NULL" : "a list");
-    if (s->place != NOWHERE && s->place != place)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "the stream computes %s a queue so far: reset it before a push %s one",
-                          s->place == DEVICE ? "on" : "without",
-                          place == DEVICE ? "on" : "without");
-    return TCONV_OK;
-}
-
-/* Ends a push that enqueued commands, also one that failed: later ones wait for them. */
-static tconv_status end_commands(struct push *p, tconv_status status, tconv_error *error)
-{
-    tconv_stream *s = p->stream;
-    if (p->run.queue == NULL) return status;
-    if (p->before == NULL && status == TCONV_OK && p->run.done != NULL) {
-        /* There was nothing to do, but there is an order to keep. */
-        struct waits waits;
-        status = find_waits(p, &waits, error);
-        if (status != TCONV_OK) return status;
-        const cl_int code =
-            clEnqueueMarkerWithWaitList(p->run.queue, waits.count, waits.list, p->run.done);
-        free(waits.own);
-        return code == CL_SUCCESS ? TCONV_OK
-                                  : tconv_fail_opencl(error, code, "clEnqueueMarkerWithWaitList",
-                                                      "enqueueing an empty push of a stream");
-    }
-    if (p->before == NULL) return status;
-    if (status == TCONV_OK && p->run.done != NULL) {
-        const cl_int code = clRetainEvent(p->before);
-        if (code == CL_SUCCESS)
-            *p->run.done = p->before;
-        else
-            status = tconv_fail_opencl(error, code, "clRetainEvent", "pushing to a stream");
-    }
-    forget_last(s);
-    s->last = p->before;
-    return status;
-}
-
-/* Reads the arguments of a call. */
-static tconv_status begin(tconv_stream *s, int64_t columns, const tconv_tensors *tensors,
-                          const tconv_run *run, struct push *p, tconv_error *error)
-{
-    tconv_status status;
-    *p = (struct push){
-        .stream = s, .columns = columns, .tensors = TCONV_TENSORS_INIT, .run = TCONV_RUN_INIT};
-    if (columns < 0 || columns > s->most - s->pushed)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "columns is %" PRId64 ": it must be 0 to %" PRId64, columns,
-                          s->most - s->pushed);
-    if ((status = tconv_struct_read(TCONV_SIZED_TENSORS, tensors, &p->tensors, error)) !=
-            TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_RUN, run, &p->run, error)) != TCONV_OK)
-        return status;
-    return tconv_process_enter(error);
-}
-
-/* Makes both histories, where the run computes. */
-static tconv_status place_history(struct push *p, tconv_error *error)
-{
-    tconv_stream *s = p->stream;
-    const enum place place = p->run.queue != NULL ? DEVICE : HOST;
-    const uint64_t bytes = (uint64_t)tconv_max(s->rows, 1) * s->column * (uint64_t)s->kept;
-    tconv_status status = TCONV_OK;
-    for (int i = 0; i < 2 && status == TCONV_OK; i++)
-        status = need(s, place, &s->history[i], bytes, error);
-    if (status == TCONV_OK)
-        s->place = place;
-    else if (s->place == NOWHERE)
-        release_all(s);
-    return status;
-}
-
-/* Computes the outputs up to `end`, and takes the columns in. */
-static tconv_status push_or_flush(struct push *p, int64_t end, tconv_error *error)
-{
-    tconv_stream *s = p->stream;
-    const bool was_nowhere = s->place == NOWHERE;
-    tconv_status status;
-    p->outputs = end - s->returned;
-    if ((status = check_run(s, &p->run, error)) != TCONV_OK ||
-        (status = check_tensor(p, "data", &p->tensors.data, s->rows, p->columns, s->column,
-                               error)) != TCONV_OK ||
-        (status = check_tensor(p, "output", &p->tensors.output, s->output_rows, p->outputs,
-                               s->output_column, error)) != TCONV_OK ||
-        (s->options.epilogue.residual &&
-         (status = check_tensor(p, "residual", &p->tensors.residual, s->output_rows, p->outputs,
-                                s->output_column, error)) != TCONV_OK) ||
-        (status = place_history(p, error)) != TCONV_OK)
-        return status;
-    status = p->columns == 0 ? TCONV_OK : keep_columns(p, s->pushed, error);
-    if (status == TCONV_OK) status = compute(p, end, error);
-    status = end_commands(p, status, error);
-    if (status != TCONV_OK) {
-        if (was_nowhere && s->last == NULL) release_all(s);
-        return status;
-    }
-    if (p->columns > 0) s->current = 1 - s->current;
-    s->pushed += p->columns;
-    s->returned = end;
-    return TCONV_OK;
-}
-
-static tconv_status refuse_null(const void *stream, const void *tensors, tconv_error *error)
-{
-    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                      stream == NULL    ? "stream"
-                      : tensors == NULL ? "tensors"
-                                        : "info");
-}
-
-tconv_status tconv_stream_push(tconv_stream *stream, int64_t columns, const tconv_tensors *tensors,
-                               const tconv_run *run, tconv_error *error)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    struct push p;
-    if (stream == NULL || tensors == NULL) return refuse_null(stream, tensors, error);
-    const tconv_status status = begin(stream, columns, tensors, run, &p, error);
-    if (status != TCONV_OK) return status;
-    if (stream->flushed)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "the stream was flushed: reset it before the next push");
-    return push_or_flush(
-        &p, tconv_max(final_outputs(stream, stream->pushed + columns), stream->returned), error);
-}
-
-tconv_status tconv_stream_flush(tconv_stream *stream, const tconv_tensors *tensors,
-                                const tconv_run *run, tconv_error *error)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    struct push p;
-    if (stream == NULL || tensors == NULL) return refuse_null(stream, tensors, error);
-    tconv_status status = begin(stream, 0, tensors, run, &p, error);
-    if (status != TCONV_OK) return status;
-    status = push_or_flush(&p, stream->returned + tconv_stream_outputs(stream, TCONV_STREAM_FLUSH),
-                           error);
-    if (status == TCONV_OK) stream->flushed = true;
-    return status;
-}
-
-tconv_status tconv_stream_reset(tconv_stream *stream, int64_t columns, const tconv_tensor *history,
-                                const tconv_run *run, tconv_error *error)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    if (stream == NULL) return refuse_null(NULL, NULL, error);
-    tconv_stream fresh = *stream; /* which becomes the stream, on success */
-    struct push p;
-    tconv_tensors tensors = TCONV_TENSORS_INIT;
-    fresh.pushed = fresh.returned = 0;
-    fresh.flushed = false;
-    fresh.place = NOWHERE;
-    memset(fresh.history, 0, sizeof fresh.history);
-    fresh.joined = (struct memory){.host = NULL};
-    fresh.last = NULL;
-    if (history != NULL) tensors.data = *history;
-    tconv_status status = begin(&fresh, columns, &tensors, run, &p, error);
-    if (status != TCONV_OK) return status;
-    const enum place place = p.run.queue != NULL ? DEVICE : HOST;
-    if (columns == 0) {
-        /* Memory stays, but not what failed: the commands of a push may still use it. */
-        cl_int state = CL_COMPLETE;
-        if (stream->last != NULL &&
-            (tconv_event_state(stream->last, &state) != CL_SUCCESS || state < 0))
-            release_all(stream);
-        stream->pushed = stream->returned = 0;
-        stream->flushed = false;
-        if (stream->place != NOWHERE && run != NULL && stream->place != place) release_all(stream);
-        return TCONV_OK;
-    }
-    if ((status = check_run(&fresh, &p.run, error)) != TCONV_OK ||
-        (status = check_tensor(&p, "data", &p.tensors.data, fresh.rows, columns, fresh.column,
-                               error)) != TCONV_OK ||
-        (status = place_history(&p, error)) != TCONV_OK)
-        return status;
-    status = end_commands(&p, keep_columns(&p, 0, error), error);
-    if (status != TCONV_OK) {
-        release_all(&fresh);
-        return status;
-    }
-    fresh.current = 1 - fresh.current;
-    fresh.pushed = columns;
-    fresh.returned = final_outputs(&fresh, columns);
-    release_all(stream);
-    *stream = fresh;
-    return TCONV_OK;
-}
-
 /* ---- making a stream ---- */
 
 /* The parts for which an algorithm is chosen: usual pushes in the middle of a stream, the longest
  * last, then the first push and the flush of the shortest stream. */
 struct parts {
     int count, usual;
-    struct part list[TCONV_STEADY_CASES];
+    struct tconv_stream_part list[TCONV_STEADY_CASES];
 };
 
 static tconv_status add_part(const tconv_stream *s, struct parts *parts, int64_t before,
                              int64_t known, int64_t end, tconv_error *error)
 {
-    const int64_t first = final_outputs(s, before);
+    const int64_t first = tconv_stream_final_outputs(s, before);
     if (end <= first) return TCONV_OK; /* it has no outputs */
-    return make_part(s, before, known, first, end, &parts->list[parts->count++], error);
+    return tconv_stream_make_part(s, before, known, first, end, &parts->list[parts->count++],
+                                  error);
 }
 
 static tconv_status list_parts(const tconv_stream *s, int64_t columns, struct parts *parts,
@@ -795,21 +160,22 @@ static tconv_status list_parts(const tconv_stream *s, int64_t columns, struct pa
     parts->count = 0;
     for (int i = columns > 0 ? 2 : 0; i < 3 && status == TCONV_OK; i++) {
         const int64_t known = middle + (columns > 0 ? columns : lengths[i]);
-        status = add_part(s, parts, middle, known, final_outputs(s, known), error);
+        status = add_part(s, parts, middle, known, tconv_stream_final_outputs(s, known), error);
     }
     parts->usual = parts->count;
-    if (status == TCONV_OK) status = add_part(s, parts, 0, least, final_outputs(s, least), error);
+    if (status == TCONV_OK)
+        status = add_part(s, parts, 0, least, tconv_stream_final_outputs(s, least), error);
     if (status == TCONV_OK) status = add_part(s, parts, least, least, all_outputs(s, least), error);
     return status;
 }
 
 /* Makes the plan of the longest usual push, which the layer keeps. */
-static tconv_status make_usual_plan(tconv_stream *s, const struct part *part, tconv_error *error)
+static tconv_status make_usual_plan(tconv_stream *s, const struct tconv_stream_part *part,
+                                    tconv_error *error)
 {
     tconv_plan *plan = NULL;
-    tconv_plan_options options = part->options;
-    options.algorithm = s->algorithm;
-    const tconv_status status = tconv_layer_plan(s->layer, &part->problem, &options, &plan, error);
+    const tconv_status status =
+        tconv_layer_plan(s->layer, &part->problem, &part->options, &plan, error);
     tconv_plan_release(plan);
     return status;
 }
@@ -909,7 +275,7 @@ void tconv_stream_release(tconv_stream *stream)
 {
     TCONV_WITHOUT_CANCELLATION;
     if (stream == NULL || tconv_process_forked()) return;
-    release_all(stream);
+    tconv_stream_forget(stream);
     free(stream);
 }
 
@@ -926,13 +292,16 @@ int64_t tconv_stream_outputs(const tconv_stream *stream, int64_t columns)
     if (columns == TCONV_STREAM_FLUSH)
         return tconv_max(all_outputs(stream, stream->pushed) - stream->returned, 0);
     if (columns < 0 || columns > stream->most - stream->pushed) return 0;
-    return tconv_max(final_outputs(stream, stream->pushed + columns) - stream->returned, 0);
+    return tconv_max(
+        tconv_stream_final_outputs(stream, stream->pushed + columns) - stream->returned, 0);
 }
 
 tconv_status tconv_stream_describe(const tconv_stream *stream, tconv_stream_info *info,
                                    tconv_error *error)
 {
-    if (stream == NULL || info == NULL) return refuse_null(stream, info, error);
+    if (stream == NULL || info == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          stream == NULL ? "stream" : "info");
     const tconv_status status = tconv_struct_check(TCONV_SIZED_STREAM_INFO, info, error);
     if (status != TCONV_OK) return status;
     tconv_stream_info own = TCONV_STREAM_INFO_INIT;

@@ -61,9 +61,9 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
     const tconv_device_info info = plan->info; /* each tile may lower limits for itself */
     struct tconv_candidates tiles;
     struct tconv_reason reason;
+    if (plan->info.kind != TCONV_DEVICE_GPU) return TCONV_OK;
     const uint64_t spilled = tconv_plan_private_bytes(plan);
-    if (plan->info.kind != TCONV_DEVICE_GPU || spilled == 0 ||
-        !tconv_enumerate(first.algorithm, &plan->request, NULL, &tiles, &reason))
+    if (spilled == 0 || !tconv_enumerate(first.algorithm, &plan->request, NULL, &tiles, &reason))
         return TCONV_OK;
     int tried = 0;
     for (int i = 0; i < tiles.count && tried < MOST_TILES; i++) {
@@ -73,14 +73,14 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
         bool made;
         const tconv_status status = make_other_tile(plan, tile, &made, error);
         if (status != TCONV_OK) return status;
-        if (made && tconv_plan_private_bytes(plan) == 0) {
+        const uint64_t bytes = made ? tconv_plan_private_bytes(plan) : 0;
+        if (made && bytes == 0) {
             tconv_trace_passed_over(plan, &first, "its kernel spills registers");
             return TCONV_OK;
         }
-        const bool as_many = made && tconv_plan_private_bytes(plan) >= spilled;
         plan->info = info;
         tried++;
-        if (as_many) break;
+        if (bytes >= spilled) break;
     }
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
 }

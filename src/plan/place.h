@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks buffers before there is an execution that reads them, for src/layer. */
+/* Checks buffers and wait lists before there is an execution that reads them, for src/layer. */
 #ifndef TCONV_PLAN_PLACE_H
 #define TCONV_PLAN_PLACE_H
 
@@ -16,5 +16,8 @@ static inline bool tconv_is_given(const tconv_tensor *tensor)
 tconv_status tconv_place_check(const tconv_plan *plan, const char *argument,
                                const tconv_tensor *tensor, uint64_t bytes, size_t unit,
                                tconv_error *error);
+
+/* Refuses a list without a count, and the reverse. */
+tconv_status tconv_check_wait_list(uint32_t count, const void *list, tconv_error *error);
 
 #endif

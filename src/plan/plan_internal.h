@@ -184,9 +184,6 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
 tconv_status tconv_check_queue(const tconv_plan *plan, const char *argument, cl_command_queue queue,
                                tconv_error *error);
 
-/* Refuses a list without a count, and the reverse. */
-tconv_status tconv_check_wait_list(uint32_t count, const void *list, tconv_error *error);
-
 /* Checks queue and wait list of an enqueueing function. */
 tconv_status tconv_check_order(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
                                const cl_event *wait, tconv_error *error);

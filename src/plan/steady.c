@@ -111,11 +111,6 @@ static void add_algorithm(struct steadies *all, tconv_plan *const *plans, int co
     }
 }
 
-static double lesser(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* The one whose largest ratio to the cheapest, of all usual problems, is the smallest. NULL: there
  * is none. */
 static const struct steady *best_of(const struct steadies *all, int usual)
@@ -124,12 +119,14 @@ static const struct steady *best_of(const struct steadies *all, int usual)
     double least[TCONV_STEADY_CASES], best_ratio = INFINITY;
     for (int i = 0; i < usual; i++) {
         least[i] = INFINITY;
-        for (int j = 0; j < all->count; j++) least[i] = lesser(least[i], all->list[j].cost[i]);
+        for (int j = 0; j < all->count; j++)
+            if (all->list[j].cost[i] < least[i]) least[i] = all->list[j].cost[i];
     }
     for (int j = 0; j < all->count; j++) {
         double ratio = 0;
         for (int i = 0; i < usual; i++)
-            if (least[i] > 0) ratio = -lesser(-ratio, -all->list[j].cost[i] / least[i]);
+            if (least[i] > 0 && all->list[j].cost[i] / least[i] > ratio)
+                ratio = all->list[j].cost[i] / least[i];
         if (best == NULL || ratio < best_ratio) {
             best = &all->list[j];
             best_ratio = ratio;

@@ -131,9 +131,10 @@
 
 #define SUITE_OPTIONS(O)                                                                           \
     O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
-      "a list of layers with the columns of bench/suite.csv or bench/upsampling.csv, - is stdin; " \
-      "or the word upsampling: built-in convolutions with upsampling or pixel shuffle; or the "    \
-      "word convolutions: built-in ordinary ones; default: built-in transposed convolutions")                                                          \
+      "a list of layers with the columns of bench/suite.csv, bench/upsampling.csv or "             \
+      "bench/convolutions.csv, - is stdin; or the word upsampling: built-in convolutions with "    \
+      "upsampling or pixel shuffle; or the word convolutions: built-in ordinary ones; default: "   \
+      "built-in transposed convolutions")                                                          \
     O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...",                                                  \
       "only these layers of the suite, in any letter case")
 

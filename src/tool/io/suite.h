@@ -23,9 +23,9 @@ struct suite {
     size_t count;
 };
 
-/* Reads a CSV file with the columns of bench/suite.csv or bench/upsampling.csv, and output_shape;
- * NULL: the built-in suite; "upsampling", "convolutions": the built-in ones of convolutions with
- * upsampling or pixel shuffle, and of ordinary ones. */
+/* Reads a CSV file with the columns of bench/suite.csv, bench/upsampling.csv or
+ * bench/convolutions.csv, and output_shape; NULL: the built-in suite; "upsampling", "convolutions":
+ * the built-in ones of convolutions with upsampling or pixel shuffle, and of ordinary ones. */
 enum exit_code suite_read(const char *path, struct suite *suite);
 
 /* Reads a file with these columns that the tool embeds: "suite.csv", "upsampling.csv",

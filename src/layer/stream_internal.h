@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The members of a stream, and what pushes (push.c) need of its geometry (stream.c). */
+#ifndef TCONV_LAYER_STREAM_INTERNAL_H
+#define TCONV_LAYER_STREAM_INTERNAL_H
+
+#include "layer/layer_internal.h"
+
+#include "base/checked.h"
+#include "plan/steady.h"
+#include "tconv_cl/stream.h"
+
+/* Where the columns are; of a stream that has none yet, nowhere. */
+enum tconv_stream_place { TCONV_STREAM_NOWHERE, TCONV_STREAM_HOST, TCONV_STREAM_DEVICE };
+
+/* Memory of the stream: an array of the host, or a buffer. */
+struct tconv_stream_memory {
+    char *host;
+    cl_mem buffer;
+    size_t bytes;
+};
+
+struct tconv_stream {
+    tconv_layer *layer;
+    tconv_problem problem;
+    tconv_plan_options options;
+    char algorithm[TCONV_STEADY_TEXT];
+    tconv_geometry geometry; /* of a problem with any extent */
+    int64_t stride, lag;
+    int64_t extra; /* T inputs have T * stride + extra outputs */
+    int64_t kept;  /* columns of history */
+    int64_t reach; /* columns before a push in its problem: its window does not begin before 0 */
+    int64_t rows;  /* of a tensor's memory, each with all of its columns */
+    int64_t most;  /* columns that a stream may have */
+    size_t column; /* bytes of a column in a row */
+    size_t output_column;
+    int64_t output_rows;
+    int64_t pushed, returned;
+    bool flushed;
+    enum tconv_stream_place place;
+    /* `kept` columns a row, the last ones of the input at the end. */
+    struct tconv_stream_memory history[2];
+    int current; /* which of them */
+    struct tconv_stream_memory joined;
+    cl_event last; /* of the commands that were enqueued; NULL: none */
+};
+
+/* The output columns of all pushes after so many input columns. */
+static inline int64_t tconv_stream_final_outputs(const tconv_stream *s, int64_t columns)
+{
+    return tconv_max(columns * s->stride - s->lag, 0);
+}
+
+/* Outputs from `first` on as a window of a problem. `data` are the first and the end of its inputs.
+ */
+struct tconv_stream_part {
+    int64_t first;
+    int64_t data[2];
+    tconv_problem problem;
+    tconv_plan_options options;
+};
+
+/* Makes the part of outputs [first, end) of a stream that has `known` columns, `before` of them
+ * from earlier pushes. */
+tconv_status tconv_stream_make_part(const tconv_stream *stream, int64_t before, int64_t known,
+                                    int64_t first, int64_t end, struct tconv_stream_part *part,
+                                    tconv_error *error);
+
+/* Releases the columns and what waits for their commands. */
+void tconv_stream_forget(tconv_stream *stream);
+
+#endif
