@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from onnx import NodeProto
 
+from .._gain import taps_of
 from .graph import Scope, attributes_of, input_of, is_operator
 from .weights import Array, bias_of_phases, with_shuffle, with_upsampling
 
@@ -187,7 +188,7 @@ def _with_upsampling(enlarger: NodeProto, conv: NodeProto, scope: Scope) -> Laye
         if d > factor > 1:
             _leave(f"dilations[{axis}] is {d}, but the factor is {factor}: sums of weights would have gaps")
     kernel = [k if f == 1 else d * (k - 1) + f for k, d, f in zip(c.kernel, c.dilations, s)]
-    taps = prod(k / f for k, f in zip(kernel, s))
+    taps = taps_of(c.kernel, c.dilations, s)
     if taps >= prod(c.kernel):
         _leave(
             "as one layer it would take as many multiply-adds: its kernel is 1 where the data grow, or its dilation "

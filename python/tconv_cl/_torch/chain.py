@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
+from .._gain import gain_of
 from .call import compute_call
 from .fusion import NORMS, activation_of, affine, fits, is_activation, is_alone, is_plain, statistics_of
 from .operator import ACTIVATIONS, CONVOLVE, activated, convolution_call
 from .operator import own as stock
-from .pairs import LEAST_CONCAT_GAIN, PADS, UPSAMPLINGS, Concat, Part, Plan, factor_of, gain_of_concat, is_convolution
-from .pairs import kept_plan, kept_shuffle_plan, pair_of, plan_of, shuffle_pair_of, shuffle_plan_of
+from .pairs import LEAST_CONCAT_GAIN, PADS, UPSAMPLINGS, Concat, Part, Plan, factor_of, is_convolution, kept_plan
+from .pairs import kept_shuffle_plan, pair_of, plan_of, shuffle_pair_of, shuffle_plan_of
 from .tensors import SHUFFLED, UPSAMPLED, compute_or, dense, least_macs, memory_format, refusal
 
 MOST_TERMS = 2048  # products of an output before a pixel shuffle
@@ -151,8 +152,7 @@ def _concat_layer(
         return None
     if memory_format(input) != memory_format(other):
         return None  # torch.cat would choose one
-    pair = pair_of(upsampling, None, convolution, weight.dim() - 2)
-    if isinstance(pair, str) or gain_of_concat(pair, weight.shape[2:], plan.factors, *channels) < LEAST_CONCAT_GAIN:
+    if gain_of(weight.shape[2:], dilation, plan.factors, *channels) < LEAST_CONCAT_GAIN:
         return None
     statistics = _norm_taken(input, norm, taken)
     if norm is not None and statistics is None:
