@@ -75,6 +75,10 @@ class Concat(NamedTuple):
     place: int  # of the enlarged data: 0 or 1
     dim: int
 
+    def ordered(self, enlarged: Any, other: Any) -> list[Any]:
+        """What belongs to the two tensors, in their order."""
+        return [enlarged, other] if self.place == 0 else [other, enlarged]
+
 
 class Plan(NamedTuple):
     """How the library computes a pair for data of some extents."""
