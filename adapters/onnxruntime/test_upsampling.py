@@ -249,7 +249,7 @@ def left_alone():
     both, given = enlarge([2, 2])
     both += [node("Concat", ["u", "t"], ["c"], axis=1), node("Conv", ["c", "w"], ["y"], "conv")]
     constants = {**given, "t": numbers([2, 4, 10, 12], 5), "w": numbers([3, 8, 3, 3], 2)}
-    yield "concatenated", model_of(both, X.shape, constants), "has a Concat between"
+    yield "concatenated", model_of(both, X.shape, constants), "a Concat is between it and what"
     yield "any filter", graph(inputs={"w": [3, 4, "k", "l"]}), "the extents of its filter are unknown"
 
 

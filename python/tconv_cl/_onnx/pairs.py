@@ -155,7 +155,7 @@ def reason_or_layer(node: NodeProto, scope: Scope, choice: Choice) -> Layer | st
         except Left as left:
             reason = reason or str(left)
     if reason is None and not shufflers and enlarger_before(node, scope) is not None:
-        reason = "what enlarges a part of its data has a Concat between"
+        reason = "a Concat is between it and what enlarges a part of its data"
     return reason
 
 
@@ -286,10 +286,8 @@ def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, choice: Ch
     if not choice.shuffle:
         _leave("shuffles are to stay (--no-shuffle)")
     given = attributes_of(shuffler)
-    r, dcr = (
-        given.get("blocksize", 0),
-        given.get("mode", "DCR") != "CRD",
-    )  # DepthToSpace has a mode since version 11; before, DCR
+    r = given.get("blocksize", 0)
+    dcr = given.get("mode", "DCR") != "CRD"  # DepthToSpace has a mode since version 11; before, DCR
     if not scope.is_read_once(conv.output[0]):
         _leave("what is shuffled is an output of the graph, or another node needs it")
     c = _Convolution(conv, scope)
