@@ -436,9 +436,9 @@ def test_a_concat_between(behind, last, pads, tmp_path):
 @pytest.mark.parametrize(
     "what, reason",
     [
-        ("few", "most channels of which are not enlarged"),
-        ("three", "not two inputs"),
-        ("rows", "not two inputs along the channels"),
+        ("few", "too few of its channels are enlarged"),
+        ("three", "does not join two inputs"),
+        ("rows", "does not join two inputs along the channels"),
         ("read twice", "something else reads"),
         ("groups", "the convolution has groups"),
     ],

@@ -135,17 +135,19 @@ def _concatenated(concat: Node, at: int, node: Node) -> Pair:
     pair = _upsampling(concat.input_value(at).get_node(), node)
     rank = node.get_output_partial_shape(0).rank.get_length()
     if concat.get_input_size() != 2 or concat.get_attributes()["axis"] not in (1, 1 - rank):
-        raise _Left("its Concat has not two inputs along the channels")
+        raise _Left("its Concat does not join two inputs along the channels")
     if only_consumer(concat) is None:
         raise _Left(ANOTHER_READER)
     if pair.attributes["grouped"]:
         raise _Left("a Concat is between them, and the convolution has groups")
     channels, element = concat.input_value(at).get_partial_shape()[1], node.get_output_element_type(0)
-    if channels.is_dynamic or element not in (Type.f32, Type.f64):  # another type would round the residual
-        raise _Left("a Concat is between them, of channels that are not known or in a short type")
+    if channels.is_dynamic:
+        raise _Left("a Concat is between them, and the number of enlarged channels is not known")
+    if element not in (Type.f32, Type.f64):  # another type would round the residual
+        raise _Left("a Concat is between them, and the type is neither f32 nor f64")
     own, (_, whole, *kernel) = channels.get_length(), node.input_value(1).get_shape()
     if gain_of(kernel, pair.attributes["dilations"], pair.attributes["strides"], own, whole - own) < LEAST_GAIN:
-        raise _Left("a Concat is between them, most channels of which are not enlarged")
+        raise _Left("a Concat is between them, and too few of its channels are enlarged")
     parts = np.split(values_of(node.input_value(1)), [own if at == 0 else whole - own], 1)
     attributes = {name: node.get_attributes()[name] for name in OF_CONVOLUTION}
     beside = Beside(concat.input_value(1 - at), parts[1 - at], attributes)
@@ -155,10 +157,9 @@ def _concatenated(concat: Node, at: int, node: Node) -> Pair:
 def with_residual(beside: Beside, inputs: list[Output], fused: dict[str, Any]) -> tuple[list[Output], dict[str, Any]]:
     """The inputs and attributes of a layer, as `fuse` returns them, with the convolution of what is beside its data as
     residual, on which a residual that it has is added."""
-    at = 2 + bool(fused.get("scale"))
-    factor = values_of(inputs[2]) if fused.get("scale") else np.ones(1)
-    at += bool(fused.get("bias"))
-    added, behind = beside.convolution(factor), at
+    has_scale = bool(fused.get("scale"))
+    added = beside.convolution(values_of(inputs[2]) if has_scale else np.ones(1))
+    at = behind = 2 + has_scale + bool(fused.get("bias"))
     if fused.get("residual"):
         both = [added, inputs[at]]
         added, behind = NodeFactory("opset1").create("Add", both, {"auto_broadcast": "numpy"}).output(0), at + 1
