@@ -219,13 +219,9 @@ def pair_model(pair, magnitudes=False):
     feeds = [own(pair.data())]
     if pair.obstacle == "computed":
         factor = dict(zip(range(2, pair.axes + 2), pair.factors))
-        numbers_ = [factor.get(axis, 1) for axis in which or range(2, pair.axes + 2)]
-        numbers_ = (
-            [f * shape[axis] for f, axis in zip(numbers_, which or range(2, pair.axes + 2))]
-            if pair.by_sizes
-            else numbers_
-        )
-        feeds.append(np.array(numbers_, np.int64 if pair.by_sizes else np.float32))
+        axes, of_one = which or range(2, pair.axes + 2), shape if pair.by_sizes else [1] * len(shape)
+        given = [factor.get(axis, 1) * of_one[axis] for axis in axes]
+        feeds.append(np.array(given, np.int64 if pair.by_sizes else np.float32))
     return model, feeds, between and plain
 
 

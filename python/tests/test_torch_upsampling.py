@@ -267,10 +267,8 @@ class Skip(nn.Module):
     def __init__(self, own=4, other=2, groups=1, bias=False, padding=1, last=False):
         super().__init__()
         self.own, self.other, self.last = own, other, last
-        self.conv, self.norm = (
-            nn.Conv2d(own + other, 4, 3, padding=padding, groups=groups, bias=bias),
-            nn.BatchNorm2d(4),
-        )
+        self.conv = nn.Conv2d(own + other, 4, 3, padding=padding, groups=groups, bias=bias)
+        self.norm = nn.BatchNorm2d(4)
         self.norm.running_mean.uniform_()
         self.norm.running_var.uniform_(0.5, 2)
 
