@@ -46,12 +46,13 @@ def upsample_convolve(
         arguments = (input, upsampling, pads, convolution, norm, activation, *how)
         return input.tracer.create_proxy("call_function", upsample_convolve, arguments, {})
     before: Numbered = ((UPSAMPLING, upsampling), (PADDING, pads), (CONVOLUTION, convolution))
+    parts: Numbered = (*before, (NORM, norm), (ACTIVATION, activation))
     if isinstance(pads, Concat):
         output = _concat_layer(input, upsampling, pads, convolution, norm, activation, how)
-        return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation))) if output is None else output
+        return one_by_one(input, parts) if output is None else output
     taken = _taken(input, upsampling, pads, convolution, device, fallback)
     if taken is None:
-        return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation)))
+        return one_by_one(input, parts)
     statistics = _norm_taken(input, norm, taken)
     left = norm if statistics is None else None
     return _layer(UPSAMPLED, input, taken, statistics, left, activation, (), how)
