@@ -95,7 +95,7 @@ AUTO_PADS = {"explicit": "NOTSET", "same_upper": "SAME_UPPER", "same_lower": "SA
 def random_pair(seed, obstacles=OBSTACLES):
     return drawn(
         seed,
-        {form: list(its) for form, its in obstacles.items()},
+        obstacles,
         types=("float32", "float32", "float16"),
         auto_pads=("explicit", *AUTO_PADS),
     )

@@ -145,7 +145,7 @@ OBSTACLES = {
 def random_pair(seed):
     return drawn(
         seed,
-        {form: list(its) for form, its in OBSTACLES.items()},
+        OBSTACLES,
         types=("float32", "float32", "float32", "float64", "float16", "bfloat16"),
         shuffle_axes=(1, 2, 2, 3),
         auto_pads=("explicit", "explicit", "valid", "same_upper", "same_lower"),
