@@ -281,7 +281,7 @@ tconv_status pair_read(const OrtNode *conv, const struct taken *taken, struct no
     if (!shuffles && is_concatenated(conv)) {
         memset(layer, 0, sizeof *layer);
         return fail(error, TCONV_ERROR_UNSUPPORTED,
-                    "what enlarges a part of its data has a Concat between");
+                    "a Concat is between it and what enlarges a part of its data");
     }
     if (enlarger_of(conv) != NULL) {
         const tconv_status status = read_upsampling(conv, taken, layer, error);

@@ -95,7 +95,7 @@ AUTO_PADS = {"explicit": "NOTSET", "same_upper": "SAME_UPPER", "same_lower": "SA
 def random_pair(seed, obstacles=OBSTACLES):
     return drawn(
         seed,
-        {form: list(its) for form, its in obstacles.items()},
+        obstacles,
         types=("float32", "float32", "float16"),
         auto_pads=("explicit", *AUTO_PADS),
     )
@@ -249,7 +249,7 @@ def left_alone():
     both, given = enlarge([2, 2])
     both += [node("Concat", ["u", "t"], ["c"], axis=1), node("Conv", ["c", "w"], ["y"], "conv")]
     constants = {**given, "t": numbers([2, 4, 10, 12], 5), "w": numbers([3, 8, 3, 3], 2)}
-    yield "concatenated", model_of(both, X.shape, constants), "has a Concat between"
+    yield "concatenated", model_of(both, X.shape, constants), "a Concat is between it and what"
     yield "any filter", graph(inputs={"w": [3, 4, "k", "l"]}), "the extents of its filter are unknown"
 
 

@@ -145,7 +145,7 @@ OBSTACLES = {
 def random_pair(seed):
     return drawn(
         seed,
-        {form: list(its) for form, its in OBSTACLES.items()},
+        OBSTACLES,
         types=("float32", "float32", "float32", "float64", "float16", "bfloat16"),
         shuffle_axes=(1, 2, 2, 3),
         auto_pads=("explicit", "explicit", "valid", "same_upper", "same_lower"),
@@ -219,13 +219,9 @@ def pair_model(pair, magnitudes=False):
     feeds = [own(pair.data())]
     if pair.obstacle == "computed":
         factor = dict(zip(range(2, pair.axes + 2), pair.factors))
-        numbers_ = [factor.get(axis, 1) for axis in which or range(2, pair.axes + 2)]
-        numbers_ = (
-            [f * shape[axis] for f, axis in zip(numbers_, which or range(2, pair.axes + 2))]
-            if pair.by_sizes
-            else numbers_
-        )
-        feeds.append(np.array(numbers_, np.int64 if pair.by_sizes else np.float32))
+        axes, of_one = which or range(2, pair.axes + 2), shape if pair.by_sizes else [1] * len(shape)
+        given = [factor.get(axis, 1) * of_one[axis] for axis in axes]
+        feeds.append(np.array(given, np.int64 if pair.by_sizes else np.float32))
     return model, feeds, between and plain
 
 
@@ -436,9 +432,9 @@ def test_a_concat_between(behind, last, pads, tmp_path):
 @pytest.mark.parametrize(
     "what, reason",
     [
-        ("few", "most channels of which are not enlarged"),
-        ("three", "not two inputs"),
-        ("rows", "not two inputs along the channels"),
+        ("few", "too few of its channels are enlarged"),
+        ("three", "does not join two inputs"),
+        ("rows", "does not join two inputs along the channels"),
         ("read twice", "something else reads"),
         ("groups", "the convolution has groups"),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -81,7 +81,7 @@ class Pair:
 
 def drawn(
     seed: int,
-    obstacles: Mapping[str, Sequence[str]],
+    obstacles: Mapping[str, Collection[str]],
     *,
     types: Sequence[str] = ("float32",),
     pad_modes: Sequence[str] = ("constant",),
@@ -93,7 +93,7 @@ def drawn(
     form = draw.choice([form for form in obstacles for _ in range(2 if form == UPSAMPLE else 1)])
     axes = draw.choice((1, 2, 2, 3) if form == UPSAMPLE else shuffle_axes)
     groups = 1 if form == SHUFFLE_DCR else draw.choice((1, 1, 2, 3))
-    obstacle = draw.choice(obstacles[form]) if obstacles[form] and draw.random() < 0.35 else ""
+    obstacle = draw.choice(list(obstacles[form])) if obstacles[form] and draw.random() < 0.35 else ""
     most = draw.choice((2, 2, 3, 4))
     if form == UPSAMPLE:
         while True:

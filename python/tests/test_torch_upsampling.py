@@ -80,6 +80,7 @@ UPSAMPLE_LEFT = {
     "between": "what follows it is",
 }
 SHUFFLE_LEFT = {"stride": "stride is", "dilation": "dilation is", "two readers": "used 2 times"}
+OBSTACLES = {UPSAMPLE: UPSAMPLE_LEFT, SHUFFLE: SHUFFLE_LEFT}
 IN_GRAPHS = ("two readers", "an output", "between")
 PAD_MODES = ("constant", "constant", "reflect", "replicate", "circular")
 TYPES = tuple(
@@ -90,7 +91,7 @@ TYPES = tuple(
 def random_pair(seed):
     return drawn(
         seed,
-        {UPSAMPLE: list(UPSAMPLE_LEFT), SHUFFLE: list(SHUFFLE_LEFT)},
+        OBSTACLES,
         types=TYPES, pad_modes=PAD_MODES, auto_pads=("explicit", "explicit", "same_upper", "valid"),
     )  # fmt: skip
 
@@ -183,7 +184,7 @@ def test_random_pairs(seed):
             assert (difference <= pair.bound(magnitude.double().numpy())).all(), pair
     assert keys == model.state_dict().keys()
     (layer,) = explain(model)
-    reason = {UPSAMPLE: UPSAMPLE_LEFT, SHUFFLE: SHUFFLE_LEFT}[pair.form].get(pair.obstacle)
+    reason = OBSTACLES[pair.form].get(pair.obstacle)
     at_runtime = pair.by_sizes and pair.obstacle in ("fraction", "dilation", "no factor", "reflect")
     assert layer.upsamples and layer.converted == (reason is None or at_runtime)
     assert layer.converted or any(part in layer.note for part in reason.split("|")), (layer, pair)
@@ -267,10 +268,8 @@ class Skip(nn.Module):
     def __init__(self, own=4, other=2, groups=1, bias=False, padding=1, last=False):
         super().__init__()
         self.own, self.other, self.last = own, other, last
-        self.conv, self.norm = (
-            nn.Conv2d(own + other, 4, 3, padding=padding, groups=groups, bias=bias),
-            nn.BatchNorm2d(4),
-        )
+        self.conv = nn.Conv2d(own + other, 4, 3, padding=padding, groups=groups, bias=bias)
+        self.norm = nn.BatchNorm2d(4)
         self.norm.running_mean.uniform_()
         self.norm.running_var.uniform_(0.5, 2)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from onnx import NodeProto
 
+from .._gain import taps_of
 from .graph import Scope, attributes_of, input_of, is_operator
 from .weights import Array, bias_of_phases, with_shuffle, with_upsampling
 
@@ -154,7 +155,7 @@ def reason_or_layer(node: NodeProto, scope: Scope, choice: Choice) -> Layer | st
         except Left as left:
             reason = reason or str(left)
     if reason is None and not shufflers and enlarger_before(node, scope) is not None:
-        reason = "what enlarges a part of its data has a Concat between"
+        reason = "a Concat is between it and what enlarges a part of its data"
     return reason
 
 
@@ -187,7 +188,7 @@ def _with_upsampling(enlarger: NodeProto, conv: NodeProto, scope: Scope) -> Laye
         if d > factor > 1:
             _leave(f"dilations[{axis}] is {d}, but the factor is {factor}: sums of weights would have gaps")
     kernel = [k if f == 1 else d * (k - 1) + f for k, d, f in zip(c.kernel, c.dilations, s)]
-    taps = prod(k / f for k, f in zip(kernel, s))
+    taps = taps_of(c.kernel, c.dilations, s)
     if taps >= prod(c.kernel):
         _leave(
             "as one layer it would take as many multiply-adds: its kernel is 1 where the data grow, or its dilation "
@@ -285,10 +286,8 @@ def _with_shuffle(conv: NodeProto, shuffler: NodeProto, scope: Scope, choice: Ch
     if not choice.shuffle:
         _leave("shuffles are to stay (--no-shuffle)")
     given = attributes_of(shuffler)
-    r, dcr = (
-        given.get("blocksize", 0),
-        given.get("mode", "DCR") != "CRD",
-    )  # DepthToSpace has a mode since version 11; before, DCR
+    r = given.get("blocksize", 0)
+    dcr = given.get("mode", "DCR") != "CRD"  # DepthToSpace has a mode since version 11; before, DCR
     if not scope.is_read_once(conv.output[0]):
         _leave("what is shuffled is an output of the graph, or another node needs it")
     c = _Convolution(conv, scope)

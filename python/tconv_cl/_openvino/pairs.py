@@ -5,13 +5,13 @@ pixel shuffle behind it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from openvino import Node, Output, Type
 from openvino.utils.node_factory import NodeFactory
 
+from .._gain import gain_of
 from .fusion import fuse
 from .graph import CONVOLUTIONS, constant, is_constant, only_consumer, values_of
 
@@ -29,7 +29,6 @@ LEAST_CHANNELS, LEAST_AXES = 32, 2
 MOST_TERMS = 4096  # products of an output before a shuffle; with 2304 the layer took 0.92 of the time, with 13824 1.12
 OF_CONVOLUTION = ("strides", "dilations", "pads_begin", "pads_end", "auto_pad")
 ANOTHER_READER = "something else reads the enlarged data, too"
-LEAST_CONCAT_GAIN = 1.25  # the same where the two have a Concat between them
 LEAST_GAIN = 1.25  # multiply-adds of the two operators for one of the layer's; with fewer, OpenVINO's own are as fast
 
 
@@ -136,21 +135,19 @@ def _concatenated(concat: Node, at: int, node: Node) -> Pair:
     pair = _upsampling(concat.input_value(at).get_node(), node)
     rank = node.get_output_partial_shape(0).rank.get_length()
     if concat.get_input_size() != 2 or concat.get_attributes()["axis"] not in (1, 1 - rank):
-        raise _Left("its Concat has not two inputs along the channels")
+        raise _Left("its Concat does not join two inputs along the channels")
     if only_consumer(concat) is None:
         raise _Left(ANOTHER_READER)
     if pair.attributes["grouped"]:
         raise _Left("a Concat is between them, and the convolution has groups")
     channels, element = concat.input_value(at).get_partial_shape()[1], node.get_output_element_type(0)
-    if channels.is_dynamic or element not in (Type.f32, Type.f64):  # another type would round the residual
-        raise _Left("a Concat is between them, of channels that are not known or in a short type")
+    if channels.is_dynamic:
+        raise _Left("a Concat is between them, and the number of enlarged channels is not known")
+    if element not in (Type.f32, Type.f64):  # another type would round the residual
+        raise _Left("a Concat is between them, and the type is neither f32 nor f64")
     own, (_, whole, *kernel) = channels.get_length(), node.input_value(1).get_shape()
-    of_both, of_layer = (
-        math.prod(kernel),
-        _macs_of_layer(kernel, *(pair.attributes[n] for n in ("dilations", "strides"))),
-    )
-    if of_both * whole < LEAST_CONCAT_GAIN * (of_layer * own + of_both * (whole - own)):
-        raise _Left("a Concat is between them, most channels of which are not enlarged")
+    if gain_of(kernel, pair.attributes["dilations"], pair.attributes["strides"], own, whole - own) < LEAST_GAIN:
+        raise _Left("a Concat is between them, and too few of its channels are enlarged")
     parts = np.split(values_of(node.input_value(1)), [own if at == 0 else whole - own], 1)
     attributes = {name: node.get_attributes()[name] for name in OF_CONVOLUTION}
     beside = Beside(concat.input_value(1 - at), parts[1 - at], attributes)
@@ -160,10 +157,9 @@ def _concatenated(concat: Node, at: int, node: Node) -> Pair:
 def with_residual(beside: Beside, inputs: list[Output], fused: dict[str, Any]) -> tuple[list[Output], dict[str, Any]]:
     """The inputs and attributes of a layer, as `fuse` returns them, with the convolution of what is beside its data as
     residual, on which a residual that it has is added."""
-    at = 2 + bool(fused.get("scale"))
-    factor = values_of(inputs[2]) if fused.get("scale") else np.ones(1)
-    at += bool(fused.get("bias"))
-    added, behind = beside.convolution(factor), at
+    has_scale = bool(fused.get("scale"))
+    added = beside.convolution(values_of(inputs[2]) if has_scale else np.ones(1))
+    at = behind = 2 + has_scale + bool(fused.get("bias"))
     if fused.get("residual"):
         both = [added, inputs[at]]
         added, behind = NodeFactory("opset1").create("Add", both, {"auto_broadcast": "numpy"}).output(0), at + 1
@@ -275,10 +271,5 @@ def _check_gain(kernel: list[int], dilations: list[int], factors: list[int]) -> 
     """The layer multiplies by sums of weights. Leaves those to OpenVINO in which sums hardly save multiply-adds."""
     if all(extent == 1 for extent in kernel):
         raise _Left("the convolution's kernel is 1: it is faster than sums of weights")
-    if math.prod(kernel) < LEAST_GAIN * _macs_of_layer(kernel, dilations, factors):
+    if gain_of(kernel, dilations, factors) < LEAST_GAIN:
         raise _Left("sums of its weights hardly save multiply-adds")
-
-
-def _macs_of_layer(kernel: Sequence[int], dilations: Sequence[int], factors: Sequence[int]) -> float:
-    """Of one output and one channel of the data."""
-    return math.prod(k if s == 1 else (d * (k - 1) + s) / s for k, d, s in zip(kernel, dilations, factors))

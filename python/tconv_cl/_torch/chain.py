@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
+from .._gain import gain_of
 from .call import compute_call
 from .fusion import NORMS, activation_of, affine, fits, is_activation, is_alone, is_plain, statistics_of
-from .operator import ACTIVATIONS, CONVOLVE, activated, convolution_call
+from .operator import ACTIVATIONS, CONVOLVE, activated, convolution_call, convolved
 from .operator import own as stock
-from .pairs import LEAST_CONCAT_GAIN, PADS, UPSAMPLINGS, Concat, Part, Plan, factor_of, gain_of_concat, is_convolution
-from .pairs import kept_plan, kept_shuffle_plan, pair_of, plan_of, shuffle_pair_of, shuffle_plan_of
+from .pairs import LEAST_CONCAT_GAIN, PADS, UPSAMPLINGS, Concat, Part, Plan, factor_of, is_convolution, kept_plan
+from .pairs import kept_shuffle_plan, pair_of, plan_of, shuffle_pair_of, shuffle_plan_of
 from .tensors import SHUFFLED, UPSAMPLED, compute_or, dense, least_macs, memory_format, refusal
 
 MOST_TERMS = 2048  # products of an output before a pixel shuffle
@@ -45,12 +46,13 @@ def upsample_convolve(
         arguments = (input, upsampling, pads, convolution, norm, activation, *how)
         return input.tracer.create_proxy("call_function", upsample_convolve, arguments, {})
     before: Numbered = ((UPSAMPLING, upsampling), (PADDING, pads), (CONVOLUTION, convolution))
+    parts: Numbered = (*before, (NORM, norm), (ACTIVATION, activation))
     if isinstance(pads, Concat):
         output = _concat_layer(input, upsampling, pads, convolution, norm, activation, how)
-        return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation))) if output is None else output
+        return one_by_one(input, parts) if output is None else output
     taken = _taken(input, upsampling, pads, convolution, device, fallback)
     if taken is None:
-        return one_by_one(input, (*before, (NORM, norm), (ACTIVATION, activation)))
+        return one_by_one(input, parts)
     statistics = _norm_taken(input, norm, taken)
     left = norm if statistics is None else None
     return _layer(UPSAMPLED, input, taken, statistics, left, activation, (), how)
@@ -107,20 +109,17 @@ def _layer(
     """Computes a pair, with the norm of these statistics in it, and an activation if nobody can see the difference;
     then a norm that is left, and what is behind."""
     plan, weight, bias, dilation, groups = taken
-    scale, name = None, ("none",)
+    scale = None
     if statistics is not None:
         scale, bias = affine(statistics, bias)
-    if norm is None and activation is not None and is_alone(input):
-        known = _activation(activation)
-        if known is not None:
-            name, activation = known, None
+    (name, *numbers), left = _activation_taken(input, norm, activation)
     if plan.around:
         input = functional.pad(input, plan.around, mode=plan.around_mode)
     lists = (plan.factors, plan.begin, plan.end)
-    call = convolution_call(form, *lists, groups, dilation, name[0], name[1:], *how)
+    call = convolution_call(form, *lists, groups, dilation, name, numbers, *how)
     axes = weight.dim() - 2
     output = compute_call(axes, f"conv{axes}d", input, weight, bias, call, scale)
-    return one_by_one(output, ((NORM, norm), (ACTIVATION, activation), *behind))
+    return one_by_one(output, (*left, *behind))
 
 
 def _concat_layer(
@@ -134,7 +133,7 @@ def _concat_layer(
 ) -> Tensor | None:
     """Computes the enlarged data's part of the convolution, with torch's convolution of the other tensor as residual;
     None: torch computes all."""
-    other, place, dim = concat
+    other, _, dim = concat
     if not (is_alone(input) and is_alone(other)) or torch.is_autocast_enabled("cpu") or dim not in (1, 1 - input.dim()):
         return None
     taken = _taken(input, upsampling, None, convolution, *how[:2])
@@ -151,36 +150,23 @@ def _concat_layer(
         return None
     if memory_format(input) != memory_format(other):
         return None  # torch.cat would choose one
-    pair = pair_of(upsampling, None, convolution, weight.dim() - 2)
-    if isinstance(pair, str) or gain_of_concat(pair, weight.shape[2:], plan.factors, *channels) < LEAST_CONCAT_GAIN:
+    if gain_of(weight.shape[2:], dilation, plan.factors, *channels) < LEAST_CONCAT_GAIN:
         return None
-    statistics = _norm_taken(input, norm, taken)
-    if norm is not None and statistics is None:
-        activation, behind = None, ((NORM, norm), (ACTIVATION, activation))
-    else:
-        behind = ()
-    known = None if activation is None else _activation(activation)
-    if known is None:
-        behind = (*behind, (ACTIVATION, activation))
-    own, others = weight.detach().split(channels if place == 0 else channels[::-1], 1)[:: 1 if place == 0 else -1]
+    own, others = concat.ordered(*weight.detach().split(concat.ordered(*channels), 1))
     others, scale = dense(others), None
+    statistics = _norm_taken(input, norm, taken)
     if statistics is not None:
         scale, bias = affine(statistics, bias)
         others = others * scale.view(-1, *[1] * (weight.dim() - 1))
-    same = plan.begin == plan.end
-    if not same:
-        pads = [number for ends in zip(plan.begin[::-1], plan.end[::-1]) for number in ends]
-        other = functional.pad(other, pads)
-    residual = CONVOLVE[weight.dim() - 3](other, others, None, 1, plan.begin if same else 0, dilation)
-    name = ("none",) if known is None else known
-    lists = (plan.factors, plan.begin, plan.end, groups, dilation)
-    call = convolution_call(UPSAMPLED, *lists, name[0], name[1:], *how)
+    (name, *numbers), left = _activation_taken(input, norm if statistics is None else None, activation)
+    call = convolution_call(UPSAMPLED, plan.factors, plan.begin, plan.end, groups, dilation, name, numbers, *how)
+    residual = convolved(other, others, None, call)
 
     def by_torch() -> Tensor:
-        sums = stock(input, own, bias, convolution_call(UPSAMPLED, *lists, "none", (), *how), scale)
-        return activated(sums + residual, name)
+        sums = stock(input, own, bias, call._replace(activation=("none",)), scale)
+        return activated(sums + residual, call.activation)
 
-    return one_by_one(compute_or(by_torch, input, own, bias, call, scale, residual=residual), behind)
+    return one_by_one(compute_or(by_torch, input, own, bias, call, scale, residual=residual), left)
 
 
 def _norm_taken(input: Tensor, norm: Part | None, taken: _Taken) -> tuple | None:
@@ -264,6 +250,13 @@ def _statistics(norm: Part | None, axes: int) -> tuple | None:
     return statistics_of(norm) if known else None
 
 
+def _activation_taken(input: Tensor, norm: Part | None, activation: Part | None) -> tuple[tuple, Numbered]:
+    """The activation that is computed within the layer, and what is left: the norm, and an activation behind it, or one
+    that is not computed within because somebody could see the difference."""
+    known = None if norm is not None or activation is None or not is_alone(input) else _activation(activation)
+    return known or ("none",), ((NORM, norm), (ACTIVATION, activation if known is None else None))
+
+
 def _activation(activation: Part) -> tuple | None:
     if not isinstance(activation, nn.Module):
         return tuple(activation)
@@ -276,7 +269,7 @@ def one_by_one(input: Tensor, parts: Numbered) -> Tensor:
         if isinstance(part, nn.Module):
             input = part(input)
         elif isinstance(part, Concat):
-            input = torch.cat([input, part.other][:: 1 if part.place == 0 else -1], part.dim)
+            input = torch.cat(part.ordered(input, part.other), part.dim)
         elif part is not None:
             function, arguments, options = call_of(number, part)
             input = function(input, *arguments, **options)

@@ -275,11 +275,9 @@ def rewrite(graph: fx.GraphModule, how: dict[str, Any]) -> list[Layer]:
             continue
         fused = [
             _called(part.node, graph)
-            for part in parts
-            if part is not None and part not in (*pair, parts[1 if upsampling else 0])
+            for number, part in zip(NUMBERS[function], parts)
+            if part is not None and (number in (NORM, ACTIVATION) or isinstance(part.part, Concat))
         ]
-        if upsampling is not None and parts[1] is not None and isinstance(parts[1].part, Concat):
-            fused.insert(0, _called(parts[1].node, graph))
         _replace(graph, function, parts, how)
         layers.append(Layer(name, kind, True, fused_note(fused), True))
         changed = True
@@ -417,8 +415,7 @@ def restore(graph: fx.GraphModule) -> None:
                 if isinstance(part, fx.Node):
                     value = graph.graph.call_module(part.target, (value,))
                 elif isinstance(part, Concat):
-                    ordered = [value, part.other][:: 1 if part.place == 0 else -1]
-                    value = graph.graph.call_function(torch.cat, (ordered, part.dim))
+                    value = graph.graph.call_function(torch.cat, (part.ordered(value, part.other), part.dim))
                 elif part is not None:
                     function, arguments, options = call_of(number, part)
                     value = graph.graph.call_function(function, (value, *arguments), options)

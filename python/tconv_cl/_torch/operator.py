@@ -37,7 +37,7 @@ def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
     """Computes by torch's own operators. `scale` is as `convolve` takes it."""
     added = bias if scale is None else None
     if call.form != TRANSPOSED:
-        output = _convolved(data, weight, added, call)
+        output = convolved(_enlarged(data, call), weight, added, call)
     else:
         lists = (call.stride, call.padding, call.output_padding, call.groups, call.dilation)
         function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
@@ -60,25 +60,28 @@ def activated(output: Tensor, activation: Sequence[Any]) -> Tensor:
 
 
 def _padding(call: Call) -> tuple[int, ...]:
-    """The pads that torch's convolution of a call has; zeros: `_before` pads the data."""
+    """The pads that torch's convolution of a call has; zeros: `_padded` pads the data."""
     return call.padding if call.padding == call.padding_end and min(call.padding) >= 0 else (0,) * len(call.padding)
 
 
-def _before(data: Tensor, call: Call) -> tuple[Tensor, tuple[int, ...]]:
-    """What the convolution of a call takes: enlarged data, and the pads that are still missing."""
-    if call.form == UPSAMPLED:
-        data = functional.interpolate(data, scale_factor=[float(factor) for factor in call.stride], mode="nearest")
-    padding = _padding(call)
-    if padding is call.padding:
-        return data, padding
+def _enlarged(data: Tensor, call: Call) -> Tensor:
+    if call.form != UPSAMPLED:
+        return data
+    return functional.interpolate(data, scale_factor=[float(factor) for factor in call.stride], mode="nearest")
+
+
+def _padded(enlarged: Tensor, call: Call) -> Tensor:
+    """With those pads that torch's convolution of a call does not have."""
+    if _padding(call) is call.padding:
+        return enlarged
     pads = [number for ends in zip(call.padding, call.padding_end) for number in ends[::-1]][::-1]
-    return functional.pad(data, pads), padding
+    return functional.pad(enlarged, pads)
 
 
-def _convolved(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
-    """The convolution of a call by torch's own operators, before pixel shuffle."""
-    data, padding = _before(data, call)
-    return CONVOLVE[weight.dim() - 3](data, weight, bias, 1, padding, call.dilation, call.groups)
+def convolved(enlarged: Tensor, weight: Tensor, bias: Tensor | None, call: Call) -> Tensor:
+    """The convolution of a call by torch's own operators, of data that are enlarged, before pixel shuffle."""
+    data = _padded(enlarged, call)
+    return CONVOLVE[weight.dim() - 3](data, weight, bias, 1, _padding(call), call.dilation, call.groups)
 
 
 def _schema(stride: str, last: str) -> str:
@@ -230,7 +233,7 @@ def _convolution_operator(name: str, form: str) -> Callable[..., Tensor]:
         if form == SHUFFLED:
             gradient = functional.pixel_unshuffle(gradient, call.stride[0])
         padding = _padding(call)
-        large, pull = torch.func.vjp(lambda data: _before(data, call)[0], data)
+        large, pull = torch.func.vjp(lambda data: _padded(_enlarged(data, call), call), data)
         ones = [1] * len(padding)
         mask = [*ctx.needs_input_grad[:2], bias is not None and ctx.needs_input_grad[2]]
         size = None if bias is None else bias.shape

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Union
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from .._gain import gain_of, taps_of
 from .fusion import FORWARDS, is_plain
 
 Part = Union[nn.Module, Sequence[Any]]
@@ -35,8 +36,8 @@ Part = Union[nn.Module, Sequence[Any]]
 NEAREST = ("nearest", "nearest-exact")
 MOST_FACTOR = 64  # with larger factors and extents, torch's index of the nearest element, in float32, is off by one
 MOST_EXTENT = 1 << 22
-LEAST_CONCAT_GAIN = 1.25  # the same with a concatenation between, whose other tensor is convolved apart
 LEAST_GAIN = 1.2  # how many times fewer multiply-adds pay for larger weights
+LEAST_CONCAT_GAIN = 1.25  # the same with a concatenation between, whose other tensor is convolved apart
 
 UPSAMPLINGS = (nn.Upsample, nn.UpsamplingNearest2d)
 CONVOLUTIONS: dict[type[nn.Module], int] = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
@@ -73,6 +74,10 @@ class Concat(NamedTuple):
     other: Any
     place: int  # of the enlarged data: 0 or 1
     dim: int
+
+    def ordered(self, enlarged: Any, other: Any) -> list[Any]:
+        """What belongs to the two tensors, in their order."""
+        return [enlarged, other] if self.place == 0 else [other, enlarged]
 
 
 class Plan(NamedTuple):
@@ -191,26 +196,15 @@ def plan_of(pair: Pair, kernel: tuple[int, ...], extents: tuple[int, ...] | None
         begin.append(ends[0] - s * small[0])
         end.append(ends[1] - s * small[1])
         around = small + around
-    taps = taps_of(pair, kernel, factors)
-    if extents is not None and prod(kernel) / taps < LEAST_GAIN:
+    if extents is not None and gain_of(kernel, pair.dilation, factors) < LEAST_GAIN:
         return "it saves too few multiply-adds"
     outputs = [
         s * x + sum(pair.pads[2 * (axes - 1 - a) : 2 * (axes - a)]) + sum(zeros) - d * (k - 1)
         for a, (s, x, zeros, d, k) in enumerate(zip(factors, extents or kernel, pair.padding, pair.dilation, kernel))
     ]
     mode = "circular" if pair.pad_mode == "circular" else "replicate"
-    macs = int(prod(outputs) * taps)
+    macs = int(prod(outputs) * taps_of(kernel, pair.dilation, factors))
     return Plan(tuple(factors), tuple(begin), tuple(end), tuple(around), mode, macs)
-
-
-def taps_of(pair: Pair, kernel: Sequence[int], factors: Sequence[int]) -> float:
-    """Multiply-adds of one output and one channel."""
-    return prod([d * (k - 1) / s + 1 if s > 1 else k for d, k, s in zip(pair.dilation, kernel, factors)])
-
-
-def gain_of_concat(pair: Pair, kernel: Sequence[int], factors: Sequence[int], enlarged: int, other: int) -> float:
-    """How many times fewer multiply-adds are taken if only so many of the concatenated channels are enlarged."""
-    return prod(kernel) * (enlarged + other) / (taps_of(pair, kernel, factors) * enlarged + prod(kernel) * other)
 
 
 def _factors(pair: Pair, extents: tuple[int, ...] | None, axes: int) -> list[int] | str:

@@ -52,27 +52,19 @@ class _StreamLayer(nn.Module):
     """A convolution along time as a stream. `ending` is true in the last call, which returns also the rest; `called` in
     a forward of the model from the layer's call on."""
 
-    def __init__(self, name: str, make: Any) -> None:
+    def __init__(self, name: str, stream: Stream[Any]) -> None:
         super().__init__()
         self._name = name
-        self._make = make
-        self._stream: Stream[Any] = make()
+        self._stream = stream
         self.ending = self.called = False
 
     def reset(self) -> None:
         self._stream.reset()
         self.ending = self.called = False
 
-    def again(self) -> _StreamLayer:
-        """Another one with the same weights, at its begin."""
-        other = _StreamLayer.__new__(_StreamLayer)
-        nn.Module.__init__(other)
-        other._name, other._make, other.ending, other.called = self._name, self._make, False, False
-        other._stream = self._stream.share()
-        return other
-
     def __deepcopy__(self, memo: Any) -> _StreamLayer:
-        return self.again()
+        """Another one with the same weights, at its begin."""
+        return _StreamLayer(self._name, self._stream.share())
 
     def forward(self, input: Tensor) -> Tensor:
         if input.device.type != "cpu" or input.dim() != 3:
@@ -85,7 +77,7 @@ class _StreamLayer(nn.Module):
                 f"{self._name} is called twice in one forward of the model, but a stream has one input: give the model "
                 "a module for each call"
             )
-        parts = [self._stream.push(_array(input))]
+        parts = [self._stream.push(input.detach().contiguous())]
         self.called = True
         if self.ending:
             parts.append(self._stream.flush())
@@ -155,10 +147,6 @@ class Streaming(nn.Module):
         return Streaming(copy.deepcopy(self.model))
 
 
-def _array(input: Tensor) -> Any:
-    return input.detach().contiguous()
-
-
 def _tensor(array: np.ndarray) -> Tensor:
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -189,7 +177,7 @@ def _transposed(name: str, module: nn.ConvTranspose1d, device: Any, columns: int
     }
     if module.groups > 1:
         options["groups"] = module.groups
-    return _StreamLayer(name, lambda: Stream(weight, bias, device=device, columns=columns, **options))
+    return _StreamLayer(name, Stream(weight, bias, device=device, columns=columns, **options))
 
 
 def _causal(name: str, module: nn.Conv1d, device: Any, columns: int) -> _StreamLayer:
@@ -200,7 +188,7 @@ def _causal(name: str, module: nn.Conv1d, device: Any, columns: int) -> _StreamL
         "pads_begin": module.dilation[0] * (module.kernel_size[0] - 1),
         "groups": module.groups,
     }
-    return _StreamLayer(name, lambda: Stream(weight, bias, device=device, columns=columns, **options))
+    return _StreamLayer(name, Stream(weight, bias, device=device, columns=columns, **options))
 
 
 def _convolution_in(name: str, module: nn.Module) -> nn.Conv1d:
