@@ -65,6 +65,15 @@ def _of_lists(arrays: Arrays) -> Arrays:
     return Arrays(data, filter, *(other_array(name, value, data.dtype) for name, value in named))
 
 
+def weights_of(arrays: Arrays) -> Arrays:
+    """NumPy arrays of a layer's objects, without data. A list of weights is float32, or of NumPy's integers."""
+    filter = numpy_array("filter", arrays.filter)
+    if filter.dtype.kind == "f":
+        filter = of_type(arrays.filter, filter, np.dtype(np.float32))
+    named = zip(Arrays._fields[2:], arrays[2:])
+    return Arrays(None, filter, *(other_array(name, value, filter.dtype) for name, value in named))
+
+
 def other_array(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
     """The NumPy array of an argument beside the data, which have this type."""
     array = None if value is None else numpy_array(name, value)

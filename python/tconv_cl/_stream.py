@@ -196,18 +196,14 @@ class Stream(Generic[Array]):
         return bool(self._attributes.data_format == NXC)
 
     def _weights(self, filter: Any, bias: Any, scale: Any, slope: Any) -> Arrays:
-        given = {"bias": bias, "scale": scale, "slope": slope}
+        arrays = Arrays(None, filter, bias, scale, slope)
         if self._opencl:
-            for name, array in {"filter": filter, **given}.items():
+            for name, array in arrays._asdict().items():
                 if array is not None and not (_opencl.is_array(array) and array.flags.c_contiguous):
                     raise RequestError(f"{name} must be a C-contiguous pyopencl array, as filter is a pyopencl array")
-            return Arrays(None, filter, **given)
-        weights = numpy_array("filter", filter)
-        if weights.dtype.kind == "f":
-            weights = of_type(filter, weights, np.dtype(np.float32))
-        others = {name: _host.other_array(name, array, weights.dtype) for name, array in given.items()}
-        copies = {name: None if array is None else np.array(array, order="C") for name, array in others.items()}
-        return Arrays(None, np.array(weights, order="C"), **copies)
+            return arrays
+        own = _host.weights_of(arrays)
+        return Arrays(*(None if array is None else np.array(array, order="C") for array in own))
 
     def _data_shape(self, batch: int, columns: int) -> tuple[int, ...]:
         channels = _channels(self._attributes, self._arrays.filter.shape)
