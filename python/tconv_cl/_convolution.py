@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 import numpy as np
 
 from . import _host, _opencl
-from ._arrays import Arrays, check_channels, element_steps, numpy_array
+from ._arrays import Arrays, address_of, check_channels, element_steps, numpy_array
 from ._device import Layers, Request, Resolved, check_device, number_of, opened
 from ._library import RequestError, RequestTypeError, shown
 from ._request import NXC, UPSAMPLE_CONV, XIO, Attributes, Tensor, Window, integer
@@ -717,13 +717,9 @@ def run(
     if given is None:
         return output
     whole = numpy_array("out", given)
-    if not _same_memory(whole, output):
+    if address_of(whole) != address_of(output):
         whole[...] = output
     return given
-
-
-def _same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    return bool(one.ctypes.data == other.ctypes.data)
 
 
 def devices_of(device: int | str | Sequence[int | str] | None) -> list[int]:

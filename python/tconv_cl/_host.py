@@ -124,7 +124,7 @@ def run(
         layer = layers.on(devices)
     else:
         layer = first.layer_of(resolved) if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
-    compute(layer, resolved, _tensors(arrays), memory_limit, progress)
+    compute(layer, resolved, tensors_of(arrays), memory_limit, progress)
     dense = all(array is None or array.flags.c_contiguous for array in arrays)
     if key is not None and dense and len(devices) == 1 and resolved.is_simple:
         references = (layer.handle, addressof(resolved.problem), addressof(resolved.options))
@@ -166,10 +166,11 @@ def compute(
         _run_slowly(layer, resolved, tensors, memory_limit or 0, progress, run)
 
 
-def _tensors(arrays: Arrays) -> bytes:
+def tensors_of(arrays: Arrays, filter_version: int = 0) -> bytes:
+    """The tconv_tensors of checked arrays."""
     pointers = [0 if array is None else address_of(array) for array in arrays]
     data, filter_, bias, scale, slope, residual, out = pointers
-    return c.host_tensors(data, filter_, out, bias, scale, slope, residual)
+    return c.host_tensors(data, filter_, out, bias, scale, slope, residual, filter_version)
 
 
 def _run_slowly(

@@ -47,7 +47,7 @@ def check_arrays(arrays: Arrays) -> None:
             raise RequestError(f"out shares memory with {name}: give it memory of its own")
 
 
-FILTER_VERSION = 1  # of a layer's own filter, which stays as it is
+FILTER_VERSION = 1  # of the filter of a layer or stream, which stays as it is
 
 
 class Done:

@@ -11,11 +11,12 @@ import numpy as np
 
 from . import _host, _opencl
 from . import _library as c
-from ._arrays import Arrays, check_channels, numpy_array, of_type
+from ._arrays import Arrays, address_of, check_channels, numpy_array, of_type
 from ._convolution import Array, Options, devices_of
 from ._device import Device, Layer, Request, Resolved, context_device, make, opened, wait_list
 from ._library import RequestError, RequestTypeError, call, library
 from ._names import suggesting
+from ._opencl import FILTER_VERSION
 from ._request import DEFAULTS, NXC, XIO, Attributes, Tensor, attributes_among, forward, integer
 from ._types import dtype_of, element_type, type_of
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from ._convolution import Axes
 
-FILTER_VERSION = 1  # of a stream's own weights, which stay as they are
 _LONGEST = 1 << 40  # columns that are tried for a problem that has an output
 
 
@@ -307,7 +307,7 @@ class Stream(Generic[Array]):
             run = c.Run(queue=queue.int_ptr, wait_count=events, wait=waits)
             call("tconv_stream_reset", self._handle, count, byref(place), byref(run))
         else:
-            host = c.Tensor(host=columns.ctypes.data)
+            host = c.Tensor(host=address_of(columns))
             call("tconv_stream_reset", self._handle, count, byref(host), None)
 
     def _compute(self, batch: int | None, columns: int, chunk: Any, residual: Any, out: Any, queue: Any = None) -> Any:
@@ -338,13 +338,11 @@ class Stream(Generic[Array]):
     def _run(
         self, columns: int, chunk: Any, residual: Any, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
-        arrays = self._arrays
         if residual is not None:
             residual = np.ascontiguousarray(residual)
         output = _host.empty(shape, dtype) if out is None else np.ascontiguousarray(out)
-        given = (chunk, arrays.filter, output, arrays.bias, arrays.scale, arrays.slope, residual)
-        data, filter_, place, bias, scale, slope, other = (0 if a is None else _address(a) for a in given)
-        tensors = c.host_tensors(data, filter_, place, bias, scale, slope, other, FILTER_VERSION)
+        arrays = self._arrays._replace(data=chunk, residual=residual, out=output)
+        tensors = _host.tensors_of(arrays, FILTER_VERSION)
         with self._resolved.listening():
             if columns == c.STREAM_FLUSH:
                 call("tconv_stream_flush", self._handle, tensors, None)
@@ -402,10 +400,6 @@ def _beside(chunk: Any, residual: Any, out: Any, dtype: np.dtype[Any]) -> tuple[
     out = numpy_array("out", out)
     _host.check_out(out, {"chunk": chunk, "residual": residual})
     return residual, out
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 class _Owner:
