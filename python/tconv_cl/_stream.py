@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _host, _opencl
 from . import _library as c
-from ._arrays import Arrays, address_of, check_channels, numpy_array, of_type
+from ._arrays import Arrays, address_of, check_channels, check_output, numpy_array, of_type
 from ._convolution import Array, Options, devices_of
 from ._device import Device, Layer, Request, Resolved, context_device, make, opened, wait_list
 from ._library import RequestError, RequestTypeError, call, library
@@ -323,13 +323,7 @@ class Stream(Generic[Array]):
         count = int(library.tconv_stream_outputs(self._handle, c_int64(columns)))
         shape = list(self._resolved.output.shape)
         shape[1 if self._nxc else 2] = count
-        dtype = dtype_of(self._resolved.output.type)
-        if self._resolved.options.epilogue.beta != 0 and out is None:
-            raise RequestError(f"beta is {self._resolved.options.epilogue.beta}, but there is no out to read")
-        for name, array in (("residual", residual), ("out", out)):
-            if array is not None and (tuple(array.shape) != tuple(shape) or array.dtype != dtype):
-                has = f"{name} has shape {tuple(array.shape)} and type {array.dtype}"
-                raise RequestError(f"{has}: it must be {tuple(shape)} of {dtype}")
+        dtype = check_output(self._resolved, residual, out, tuple(shape))
         if self._opencl:
             return self._enqueue(columns, chunk, residual, out, tuple(shape), dtype, queue)
         output = self._run(columns, chunk, residual, out, tuple(shape), dtype)
