@@ -17,7 +17,8 @@ from ._device import Device, Layer, Request, Resolved, context_device, make, ope
 from ._library import RequestError, RequestTypeError, call, library
 from ._names import suggesting
 from ._opencl import FILTER_VERSION
-from ._request import DEFAULTS, NXC, XIO, Attributes, Tensor, attributes_among, forward, integer
+from ._request import DEFAULTS, NXC, XIO, Attributes, Tensor, attributes_among, forward, integer, rows_at
+from ._request import with_rows
 from ._types import dtype_of, element_type, type_of
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Stream(Generic[Array]):
             out: receives the output, as for conv_transpose.
         """
         given = self._chunk("chunk", chunk)
-        batch, columns = int(given.shape[0]), int(given.shape[1 if self._nxc else 2])
+        batch, columns = int(given.shape[0]), int(given.shape[self._axis])
         output: Array = self._compute(batch, columns, given, residual, out)
         return output
 
@@ -194,6 +195,11 @@ class Stream(Generic[Array]):
     @property
     def _nxc(self) -> bool:
         return bool(self._attributes.data_format == NXC)
+
+    @property
+    def _axis(self) -> int:
+        """The columns' index in the shapes of data and output."""
+        return rows_at(self._attributes.data_format)
 
     def _weights(self, filter: Any, bias: Any, scale: Any, slope: Any) -> Arrays:
         arrays = Arrays(None, filter, bias, scale, slope)
@@ -300,7 +306,7 @@ class Stream(Generic[Array]):
             self._begun = True
 
     def _keep_history(self, columns: Any, queue: Any) -> None:
-        count = int(columns.shape[1 if self._nxc else 2])
+        count = int(columns.shape[self._axis])
         if self._opencl:
             place = _opencl.place(columns)
             events, waits = wait_list([event.int_ptr for event in columns.events])
@@ -321,12 +327,11 @@ class Stream(Generic[Array]):
             residual, out = _beside(chunk, residual, out, dtype_of(self._resolved.output.type))
         self._ready(batch, residual is not None, queue)
         count = int(library.tconv_stream_outputs(self._handle, c_int64(columns)))
-        shape = list(self._resolved.output.shape)
-        shape[1 if self._nxc else 2] = count
-        dtype = check_output(self._resolved, residual, out, tuple(shape))
+        shape = with_rows(self._resolved.output.shape, self._axis, count)
+        dtype = check_output(self._resolved, residual, out, shape)
         if self._opencl:
-            return self._enqueue(columns, chunk, residual, out, tuple(shape), dtype, queue)
-        output = self._run(columns, chunk, residual, out, tuple(shape), dtype)
+            return self._enqueue(columns, chunk, residual, out, shape, dtype, queue)
+        output = self._run(columns, chunk, residual, out, shape, dtype)
         return output if given is None else given
 
     def _run(
