@@ -324,7 +324,8 @@ class Stream(Generic[Array]):
             self._queue = queue
         given = out
         if not self._opencl:
-            residual, out = _beside(chunk, residual, out, dtype_of(self._resolved.output.type))
+            residual = _host.other_array("residual", residual, dtype_of(self._resolved.output.type))
+            out = _host.out_array(out, {"chunk": chunk, "residual": residual})
         self._ready(batch, residual is not None, queue)
         count = int(library.tconv_stream_outputs(self._handle, c_int64(columns)))
         shape = with_rows(self._resolved.output.shape, self._axis, count)
@@ -387,18 +388,6 @@ class Stream(Generic[Array]):
             if chunk is not None:
                 chunk.add_event(event)  # it is read until then
         return out
-
-
-def _beside(chunk: Any, residual: Any, out: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The arrays of `residual` and `out`, whose shapes are still to be checked. `dtype`: the output's."""
-    residual = _host.other_array("residual", residual, dtype)
-    if out is None:
-        return residual, None
-    if isinstance(out, (list, tuple)):
-        raise RequestTypeError(f"out is a {type(out).__name__}: it must be an array")
-    out = numpy_array("out", out)
-    _host.check_out(out, {"chunk": chunk, "residual": residual})
-    return residual, out
 
 
 class _Owner:
