@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from ctypes import addressof, byref, c_int64
+from ctypes import byref, c_int64
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -343,14 +343,18 @@ class Stream(Generic[Array]):
         output = _host.empty(shape, dtype) if out is None else np.ascontiguousarray(out)
         arrays = self._arrays._replace(data=chunk, residual=residual, out=output)
         tensors = _host.tensors_of(arrays, FILTER_VERSION)
-        with self._resolved.listening():
-            if columns == c.STREAM_FLUSH:
-                call("tconv_stream_flush", self._handle, tensors, None)
-            else:
-                call("tconv_stream_push", self._handle, columns, tensors, None)
+        self._advance(columns, tensors, None)
         if out is not None and output is not out:
             out[...] = output
         return output
+
+    def _advance(self, columns: int, tensors: Any, how: Any) -> None:
+        """Calls the library with a chunk, or for the rest."""
+        with self._resolved.listening():
+            if columns == c.STREAM_FLUSH:
+                call("tconv_stream_flush", self._handle, tensors, how)
+            else:
+                call("tconv_stream_push", self._handle, columns, tensors, how)
 
     def _enqueue(
         self,
@@ -362,31 +366,17 @@ class Stream(Generic[Array]):
         dtype: np.dtype[Any],
         queue: Any,
     ) -> Any:
-        import pyopencl
         import pyopencl.array
 
-        arrays = self._arrays._replace(data=chunk, residual=residual, out=out)
         if out is None:
             out = pyopencl.array.empty(queue, shape, dtype)
-            arrays = arrays._replace(out=out)
-        tensors = c.Tensors(filter_version=FILTER_VERSION)
+        arrays = self._arrays._replace(data=chunk, residual=residual, out=out)
         for name, array in arrays._asdict().items():
-            if array is not None:
-                if not array.flags.c_contiguous:
-                    raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied")
-                setattr(tensors, "output" if name == "out" else name, _opencl.place(array))
-        count, waits = wait_list([e.int_ptr for array in arrays if array is not None for e in array.events])
-        done = _opencl.Done()
-        how = c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done.event))
-        if columns == c.STREAM_FLUSH:
-            call("tconv_stream_flush", self._handle, byref(tensors), byref(how))
-        else:
-            call("tconv_stream_push", self._handle, columns, byref(tensors), byref(how))
-        if done.event.value is not None:
-            event = pyopencl.Event.from_int_ptr(done.event.value, retain=True)
-            out.add_event(event)
-            if chunk is not None:
-                chunk.add_event(event)  # it is read until then
+            if array is not None and not array.flags.c_contiguous:
+                raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied")
+        event = _opencl.enqueue(arrays, queue, FILTER_VERSION, lambda *how: self._advance(columns, *how))
+        if event is not None and chunk is not None:
+            chunk.add_event(event)  # it is read until then
         return out
 
 
