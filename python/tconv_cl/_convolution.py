@@ -516,8 +516,7 @@ def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspos
 
 def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Shapes of data that may fit a filter: of all possible ranks, small and large."""
-    oneapi = attributes.groups is not None or (attributes.data_format, attributes.filter_format) != (1, 1)
-    if oneapi:
+    if attributes.is_oneapi:
         kinds = [(filter[-1] if attributes.filter_format == XIO else filter[0], len(filter))] if filter else []
     else:
         kinds = [(filter[0], len(filter))] if filter else []

@@ -389,6 +389,6 @@ def _channels(attributes: Attributes, filter: tuple[int, ...]) -> int:
     groups = attributes.groups or 1
     if attributes.operation is not None:  # [G*CO, CI, K] or [K, CI, G*CO]
         return groups * int(filter[1]) if len(filter) > 1 else 0
-    if attributes.groups is not None or (attributes.data_format, attributes.filter_format) != (1, 1):
+    if attributes.is_oneapi:
         return int(filter[-1] if attributes.filter_format == XIO else filter[0]) if filter else 0
     return math.prod(filter[: max(len(filter) - 2, 1)]) if filter else 0
