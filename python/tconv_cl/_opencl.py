@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _library as c
 from ._arrays import Arrays, check, element_steps
-from ._device import Layers, Request, context_device, owned, wait_list
+from ._device import Layers, Owner, Request, context_device, owned, wait_list
 from ._library import RequestError, call
 
 
@@ -51,13 +51,6 @@ def check_arrays(arrays: Arrays) -> None:
 FILTER_VERSION = 1  # of the filter of a layer or stream, which stays as it is
 
 
-class _Done:
-    """Owns the event of an execution until pyopencl has it."""
-
-    def __init__(self) -> None:
-        self.event = owned(self, "clReleaseEvent")
-
-
 def run(arrays: Arrays, request: Request, layers: Layers | None = None) -> Any:
     """Enqueues the call; the output carries its event. `layers` have the filter, which is not packed at each call."""
     import pyopencl.array
@@ -90,11 +83,12 @@ def enqueue(arrays: Arrays, queue: Any, filter_version: int, start: Callable[[An
         if array is not None:
             setattr(tensors, "output" if name == "out" else name, place(array))
     count, waits = wait_list([event.int_ptr for array in arrays if array is not None for event in array.events])
-    done = _Done()
-    start(byref(tensors), byref(c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done.event))))
-    if done.event.value is None:
+    owner = Owner()  # until pyopencl has the event
+    done = owned(owner, "clReleaseEvent")
+    start(byref(tensors), byref(c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done))))
+    if done.value is None:
         return None
-    event = pyopencl.Event.from_int_ptr(done.event.value, retain=True)
+    event = pyopencl.Event.from_int_ptr(done.value, retain=True)
     arrays.out.add_event(event)
     return event
 

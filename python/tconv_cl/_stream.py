@@ -13,7 +13,7 @@ from . import _host, _opencl
 from . import _library as c
 from ._arrays import Arrays, address_of, check_channels, check_output, numpy_array, of_type
 from ._convolution import Array, Options, devices_of
-from ._device import Device, Layer, Request, Resolved, context_device, make, opened, wait_list
+from ._device import Device, Layer, Owner, Request, Resolved, context_device, make, opened, wait_list
 from ._library import RequestError, RequestTypeError, call, library
 from ._names import suggesting
 from ._opencl import FILTER_VERSION
@@ -114,7 +114,7 @@ class Stream(Generic[Array]):
         self._layer: Layer | None = None
         self._algorithm: bytes | None = None
         self._handle: int | None = None
-        self._owner: _Owner | None = None
+        self._owner: Owner | None = None
         self._resolved: Resolved = self._resolve(1)
         self._begun = self._history is None
         check_channels(self._resolved, self._arrays)
@@ -237,7 +237,7 @@ class Stream(Generic[Array]):
             self._layer = Layer([self._device], c.FILTER_WATCHED)
         if self._algorithm is not None:
             resolved.options.algorithm = self._algorithm
-        owner = _Owner()
+        owner = Owner()
         options = c.StreamOptions(columns=self._columns)
         request = (self._layer.handle, byref(resolved.problem), byref(resolved.options), byref(options))
         with resolved.listening():
@@ -378,10 +378,6 @@ class Stream(Generic[Array]):
         if event is not None and chunk is not None:
             chunk.add_event(event)  # it is read until then
         return out
-
-
-class _Owner:
-    """Owns a stream of the library: freed with it."""
 
 
 def _channels(attributes: Attributes, filter: tuple[int, ...]) -> int:
