@@ -129,10 +129,15 @@ def numpy_array(name: str, value: Any) -> np.ndarray:
 def check(plan: Resolved, arrays: Arrays) -> np.dtype[Any]:
     """Checks shapes and types against the plan, because C's pointers have neither. Returns the output's type."""
     check_channels(plan, arrays)
+    return check_output(plan, arrays.residual, arrays.out, plan.output.shape)
+
+
+def check_output(plan: Resolved, residual: Any, out: Any, shape: tuple[int, ...]) -> np.dtype[Any]:
+    """The part of `check` that is about the output, which has this shape. Returns its type."""
     epilogue = plan.options.epilogue
-    _expect("residual", arrays.residual, plan.output.shape, plan.output.type)
-    _expect("out", arrays.out, plan.output.shape, plan.output.type)
-    if epilogue.beta != 0 and arrays.out is None:
+    _expect("residual", residual, shape, plan.output.type)
+    _expect("out", out, shape, plan.output.type)
+    if epilogue.beta != 0 and out is None:
         raise RequestError(f"beta is {epilogue.beta}, but there is no out to read")
     return dtype_of(plan.output.type)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 import numpy as np
 
 from . import _host, _opencl
-from ._arrays import Arrays, check_channels, element_steps, numpy_array, of_type
+from ._arrays import Arrays, address_of, check_channels, element_steps, numpy_array
 from ._device import Layers, Request, Resolved, check_device, number_of, opened
 from ._library import RequestError, RequestTypeError, shown
 from ._request import NXC, UPSAMPLE_CONV, XIO, Attributes, Tensor, Window, integer
@@ -437,15 +437,12 @@ class ConvTranspose:
         memory_limit: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        given: dict[str, Any] = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
+        arrays = Arrays(None, filter, bias, scale, slope)
         if not _opencl.is_array(filter):
-            weights = numpy_array("filter", filter)
-            if weights.dtype.kind == "f":
-                weights = of_type(filter, weights, np.dtype(np.float32))
-            for name in ("bias", "scale", "slope"):
-                given[name] = _host.other_array(name, given[name], weights.dtype)
-            given["filter"] = weights if _host.usable("filter", weights) else np.ascontiguousarray(weights)
-        self._arrays = Arrays(None, **given)
+            arrays = _host.weights_of(arrays)
+            if not _host.usable("filter", arrays.filter):
+                arrays = arrays._replace(filter=np.ascontiguousarray(arrays.filter))
+        self._arrays = arrays
         self._attributes = attributes_of(**options)
         self._options = options
         self._device = device
@@ -519,8 +516,7 @@ def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspos
 
 def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Shapes of data that may fit a filter: of all possible ranks, small and large."""
-    oneapi = attributes.groups is not None or (attributes.data_format, attributes.filter_format) != (1, 1)
-    if oneapi:
+    if attributes.is_oneapi:
         kinds = [(filter[-1] if attributes.filter_format == XIO else filter[0], len(filter))] if filter else []
     else:
         kinds = [(filter[0], len(filter))] if filter else []
@@ -720,13 +716,9 @@ def run(
     if given is None:
         return output
     whole = numpy_array("out", given)
-    if not _same_memory(whole, output):
+    if address_of(whole) != address_of(output):
         whole[...] = output
     return given
-
-
-def _same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    return bool(one.ctypes.data == other.ctypes.data)
 
 
 def devices_of(device: int | str | Sequence[int | str] | None) -> list[int]:

@@ -72,6 +72,10 @@ class DeviceInfo(NamedTuple):
     threads: int
 
 
+class Owner:
+    """For `make` and `owned`: owns an object of the C library for which no class here stands."""
+
+
 def make(owner: object, release: str, name: str, *arguments: Any) -> int:
     """`create`, whose object is released when `owner` is freed, also if an exception (KeyboardInterrupt) comes between
     the two. Not when the interpreter ends: then the process frees everything."""
@@ -273,7 +277,7 @@ class Layer:
 
     def explain(self, resolved: Resolved) -> str:
         """Why runs of the request compute with their plan's algorithm: a line for each algorithm."""
-        owner = threading.Event()  # any object that can be referred to weakly
+        owner = Owner()
         request = (self.handle, byref(resolved.problem), byref(resolved.options))
         with resolved.listening():
             plan = make(owner, "tconv_plan_release", "tconv_layer_plan", *request)
@@ -357,7 +361,7 @@ def _describe(number: int) -> DeviceInfo:
 
 def _threads(number: int) -> int:
     """How many threads of the library compute on a processor, known once it is opened."""
-    owner = threading.Event()  # any object that can be referred to weakly
+    owner = Owner()
     return int(library.tconv_device_threads(make(owner, "tconv_device_release", "tconv_device_open", number)))
 
 

@@ -95,9 +95,9 @@ def conv_input_gradient(
     begin, spatial = _resolved(attributes, auto_pad, shape, *shapes)
     # With the rules `openvino` and explicit pads, an output shape moves nothing: only the first pad places the data.
     given |= {"auto_pad": "explicit", "rules": "openvino", "output_shape": spatial, "groups": groups or 1}
+    given |= {"pads_begin": begin, "pads_end": 0}
     arrays = Arrays(grad_output, filter, residual=residual, out=out)
-    pads = {"pads_begin": begin, "pads_end": 0}
-    output: Array = run(arrays, attributes_among({**given, **pads}), device, memory_limit, None, progress)
+    output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
 

@@ -25,17 +25,8 @@ TOO_HARD: Any = getattr(np, "exceptions", np).TooHardError  # NumPy 1.24 has it 
 def in_place(arrays: Arrays) -> Arrays:
     """The arrays as the library takes them: data, residual and out with steps, all others dense, by copies if needed.
     `out` may be a copy, too."""
-    if isinstance(arrays.out, (list, tuple)):
-        raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
-    given = arrays.out
-    arrays = _of_lists(arrays)
-    out = arrays.out
-    if out is not None:
-        if not out.flags.writeable:
-            by_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array_interface__")
-            reason = ": NumPy writes to arrays by DLPack only since 2.1" if by_dlpack else ""
-            raise RequestError(f"out must be writeable{reason}")
-        check_out(out, arrays._replace(out=None)._asdict())
+    others = _of_lists(arrays._replace(out=None))
+    arrays = others._replace(out=out_array(arrays.out, others._asdict()))
     copies = {
         name: np.array(array, order="C") if name == "out" else np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()
@@ -44,14 +35,23 @@ def in_place(arrays: Arrays) -> Arrays:
     return arrays._replace(**copies)
 
 
-def check_out(out: np.ndarray[Any, Any], others: Mapping[str, np.ndarray[Any, Any] | None]) -> None:
-    """Refuses an `out` that cannot be stored to, whose elements share places, or that shares memory with others."""
+def out_array(given: Any, others: Mapping[str, np.ndarray[Any, Any] | None]) -> np.ndarray[Any, Any] | None:
+    """The NumPy array of `out`. Refuses one that cannot be stored to, whose elements share places, or that shares
+    memory with others."""
+    if given is None:
+        return None
+    if isinstance(given, (list, tuple)):
+        raise RequestTypeError(f"out is a {type(given).__name__}: it must be an array")
+    out = numpy_array("out", given)
     if not out.flags.writeable:
-        raise RequestError("out must be writeable")
+        by_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array_interface__")
+        reason = ": NumPy writes to arrays by DLPack only since 2.1" if by_dlpack else ""
+        raise RequestError(f"out must be writeable{reason}")
     check_places(out)
     for name, array in others.items():
         if array is not None and _share(array, out):
             raise RequestError(f"out shares memory with {name}: give it memory of its own")
+    return out
 
 
 def _of_lists(arrays: Arrays) -> Arrays:
@@ -63,6 +63,15 @@ def _of_lists(arrays: Arrays) -> Arrays:
         data = of_type(arrays.data, data, filter.dtype)
     named = zip(Arrays._fields[2:], arrays[2:])
     return Arrays(data, filter, *(other_array(name, value, data.dtype) for name, value in named))
+
+
+def weights_of(arrays: Arrays) -> Arrays:
+    """NumPy arrays of a layer's objects, without data. A list of weights is float32, or of NumPy's integers."""
+    filter = numpy_array("filter", arrays.filter)
+    if filter.dtype.kind == "f":
+        filter = of_type(arrays.filter, filter, np.dtype(np.float32))
+    named = zip(Arrays._fields[2:], arrays[2:])
+    return Arrays(None, filter, *(other_array(name, value, filter.dtype) for name, value in named))
 
 
 def other_array(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
@@ -115,7 +124,7 @@ def run(
         layer = layers.on(devices)
     else:
         layer = first.layer_of(resolved) if len(devices) == 1 else Layer(devices, c.FILTER_VARIES)
-    compute(layer, resolved, _tensors(arrays), memory_limit, progress)
+    compute(layer, resolved, tensors_of(arrays), memory_limit, progress)
     dense = all(array is None or array.flags.c_contiguous for array in arrays)
     if key is not None and dense and len(devices) == 1 and resolved.is_simple:
         references = (layer.handle, addressof(resolved.problem), addressof(resolved.options))
@@ -157,10 +166,11 @@ def compute(
         _run_slowly(layer, resolved, tensors, memory_limit or 0, progress, run)
 
 
-def _tensors(arrays: Arrays) -> bytes:
+def tensors_of(arrays: Arrays, filter_version: int = 0) -> bytes:
+    """The tconv_tensors of checked arrays."""
     pointers = [0 if array is None else address_of(array) for array in arrays]
     data, filter_, bias, scale, slope, residual, out = pointers
-    return c.host_tensors(data, filter_, out, bias, scale, slope, residual)
+    return c.host_tensors(data, filter_, out, bias, scale, slope, residual, filter_version)
 
 
 def _run_slowly(

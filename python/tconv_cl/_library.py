@@ -459,19 +459,22 @@ def _load_opencl(library: ctypes.CDLL) -> dict[str, Any]:
     return functions
 
 
-def _load() -> SimpleNamespace:
-    """Loads the functions above and no other: ctypes would pass pointers to an undeclared function as 32-bit
-    numbers."""
+def _open() -> ctypes.CDLL:
     path = Path(__file__).with_name(_LIBRARY_NAME)
     try:
         # CDLL releases the interpreter lock during every call: threads compile, upload and wait side by side.
-        library = ctypes.CDLL(str(path))
+        return ctypes.CDLL(str(path))
     except OSError as error:
         raise ImportError(
             f"tconv_cl cannot load its library ({error}): install the package again",
             name="tconv_cl",
             path=str(path),
         ) from error
+
+
+def _load(library: ctypes.CDLL) -> SimpleNamespace:
+    """Loads the functions above and no other: ctypes would pass pointers to an undeclared function as 32-bit
+    numbers."""
     for name, arguments in _CALLS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = c_int, [*arguments, _error]
@@ -482,7 +485,8 @@ def _load() -> SimpleNamespace:
     return SimpleNamespace(**ours, **_load_opencl(library))
 
 
-library = _load()
+_opened = _open()
+library = _load(_opened)
 
 
 def _enable_threads() -> None:
@@ -498,7 +502,7 @@ _enable_threads()
 
 def by_addresses(name: str) -> Any:
     """One of _CALLS that takes addresses, as integers, bytes or references: ctypes checks these in half the time."""
-    function = ctypes.CDLL(str(Path(__file__).with_name(_LIBRARY_NAME)))[name]
+    function = _opened[name]  # by an index ctypes makes another object, which `library` does not have
     function.restype, function.argtypes = c_int, [c_void_p] * len(getattr(library, name).argtypes)
     return function
 

@@ -177,8 +177,9 @@ def _pairs(pairs: Sequence[tuple[int, ...]], call: Call) -> str:
     """JAX pads the data, and does not reverse the filter unless transpose_kernel is True, which has a sentence of its
     own. TensorFlow's pads, with those of batch and channels, are cut from the output."""
     kernel = call.kernel()
-    if len(pairs) > 2 and len(pairs) == (call.axes() or len(pairs) - 2) + 2 and pairs[0] == (0, 0):
-        return _both_ends(pairs[2:] if pairs[1] == (0, 0) else pairs[1:-1])
+    spatial = _spatial(pairs, call.axes() or len(pairs) - 2)
+    if spatial is not None:
+        return _both_ends(spatial)
     reversal = "" if "transpose_kernel" in call.given else f"; {REVERSED}"
     if kernel is None or len(kernel) != len(pairs):
         formula = "dilation * (kernel - 1)"
@@ -191,6 +192,13 @@ def _pairs(pairs: Sequence[tuple[int, ...]], call: Call) -> str:
     if min(begin) < 0:
         text += f"; and put {_short([max(-pad, 0) for pad in begin])} zeros before the output with numpy.pad"
     return text + reversal
+
+
+def _spatial(pairs: Sequence[tuple[int, ...]], axes: int) -> Sequence[tuple[int, ...]] | None:
+    """TensorFlow's pads without those of batch and channels; None if they are not such pads."""
+    if not 2 < len(pairs) == axes + 2 or pairs[0] != (0, 0):
+        return None
+    return pairs[2:] if pairs[1] == (0, 0) else pairs[1:-1]
 
 
 def _both_ends(pairs: Sequence[tuple[int, ...]]) -> str:
@@ -448,11 +456,8 @@ def _forward_padding(value: Any, call: Call) -> str:
             return 'auto_pad="same_lower"' if word == "same_lower" else 'auto_pad="same_upper"'
         return _named_pads(word, Call({})) if word != "valid" else "leave it out: there are no pads by default"
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, (list, tuple)) for one in value):
-        axes = call.axes() or len(value)
-        pairs = [pair for pair in value if len(pair) == 2]
-        if len(pairs) == axes + 2 and tuple(pairs[0]) == (0, 0):  # TensorFlow's, with batch and channels
-            pairs = pairs[2:] if tuple(pairs[1]) == (0, 0) else pairs[1:-1]
-        return _both_ends(pairs)
+        pairs = [tuple(pair) for pair in value if len(pair) == 2]
+        return _both_ends(_spatial(pairs, call.axes() or len(value)) or pairs)
     return _padding(value, call)
 
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from ctypes import addressof, byref
 from typing import Any
 
 from . import _library as c
 from ._arrays import Arrays, check, element_steps
-from ._device import Layers, Request, context_device, owned, wait_list
+from ._device import Layers, Owner, Request, context_device, owned, wait_list
 from ._library import RequestError, call
 
 
@@ -47,19 +48,11 @@ def check_arrays(arrays: Arrays) -> None:
             raise RequestError(f"out shares memory with {name}: give it memory of its own")
 
 
-FILTER_VERSION = 1  # of a layer's own filter, which stays as it is
-
-
-class Done:
-    """Owns the event of an execution until pyopencl has it."""
-
-    def __init__(self) -> None:
-        self.event = owned(self, "clReleaseEvent")
+FILTER_VERSION = 1  # of the filter of a layer or stream, which stays as it is
 
 
 def run(arrays: Arrays, request: Request, layers: Layers | None = None) -> Any:
     """Enqueues the call; the output carries its event. `layers` have the filter, which is not packed at each call."""
-    import pyopencl
     import pyopencl.array
 
     data, queue = arrays.data, arrays.data.queue
@@ -71,20 +64,33 @@ def run(arrays: Arrays, request: Request, layers: Layers | None = None) -> Any:
         arrays = arrays._replace(out=out)
     if resolved.empty:
         return arrays.out
-    tensors = c.Tensors(filter_version=0 if layers is None else FILTER_VERSION)
+    layer = device.layer if layers is None else layers.on([device])
+    asked = (layer.handle, byref(resolved.problem), byref(resolved.options))
+    version = 0 if layers is None else FILTER_VERSION
+    with resolved.listening():
+        event = enqueue(arrays, queue, version, lambda *how: call("tconv_layer_run", *asked, *how))
+    assert event is not None
+    return arrays.out
+
+
+def enqueue(arrays: Arrays, queue: Any, filter_version: int, start: Callable[[Any, Any], None]) -> Any:
+    """Calls `start` with the tconv_tensors of checked arrays, and a tconv_run that waits for their events. Returns the
+    event, which `out` then carries; None: nothing had to be computed."""
+    import pyopencl
+
+    tensors = c.Tensors(filter_version=filter_version)
     for name, array in arrays._asdict().items():
         if array is not None:
             setattr(tensors, "output" if name == "out" else name, place(array))
-    layer = device.layer if layers is None else layers.on([device])
-    events = [event.int_ptr for array in arrays if array is not None for event in array.events]
-    done = Done()
-    count, waits = wait_list(events)
-    how = c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done.event))
-    with resolved.listening():
-        call("tconv_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(tensors), how)
-    assert done.event.value is not None
-    arrays.out.add_event(pyopencl.Event.from_int_ptr(done.event.value, retain=True))
-    return arrays.out
+    count, waits = wait_list([event.int_ptr for array in arrays if array is not None for event in array.events])
+    owner = Owner()  # until pyopencl has the event
+    done = owned(owner, "clReleaseEvent")
+    start(byref(tensors), byref(c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done))))
+    if done.value is None:
+        return None
+    event = pyopencl.Event.from_int_ptr(done.value, retain=True)
+    arrays.out.add_event(event)
+    return event
 
 
 def _overlap(name: str, array: Any, out: Any) -> bool:

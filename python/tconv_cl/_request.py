@@ -72,6 +72,11 @@ class Attributes(NamedTuple):
             return self.names[NAMES.index(name)]
         raise AttributeError(name)
 
+    @property
+    def is_oneapi(self) -> bool:
+        """Whether a transposed convolution is the oneAPI form: by groups or a format, not by the filter's rank."""
+        return self.groups is not None or (self.data_format, self.filter_format) != (1, 1)
+
     def problem(self, data: Tensor, filter: Tensor) -> c.Problem:
         """The tconv_problem for arrays of these shapes and types."""
         axes = len(data.shape) - 2
@@ -84,7 +89,7 @@ class Attributes(NamedTuple):
             **{name: _list(name, value, axes) for name, value in zip(LISTS, self.lists)},
             **dict(zip(NAMES, self.names)),
         )
-        if self.operation is not None or self.groups is not None or (self.data_format, self.filter_format) != (1, 1):
+        if self.operation is not None or self.is_oneapi:
             problem.operation = ONEAPI_CONV_BACKPROP if self.operation is None else self.operation
             problem.groups = 0 if self.groups is None else self.groups
             return problem

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import math
-from ctypes import addressof, byref, c_int64
+from ctypes import byref, c_int64
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from . import _host, _opencl
 from . import _library as c
-from ._arrays import Arrays, check_channels, numpy_array, of_type
+from ._arrays import Arrays, address_of, check_channels, check_output, numpy_array, of_type
 from ._convolution import Array, Options, devices_of
-from ._device import Device, Layer, Request, Resolved, context_device, make, opened, wait_list
+from ._device import Device, Layer, Owner, Request, Resolved, context_device, make, opened, wait_list
 from ._library import RequestError, RequestTypeError, call, library
 from ._names import suggesting
-from ._request import DEFAULTS, NXC, XIO, Attributes, Tensor, attributes_among, forward, integer
+from ._opencl import FILTER_VERSION
+from ._request import DEFAULTS, NXC, XIO, Attributes, Tensor, attributes_among, forward, integer, rows_at
+from ._request import with_rows
 from ._types import dtype_of, element_type, type_of
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from ._convolution import Axes
 
-FILTER_VERSION = 1  # of a stream's own weights, which stay as they are
 _LONGEST = 1 << 40  # columns that are tried for a problem that has an output
 
 
@@ -113,7 +114,7 @@ class Stream(Generic[Array]):
         self._layer: Layer | None = None
         self._algorithm: bytes | None = None
         self._handle: int | None = None
-        self._owner: _Owner | None = None
+        self._owner: Owner | None = None
         self._resolved: Resolved = self._resolve(1)
         self._begun = self._history is None
         check_channels(self._resolved, self._arrays)
@@ -157,7 +158,7 @@ class Stream(Generic[Array]):
             out: receives the output, as for conv_transpose.
         """
         given = self._chunk("chunk", chunk)
-        batch, columns = int(given.shape[0]), int(given.shape[1 if self._nxc else 2])
+        batch, columns = int(given.shape[0]), int(given.shape[self._axis])
         output: Array = self._compute(batch, columns, given, residual, out)
         return output
 
@@ -195,19 +196,20 @@ class Stream(Generic[Array]):
     def _nxc(self) -> bool:
         return bool(self._attributes.data_format == NXC)
 
+    @property
+    def _axis(self) -> int:
+        """The columns' index in the shapes of data and output."""
+        return rows_at(self._attributes.data_format)
+
     def _weights(self, filter: Any, bias: Any, scale: Any, slope: Any) -> Arrays:
-        given = {"bias": bias, "scale": scale, "slope": slope}
+        arrays = Arrays(None, filter, bias, scale, slope)
         if self._opencl:
-            for name, array in {"filter": filter, **given}.items():
+            for name, array in arrays._asdict().items():
                 if array is not None and not (_opencl.is_array(array) and array.flags.c_contiguous):
                     raise RequestError(f"{name} must be a C-contiguous pyopencl array, as filter is a pyopencl array")
-            return Arrays(None, filter, **given)
-        weights = numpy_array("filter", filter)
-        if weights.dtype.kind == "f":
-            weights = of_type(filter, weights, np.dtype(np.float32))
-        others = {name: _host.other_array(name, array, weights.dtype) for name, array in given.items()}
-        copies = {name: None if array is None else np.array(array, order="C") for name, array in others.items()}
-        return Arrays(None, np.array(weights, order="C"), **copies)
+            return arrays
+        own = _host.weights_of(arrays)
+        return Arrays(*(None if array is None else np.array(array, order="C") for array in own))
 
     def _data_shape(self, batch: int, columns: int) -> tuple[int, ...]:
         channels = _channels(self._attributes, self._arrays.filter.shape)
@@ -235,7 +237,7 @@ class Stream(Generic[Array]):
             self._layer = Layer([self._device], c.FILTER_WATCHED)
         if self._algorithm is not None:
             resolved.options.algorithm = self._algorithm
-        owner = _Owner()
+        owner = Owner()
         options = c.StreamOptions(columns=self._columns)
         request = (self._layer.handle, byref(resolved.problem), byref(resolved.options), byref(options))
         with resolved.listening():
@@ -304,14 +306,14 @@ class Stream(Generic[Array]):
             self._begun = True
 
     def _keep_history(self, columns: Any, queue: Any) -> None:
-        count = int(columns.shape[1 if self._nxc else 2])
+        count = int(columns.shape[self._axis])
         if self._opencl:
             place = _opencl.place(columns)
             events, waits = wait_list([event.int_ptr for event in columns.events])
             run = c.Run(queue=queue.int_ptr, wait_count=events, wait=waits)
             call("tconv_stream_reset", self._handle, count, byref(place), byref(run))
         else:
-            host = c.Tensor(host=columns.ctypes.data)
+            host = c.Tensor(host=address_of(columns))
             call("tconv_stream_reset", self._handle, count, byref(host), None)
 
     def _compute(self, batch: int | None, columns: int, chunk: Any, residual: Any, out: Any, queue: Any = None) -> Any:
@@ -322,41 +324,37 @@ class Stream(Generic[Array]):
             self._queue = queue
         given = out
         if not self._opencl:
-            residual, out = _beside(chunk, residual, out, dtype_of(self._resolved.output.type))
+            residual = _host.other_array("residual", residual, dtype_of(self._resolved.output.type))
+            out = _host.out_array(out, {"chunk": chunk, "residual": residual})
         self._ready(batch, residual is not None, queue)
         count = int(library.tconv_stream_outputs(self._handle, c_int64(columns)))
-        shape = list(self._resolved.output.shape)
-        shape[1 if self._nxc else 2] = count
-        dtype = dtype_of(self._resolved.output.type)
-        if self._resolved.options.epilogue.beta != 0 and out is None:
-            raise RequestError(f"beta is {self._resolved.options.epilogue.beta}, but there is no out to read")
-        for name, array in (("residual", residual), ("out", out)):
-            if array is not None and (tuple(array.shape) != tuple(shape) or array.dtype != dtype):
-                has = f"{name} has shape {tuple(array.shape)} and type {array.dtype}"
-                raise RequestError(f"{has}: it must be {tuple(shape)} of {dtype}")
+        shape = with_rows(self._resolved.output.shape, self._axis, count)
+        dtype = check_output(self._resolved, residual, out, shape)
         if self._opencl:
-            return self._enqueue(columns, chunk, residual, out, tuple(shape), dtype, queue)
-        output = self._run(columns, chunk, residual, out, tuple(shape), dtype)
+            return self._enqueue(columns, chunk, residual, out, shape, dtype, queue)
+        output = self._run(columns, chunk, residual, out, shape, dtype)
         return output if given is None else given
 
     def _run(
         self, columns: int, chunk: Any, residual: Any, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
-        arrays = self._arrays
         if residual is not None:
             residual = np.ascontiguousarray(residual)
         output = _host.empty(shape, dtype) if out is None else np.ascontiguousarray(out)
-        given = (chunk, arrays.filter, output, arrays.bias, arrays.scale, arrays.slope, residual)
-        data, filter_, place, bias, scale, slope, other = (0 if a is None else _address(a) for a in given)
-        tensors = c.host_tensors(data, filter_, place, bias, scale, slope, other, FILTER_VERSION)
-        with self._resolved.listening():
-            if columns == c.STREAM_FLUSH:
-                call("tconv_stream_flush", self._handle, tensors, None)
-            else:
-                call("tconv_stream_push", self._handle, columns, tensors, None)
+        arrays = self._arrays._replace(data=chunk, residual=residual, out=output)
+        tensors = _host.tensors_of(arrays, FILTER_VERSION)
+        self._advance(columns, tensors, None)
         if out is not None and output is not out:
             out[...] = output
         return output
+
+    def _advance(self, columns: int, tensors: Any, how: Any) -> None:
+        """Calls the library with a chunk, or for the rest."""
+        with self._resolved.listening():
+            if columns == c.STREAM_FLUSH:
+                call("tconv_stream_flush", self._handle, tensors, how)
+            else:
+                call("tconv_stream_push", self._handle, columns, tensors, how)
 
     def _enqueue(
         self,
@@ -368,52 +366,18 @@ class Stream(Generic[Array]):
         dtype: np.dtype[Any],
         queue: Any,
     ) -> Any:
-        import pyopencl
         import pyopencl.array
 
-        arrays = self._arrays._replace(data=chunk, residual=residual, out=out)
         if out is None:
             out = pyopencl.array.empty(queue, shape, dtype)
-            arrays = arrays._replace(out=out)
-        tensors = c.Tensors(filter_version=FILTER_VERSION)
+        arrays = self._arrays._replace(data=chunk, residual=residual, out=out)
         for name, array in arrays._asdict().items():
-            if array is not None:
-                if not array.flags.c_contiguous:
-                    raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied")
-                setattr(tensors, "output" if name == "out" else name, _opencl.place(array))
-        count, waits = wait_list([e.int_ptr for array in arrays if array is not None for e in array.events])
-        done = _opencl.Done()
-        how = c.Run(queue=queue.int_ptr, wait_count=count, wait=waits, done=addressof(done.event))
-        if columns == c.STREAM_FLUSH:
-            call("tconv_stream_flush", self._handle, byref(tensors), byref(how))
-        else:
-            call("tconv_stream_push", self._handle, columns, byref(tensors), byref(how))
-        if done.event.value is not None:
-            event = pyopencl.Event.from_int_ptr(done.event.value, retain=True)
-            out.add_event(event)
-            if chunk is not None:
-                chunk.add_event(event)  # it is read until then
+            if array is not None and not array.flags.c_contiguous:
+                raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied")
+        event = _opencl.enqueue(arrays, queue, FILTER_VERSION, lambda *how: self._advance(columns, *how))
+        if event is not None and chunk is not None:
+            chunk.add_event(event)  # it is read until then
         return out
-
-
-def _beside(chunk: Any, residual: Any, out: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The arrays of `residual` and `out`, whose shapes are still to be checked. `dtype`: the output's."""
-    residual = _host.other_array("residual", residual, dtype)
-    if out is None:
-        return residual, None
-    if isinstance(out, (list, tuple)):
-        raise RequestTypeError(f"out is a {type(out).__name__}: it must be an array")
-    out = numpy_array("out", out)
-    _host.check_out(out, {"chunk": chunk, "residual": residual})
-    return residual, out
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-class _Owner:
-    """Owns a stream of the library: freed with it."""
 
 
 def _channels(attributes: Attributes, filter: tuple[int, ...]) -> int:
@@ -421,6 +385,6 @@ def _channels(attributes: Attributes, filter: tuple[int, ...]) -> int:
     groups = attributes.groups or 1
     if attributes.operation is not None:  # [G*CO, CI, K] or [K, CI, G*CO]
         return groups * int(filter[1]) if len(filter) > 1 else 0
-    if attributes.groups is not None or (attributes.data_format, attributes.filter_format) != (1, 1):
+    if attributes.is_oneapi:
         return int(filter[-1] if attributes.filter_format == XIO else filter[0]) if filter else 0
     return math.prod(filter[: max(len(filter) - 2, 1)]) if filter else 0

@@ -2,6 +2,7 @@
 """The gradient of an ordinary convolution with respect to its data, against the definition in float64 or integers."""
 
 import numpy as np
+import pyopencl.array
 import pytest
 import tconv_cl
 
@@ -84,14 +85,8 @@ def test_padding_by_name(mode, begin):
     np.testing.assert_array_equal(dx, spread((1, 1, 6), w, dy, (2,), (1,), (begin,), 1))
 
 
-def test_pyopencl_arrays():
-    arrays = pytest.importorskip("pyopencl.array")
-    import pyopencl
-
-    queue = pyopencl.CommandQueue(pyopencl.create_some_context(interactive=False))
-    w, dy = (
-        arrays.to_device(queue, np.array([[v]], np.float32)) for v in ([1, 10, 100], [1, 2])
-    )  # fmt: skip
+def test_pyopencl_arrays(queue):
+    w, dy = (pyopencl.array.to_device(queue, np.array([[v]], np.float32)) for v in ([1, 10, 100], [1, 2]))
     dx = tconv_cl.conv_input_gradient((1, 1, 6), w, dy, strides=3, pads_end=0)
     np.testing.assert_array_equal(dx.get(), [[[1, 10, 100, 2, 20, 200]]])
 

@@ -68,7 +68,7 @@ def test_light_weights(name, compute):
     bias = random.standard_normal(4).astype(np.float32)
     layer = tconv_cl.ConvTranspose(filter, bias)
     np.testing.assert_array_equal(layer(data), tconv_cl.conv_transpose(data, filter.astype(np.float32), bias))
-    with pytest.raises(tconv_cl.RequestError, match="a filter of f16 or bf16 data of f32"):
+    with pytest.raises(tconv_cl.RequestError, match="data of f32 also go with a filter of f16 or bf16"):
         compute(data.astype(np.float64), filter)
 
 
