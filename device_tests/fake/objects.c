@@ -55,7 +55,7 @@ API void fake_die(const char *format, ...)
 
 API void *fake_memory(size_t bytes)
 {
-    static unsigned char *piece;
+    static unsigned char *piece, *all; /* each piece begins with the address of the one before */
     static size_t left;
     static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER; /* launches call this with the lock */
     enum { PIECE = 1 << 20, UNIT = 16 };
@@ -63,8 +63,11 @@ API void *fake_memory(size_t bytes)
     bytes = (bytes + UNIT - 1) / UNIT * UNIT;
     if (bytes > left) {
         left = bytes > PIECE ? bytes : PIECE;
-        piece = malloc(left);
+        piece = malloc(UNIT + left);
         if (piece == NULL) fake_die("no memory");
+        memcpy(piece, &all, sizeof all);
+        all = piece;
+        piece += UNIT;
     }
     unsigned char *memory = piece;
     piece += bytes;
