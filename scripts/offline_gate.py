@@ -306,6 +306,23 @@ def compile_intel(tools, target, source, options, folder):
 def compile_intel_once(tools, target, source, options, folder):
     dump = os.path.join(folder, target)
     os.makedirs(dump)
+    info = intel_binary(tools.ocloc, target, source, options, dump)
+    kernels = []
+    for name, block in intel_kernels(info):
+        lanes = int(re.search(r"simd_size: +(\d+)", block).group(1))
+        local = re.search(r"slm_size: +(\d+)", block)
+        memory = re.findall(r"usage: +(\w+)\n +size: +(\d+)", block.split("per_thread_memory_buffers:")[-1])
+        wrong = ["%s %s bytes" % (size, usage) for usage, size in memory if "per_thread_memory" in block]
+        wanted = required_lanes(options, name)
+        if wanted not in (0, lanes):
+            wrong.append("compiled to %d lanes, written for %d" % (lanes, wanted))
+        share = share_intel(intel_code(dump, name))
+        kernels.append(Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(wrong) or None, share))
+    return kernels
+
+
+def intel_binary(ocloc, target, source, options, dump):
+    """Compiles into the folder `dump`; returns the text in which the binary describes its kernels."""
     if "-DDOT=2" in options:
         options = ["-cl-std=CL1.2" if option.startswith("-cl-std") else option for option in options]
         if target == "skl":  # has no such instruction
@@ -317,41 +334,35 @@ def compile_intel_once(tools, target, source, options, folder):
             with open(source, "w", encoding="utf-8") as file:
                 file.write(INTEL_DOT + text)
     # The "zebin" format says in plain text what a kernel takes; IGC's own dump has the instructions.
-    command = [tools.ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options)]
+    command = [ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options)]
     command += ["-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump]
     run(command, env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump))
     with open(glob.glob(os.path.join(dump, "*.bin"))[0], "rb") as file:
         binary = file.read()
     info = binary[binary.rindex(b"version:         '") :].decode("latin1")
-    kernels = []
-    for block in info.split("\nkernels_misc_info")[0].split("\n  - name: ")[1:]:
-        name = block.split("\n")[0].strip()
-        if name.startswith("Intel_Symbol_Table"):  # IGC's own, beside functions that are not inlined
-            continue
-        lanes = int(re.search(r"simd_size: +(\d+)", block).group(1))
-        local = re.search(r"slm_size: +(\d+)", block)
-        memory = re.findall(r"usage: +(\w+)\n +size: +(\d+)", block.split("per_thread_memory_buffers:")[-1])
-        wrong = ["%s %s bytes" % (size, usage) for usage, size in memory if "per_thread_memory" in block]
-        wanted = required_lanes(options, name)
-        if wanted not in (0, lanes):
-            wrong.append("compiled to %d lanes, written for %d" % (lanes, wanted))
-        kernels.append(
-            Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(wrong) or None, share_intel(dump, name))
-        )
-    return kernels
+    return info.split("\nkernels_misc_info")[0]
 
 
-def share_intel(dump, name):
-    """The last of IGC's attempts at a kernel is the one that it took."""
+def intel_kernels(info):
+    """The name of each kernel and what the binary says of it."""
+    blocks = [(block.split("\n")[0].strip(), block) for block in info.split("\n  - name: ")[1:]]
+    # IGC's own is beside functions that are not inlined.
+    return [(name, block) for name, block in blocks if not name.startswith("Intel_Symbol_Table")]
+
+
+def intel_code(dump, name):
+    """The text of a kernel's machine code: the last of IGC's attempts is the one that it took."""
     texts = []
     for path in glob.glob(os.path.join(dump, "*.asm")):
         with open(path, encoding="latin1") as file:
             text = file.read()
         if re.search(r"^//\.kernel %s$" % name, text, re.M):
             texts.append((os.path.getmtime(path), text))
-    lines = [
-        line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))
-    ]
+    return max(texts)[1]
+
+
+def share_intel(text):
+    lines = [line.split("//")[0].strip() for line in text.split("\n") if line and not line.startswith(("//", "."))]
     return hottest_share(
         [line for line in lines if line],
         lambda line: first_group(r"(\w+):$", line),

@@ -21,6 +21,7 @@
 #include "vendor.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { MOST_LAUNCHES = 2 * TCONV_MAX_LAUNCHES, MOST_LAYERS = 200 };
 

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads programs, and executes work-groups one after another: threads take turns, and meet at
+ * barriers. Registers and local memory begin as NaN. */
+#include "executed/vendor.h"
+#include "thread.h"
+
+#include <fenv.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *vendor_device(const struct executed_case *one)
+{
+    const bool matrix = strncmp(one->algorithm, "matrix_group", 12) == 0;
+    if (strcmp(one->target, "dg2") == 0) return matrix ? "Intel dpas" : "Intel";
+    if (strcmp(one->target, "pvc") == 0) return matrix ? "Intel Max dpas" : "Intel Max";
+    return NULL;
+}
+
+const char *vendor_options(const struct executed_case *one)
+{
+    (void)one;
+    return "";
+}
+
+/* ---- programs ---- */
+
+static char *read_file(const char *path, const char *ending)
+{
+    char name[1024], *text = NULL;
+    long size;
+    snprintf(name, sizeof name, "%s%s", path, ending);
+    FILE *file = fopen(name, "rb");
+    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
+        fseek(file, 0, SEEK_SET) == 0 && (text = calloc((size_t)size + 1, 1)) != NULL &&
+        fread(text, 1, (size_t)size, file) != (size_t)size) {
+        free(text);
+        text = NULL;
+    }
+    if (file != NULL) fclose(file);
+    if (text == NULL) fprintf(stderr, "%s cannot be read\n", name);
+    return text;
+}
+
+struct code *code_load(const char *path, const char *target)
+{
+    struct code *code = calloc(1, sizeof *code);
+    char *info = read_file(path, ".info"), *text = read_file(path, ".s");
+    bool done = code != NULL && info != NULL && text != NULL;
+    if (done) {
+        code->register_bytes = strcmp(target, "pvc") == 0 ? 64 : 32;
+        done = kernels_read(code, info) && code_read_text(code, text);
+        if (!done) fprintf(stderr, "%s: the program cannot be loaded\n", path);
+    }
+    free(info);
+    free(text);
+    if (done) return code;
+    code_free(code);
+    return NULL;
+}
+
+void code_free(struct code *code)
+{
+    if (code == NULL) return;
+    free(code->list);
+    free(code->kernels);
+    free(code);
+}
+
+uint64_t code_identity(const char *path)
+{
+    (void)path; /* targets have registers and messages of their own */
+    return 0;
+}
+
+int code_operation_count(const struct code *code)
+{
+    return code->count;
+}
+
+void code_operation_text(const struct code *code, int operation, char *text, size_t size)
+{
+    const struct instruction *op = &code->list[operation];
+    snprintf(text, size, "%s in line %d", op->name, op->line);
+}
+
+/* ---- lanes ---- */
+
+void thread_fail(struct thread *t, const struct instruction *op, const char *format, ...)
+{
+    char *failed = t->group->memory->failed;
+    const size_t size = sizeof t->group->memory->failed;
+    t->state = ENDED;
+    if (failed[0] != '\0') return;
+    const int used = snprintf(failed, size, "%s in line %d: ", op->name, op->line);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(failed + used, size - (size_t)used, format, arguments);
+    va_end(arguments);
+}
+
+void thread_choose(struct thread *t)
+{
+    t->at = t->waiting = UINT32_MAX;
+    for (int lane = 0; lane < t->lanes; lane++)
+        if (t->next[lane] < t->at) t->at = t->next[lane];
+    t->active = 0;
+    for (int lane = 0; lane < t->lanes; lane++) {
+        if (t->next[lane] == t->at)
+            t->active |= 1u << lane;
+        else if (t->next[lane] < t->waiting)
+            t->waiting = t->next[lane];
+    }
+    memcpy(t->file + CHANNELS, &t->active, sizeof t->active);
+}
+
+void thread_branch(struct thread *t, uint32_t taken, int target)
+{
+    FOR_LANES(t->active, lane)
+    t->next[lane] = taken >> lane & 1 ? (uint32_t)target : t->at + 1;
+    thread_choose(t);
+}
+
+void go_to(struct thread *t, const struct instruction *op)
+{
+    thread_branch(t, (lanes_of(t, op) & predicated(t, op)) << op->first, op->target);
+}
+
+/* All lanes go, or none. */
+void jump(struct thread *t, const struct instruction *op)
+{
+    thread_branch(t, predicated(t, op) & 1 ? UINT32_MAX : 0, op->target);
+}
+
+void wait_at_barrier(struct thread *t, const struct instruction *op)
+{
+    if (!t->signalled) {
+        thread_fail(t, op, "thread %d waits at a barrier without having signalled", t->number);
+        return;
+    }
+    t->signalled = false;
+    t->state = WAITS;
+}
+
+void unknown_instruction(struct thread *t, const struct instruction *op)
+{
+    thread_fail(t, op, "unknown");
+}
+
+void thread_set_rounding(const struct thread *t)
+{
+    static const int rounding[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    uint32_t control;
+    memcpy(&control, t->file + CONTROL, sizeof control);
+    fesetround(rounding[control >> 4 & 3]);
+}
+
+/* ---- what a launch gives to its threads ---- */
+
+enum { PAYLOAD_ALIGNMENT = 32, NUMBERS = 3 };
+
+struct launch {
+    const struct dispatch *dispatch;
+    struct memory *memory;
+    struct group group;
+    uint8_t *payload;       /* arguments, then the numbers of each thread's work-items */
+    uint32_t argument_bytes; /* with those that are in a register from the begin on */
+    int threads;
+    uint64_t random;
+};
+
+/* The value of a payload entry: a number for each dimension, or one of up to 8 bytes. */
+static void write_entry(const struct launch *launch, const struct payload_entry *entry,
+                        uint8_t *place, uint32_t *local_bytes)
+{
+    const struct dispatch *dispatch = launch->dispatch;
+    const struct kernel_argument *argument =
+        &dispatch->argument[entry->argument < MOST_ARGUMENTS ? entry->argument : 0];
+    uint32_t numbers[NUMBERS] = {0};
+    uint64_t value = argument->value >> 8 * entry->source;
+    const size_t size = (size_t)entry->size;
+    for (int d = 0; d < NUMBERS; d++) {
+        const uint32_t groups = (uint32_t)dispatch->groups[d], local = dispatch->local[d];
+        numbers[d] = entry->what == LOCAL_SIZE    ? local
+                     : entry->what == GLOBAL_SIZE ? groups * local
+                     : entry->what == GROUP_COUNT ? groups
+                                                  : 0;
+    }
+    switch (entry->what) {
+    case GLOBAL_OFFSET: numbers[0] = (uint32_t)dispatch->first_group * dispatch->local[0]; break;
+    case DIMENSIONS: numbers[0] = NUMBERS; break;
+    case LOCAL_POINTER:
+        *local_bytes = (*local_bytes + 15) & ~15u;
+        numbers[0] = *local_bytes;
+        *local_bytes += (uint32_t)value;
+        break;
+    case SURFACE_OFFSET: /* surfaces begin at multiples of 4 */
+        numbers[0] = (uint32_t)(value & 3);
+        break;
+    case ADDRESS:
+    case VALUE:
+        if (entry->what == ADDRESS) value = argument->value;
+        memcpy(place, &value, size < 8 ? size : 8);
+        return;
+    default: break;
+    }
+    memcpy(place, numbers, size < sizeof numbers ? size : sizeof numbers);
+}
+
+/* The numbers of a thread's work-items: for each dimension words of all lanes. */
+static void write_items(const struct launch *launch, int thread, uint8_t *place)
+{
+    const struct kernel *kernel = launch->group.kernel;
+    const uint32_t *local = launch->dispatch->local;
+    for (int lane = 0; lane < kernel->lanes; lane++) {
+        const uint32_t item = (uint32_t)(thread * kernel->lanes + lane);
+        const uint16_t number[NUMBERS] = {(uint16_t)(item % local[0]),
+                                          (uint16_t)(item / local[0] % local[1]),
+                                          (uint16_t)(item / local[0] / local[1])};
+        for (int d = 0; d < NUMBERS; d++)
+            memcpy(place + d * (kernel->item_bytes / NUMBERS) + 2 * lane, &number[d], 2);
+    }
+}
+
+/* Makes the payload. False if memory is missing. */
+static bool make_payload(struct launch *launch)
+{
+    const struct kernel *kernel = launch->group.kernel;
+    uint32_t local_bytes = kernel->local_bytes;
+    int end = 0;
+    for (int i = 0; i < kernel->count; i++) {
+        const struct payload_entry *entry = &kernel->list[i];
+        if (entry->offset + entry->size > end) end = entry->offset + entry->size;
+    }
+    launch->argument_bytes =
+        (uint32_t)((end + PAYLOAD_ALIGNMENT - 1) / PAYLOAD_ALIGNMENT * PAYLOAD_ALIGNMENT);
+    /* A thread loads its part in blocks, which may be larger. */
+    const size_t bytes = launch->argument_bytes + (size_t)(kernel->item_bytes * launch->threads);
+    launch->payload = calloc(bytes + 8 * MOST_REGISTER_BYTES, 1);
+    if (launch->payload == NULL) return false;
+    for (int i = 0; i < kernel->count; i++)
+        write_entry(launch, &kernel->list[i], launch->payload + kernel->list[i].offset,
+                    &local_bytes);
+    for (int i = 0; i < launch->threads && kernel->item_bytes > 0; i++)
+        write_items(launch, i,
+                    launch->payload + launch->argument_bytes + (size_t)(i * kernel->item_bytes));
+    const size_t in_register = (size_t)kernel->inline_bytes;
+    launch->group.heap = memory_add(launch->memory, "the arguments", launch->payload + in_register,
+                                    bytes + 8 * MOST_REGISTER_BYTES - in_register, 0, true, false);
+    return local_memory_begin(&launch->group.local, local_bytes);
+}
+
+static void begin_thread(const struct launch *launch, struct thread *t, int number,
+                         struct group *group, const uint32_t group_number[NUMBERS])
+{
+    const struct kernel *kernel = group->kernel;
+    const uint32_t *local = launch->dispatch->local;
+    const uint32_t first = 0, words[] = {1, 6, 7};
+    memset(t, 0xff, sizeof *t);
+    t->number = number;
+    t->lanes = kernel->lanes;
+    t->group = group;
+    t->state = RUNNING;
+    t->signalled = t->unfenced = false;
+    memset(t->accumulator, 0xff, sizeof t->accumulator);
+    memset(t->file + CONTROL, 0, CHANNELS - CONTROL);
+    memcpy(t->file, &first, sizeof first); /* the payload is where the heap begins */
+    t->file[8] = (uint8_t)number;
+    for (int d = 0; d < NUMBERS; d++) memcpy(t->file + 4 * words[d], &group_number[d], 4);
+    memcpy(t->file + group->code->register_bytes, launch->payload, (size_t)kernel->inline_bytes);
+    const int items = (int)(local[0] * local[1] * local[2]) - number * t->lanes;
+    for (int lane = 0; lane < t->lanes && lane < items; lane++)
+        t->next[lane] = (uint32_t)kernel->entry;
+    thread_choose(t);
+}
+
+/* ---- executing ---- */
+
+/* More instructions than any thread of the tests executes. */
+static const uint64_t ENDLESS = UINT64_C(1) << 27;
+
+static void run_thread(struct thread *t, uint64_t turns)
+{
+    const struct code *code = t->group->code;
+    struct memory *memory = t->group->memory;
+    const bool endless = turns == ENDLESS;
+    thread_set_rounding(t);
+    for (; t->state == RUNNING && turns > 0; turns--) {
+        if (t->at >= (uint32_t)code->count) {
+            snprintf(memory->failed, sizeof memory->failed, "a thread runs out of its code");
+            break;
+        }
+        const struct instruction *op = &code->list[t->at];
+        op->run(t, op);
+        memory->executed++;
+        if (op->run == go_to || op->run == jump) continue;
+        if (++t->at < t->waiting) continue;
+        FOR_LANES(t->active, lane) t->next[lane] = t->at;
+        thread_choose(t);
+    }
+    fesetround(FE_TONEAREST);
+    if (endless && turns == 0)
+        snprintf(memory->failed, sizeof memory->failed, "a thread does not end");
+}
+
+static int count_in(const struct thread *threads, int count, int state)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) found += (int)threads[i].state == state;
+    return found;
+}
+
+/* Runs a work-group's threads until all have ended. */
+static void run_group(struct launch *launch, struct thread *threads, int count)
+{
+    struct memory *memory = launch->memory;
+    while (memory->failed[0] == '\0') {
+        const int running = count_in(threads, count, RUNNING);
+        if (running == 0 && count_in(threads, count, ENDED) == count) return;
+        if (running == 0) { /* all are at the barrier */
+            if (count_in(threads, count, ENDED) != 0)
+                snprintf(memory->failed, sizeof memory->failed,
+                         "a thread ended while others wait at a barrier");
+            for (int i = 0; i < count; i++) threads[i].state = RUNNING;
+            threads[0].group->local.epoch++;
+            continue;
+        }
+        int turn = 0;
+        uint64_t turns = ENDLESS;
+        if (launch->dispatch->seed != 0) {
+            turn = (int)(random_number(&launch->random) % (uint64_t)running);
+            turns = 1 + random_number(&launch->random) % 64;
+        }
+        for (int i = 0; i < count; i++)
+            if (threads[i].state == RUNNING && turn-- == 0) {
+                run_thread(&threads[i], turns);
+                break;
+            }
+    }
+}
+
+static void run_groups(struct launch *launch, struct thread *threads)
+{
+    const uint64_t *groups = launch->dispatch->groups;
+    const uint64_t count = groups[0] * groups[1] * groups[2],
+                   step = random_step(&launch->random, count);
+    struct group *group = &launch->group;
+    for (uint64_t n = 0; n < count && launch->memory->failed[0] == '\0'; n++) {
+        const uint64_t g = n * step % count;
+        const uint32_t number[] = {(uint32_t)(g % groups[0]), (uint32_t)(g / groups[0] % groups[1]),
+                                   (uint32_t)(g / groups[0] / groups[1])};
+        memset(group->local.bytes, 0xff, group->local.size);
+        group->local.epoch++;
+        group->number++;
+        for (int i = 0; i < launch->threads; i++)
+            begin_thread(launch, &threads[i], i, group, number);
+        run_group(launch, threads, launch->threads);
+    }
+}
+
+bool code_run(const struct code *code, const struct dispatch *dispatch, struct memory *memory)
+{
+    struct launch launch = {.dispatch = dispatch, .memory = memory, .random = dispatch->seed};
+    const int buffers = memory->count;
+    struct group *group = &launch.group;
+    for (int i = 0; i < code->kernel_count; i++)
+        if (strcmp(code->kernels[i].name, dispatch->kernel) == 0) group->kernel = &code->kernels[i];
+    if (group->kernel == NULL) {
+        snprintf(memory->failed, sizeof memory->failed, "no kernel %s", dispatch->kernel);
+        return false;
+    }
+    group->code = code;
+    group->memory = memory;
+    for (int i = 0; i < MOST_SURFACES; i++) {
+        const int argument = group->kernel->surface[i];
+        if (argument >= 0 && argument < dispatch->argument_count)
+            group->surface[i] = dispatch->argument[argument].value & ~UINT64_C(3);
+    }
+    const int lanes = group->kernel->lanes;
+    launch.threads =
+        (int)(dispatch->local[0] * dispatch->local[1] * dispatch->local[2] + (uint32_t)lanes - 1) /
+        lanes;
+    struct thread *threads = malloc((size_t)launch.threads * sizeof *threads);
+    if (threads == NULL || !make_payload(&launch))
+        snprintf(memory->failed, sizeof memory->failed, "memory is missing");
+    else
+        run_groups(&launch, threads);
+    free(threads);
+    free(launch.payload);
+    local_memory_free(&group->local);
+    memory->count = buffers;
+    return memory->failed[0] == '\0';
+}
