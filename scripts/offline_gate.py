@@ -321,7 +321,7 @@ def compile_intel_once(tools, target, source, options, folder):
     return kernels
 
 
-def intel_binary(ocloc, target, source, options, dump):
+def intel_binary(ocloc, target, source, options, dump, **environment):
     """Compiles into the folder `dump`; returns the text in which the binary describes its kernels."""
     if "-DDOT=2" in options:
         options = ["-cl-std=CL1.2" if option.startswith("-cl-std") else option for option in options]
@@ -336,7 +336,7 @@ def intel_binary(ocloc, target, source, options, dump):
     # The "zebin" format says in plain text what a kernel takes; IGC's own dump has the instructions.
     command = [ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options)]
     command += ["-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump]
-    run(command, env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump))
+    run(command, env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump, **environment))
     with open(glob.glob(os.path.join(dump, "*.bin"))[0], "rb") as file:
         binary = file.read()
     info = binary[binary.rindex(b"version:         '") :].decode("latin1")

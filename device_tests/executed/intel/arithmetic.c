@@ -160,8 +160,7 @@ static int64_t limited(enum type type, int64_t value)
 static uint64_t integer_of(enum type type, double value)
 {
     if (isnan(value)) return 0;
-    if (type == UQ && value >= 0x1p63)
-        return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
+    if (type == UQ && value >= 0x1p63) return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
     if (value >= 0x1p63) return (uint64_t)limited(type, INT64_MAX);
     if (value <= -0x1p63) return (uint64_t)limited(type, INT64_MIN);
     return (uint64_t)limited(type, (int64_t)value);
@@ -187,7 +186,7 @@ static void set_condition(struct thread *t, const struct instruction *op, const 
     uint32_t holds = 0;
     if (op->condition == NO_CONDITION) return;
     for (int i = 0; i < op->size; i++)
-        holds |= (uint32_t)condition_holds(op->condition, x[i] < 0, x[i] == 0, x[i] > 0) << i;
+        holds |= (uint32_t)condition_holds(op->condition, x[i]<0, x[i] == 0, x[i]> 0) << i;
     write_flags(t, op, holds, lanes);
 }
 
@@ -216,8 +215,7 @@ static void put_integers(struct thread *t, const struct instruction *op, uint64_
         }
     }
     write_bits(t, o, op->size, x, lanes);
-    if (op->accumulates)
-        FOR_LANES(lanes, lane) t->accumulator[lane] = x[lane];
+    if (op->accumulates) FOR_LANES(lanes, lane) t->accumulator[lane] = x[lane];
     set_condition(t, op, signs, lanes);
 }
 
@@ -321,8 +319,7 @@ static uint64_t combined(const struct instruction *op, uint64_t a, uint64_t b, u
 {
     uint64_t x = 0;
     for (int n = 0; n < 8; n++)
-        if (op->truth >> n & 1)
-            x |= (n & 1 ? a : ~a) & (n & 2 ? b : ~b) & (n & 4 ? c : ~c);
+        if (op->truth >> n & 1) x |= (n & 1 ? a : ~a) & (n & 2 ? b : ~b) & (n & 4 ? c : ~c);
     return x;
 }
 
@@ -386,8 +383,7 @@ static void compare(struct thread *t, const struct instruction *op)
         read_doubles(t, &op->operand[1], op->size, a);
         read_doubles(t, &op->operand[2], op->size, b);
         for (int i = 0; i < op->size; i++)
-            holds |= (uint32_t)condition_holds(op->condition, a[i] < b[i], a[i] == b[i],
-                                               a[i] > b[i])
+            holds |= (uint32_t)condition_holds(op->condition, a[i]<b[i], a[i] == b[i], a[i]> b[i])
                      << i;
     } else {
         uint64_t a[MOST_LANES], b[MOST_LANES];
@@ -396,8 +392,7 @@ static void compare(struct thread *t, const struct instruction *op)
         for (int i = 0; i < op->size; i++) {
             const int64_t x = (int64_t)a[i], y = (int64_t)b[i];
             const bool less = left == UQ && right == UQ ? a[i] < b[i] : x < y;
-            holds |=
-                (uint32_t)condition_holds(op->condition, less, x == y, !less && x != y) << i;
+            holds |= (uint32_t)condition_holds(op->condition, less, x == y, !less && x != y) << i;
         }
     }
     write_flags(t, op, holds, lanes);
@@ -573,9 +568,8 @@ static void multiply_matrices(struct thread *t, const struct instruction *op)
             }
             sums[row][lane] = integers ? (uint32_t)count : bits_of((float)sum);
         }
-    for (int row = 0; row < 8; row++)
-        FOR_LANES(lanes, lane)
-        memcpy(t->file + o[0].at[0] + row * row_bytes + 4 * lane, &sums[row][lane], 4);
+    for (int row = 0; row < 8; row++) FOR_LANES(lanes, lane)
+    memcpy(t->file + o[0].at[0] + row * row_bytes + 4 * lane, &sums[row][lane], 4);
 }
 
 /* ---- rows ---- */

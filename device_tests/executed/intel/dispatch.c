@@ -163,7 +163,7 @@ struct launch {
     const struct dispatch *dispatch;
     struct memory *memory;
     struct group group;
-    uint8_t *payload;       /* arguments, then the numbers of each thread's work-items */
+    uint8_t *payload;        /* arguments, then the numbers of each thread's work-items */
     uint32_t argument_bytes; /* with those that are in a register from the begin on */
     int threads;
     uint64_t random;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 enum { OWORD = 16, STATELESS = 0xfd, LOCAL_SURFACE = 0xfe, STATELESS_COHERENT = 0xff };
+enum { LOCAL_POINTER_BIT = 1 << 28 };
 
 /* ---- descriptors ---- */
 
@@ -36,9 +37,9 @@ static bool set_block(struct message *m, unsigned code)
 static void set_surface(struct message *m, int number)
 {
     m->surface = number;
-    m->where = number == LOCAL_SURFACE                                   ? LOCAL
+    m->where = number == LOCAL_SURFACE                               ? LOCAL
                : number == STATELESS || number == STATELESS_COHERENT ? HEAP
-                                                                         : SURFACE;
+                                                                     : SURFACE;
 }
 
 static bool read_dc0(struct message *m, unsigned type, unsigned control)
@@ -52,6 +53,7 @@ static bool read_dc0(struct message *m, unsigned type, unsigned control)
     case 0xc: m->what = STORE; /* fall through */
     case 0x4:                  /* bytes, words or double words at any address */
         m->bytes = 1 << (control >> 2 & 3);
+        m->alignment = 1;
         return m->bytes <= 4;
     default: return false;
     }
@@ -81,6 +83,7 @@ static bool read_dc1(struct message *m, unsigned type, unsigned control, int siz
     case 0x10:
         m->lanes = control >> 4 & 1 ? 16 : 8;
         m->bytes = m->register_bytes = (control & 3) == 2 ? 8 : 4;
+        m->alignment = (control & 3) == 0 ? 1 : 4;
         if ((control & 3) == 0)
             m->bytes = 1 << (control >> 2 & 3);
         else
@@ -105,6 +108,8 @@ static bool read_lsc(struct message *m, const char *name, uint32_t descriptor, i
     m->what = operation == LSC_STORE ? STORE : operation == LSC_OR ? OR : LOAD;
     m->bytes = bytes[data];
     m->register_bytes = data >= 4 ? 4 : m->bytes;
+    /* The compiler itself loads words at odd addresses where elements are bytes. */
+    m->alignment = m->block || m->where == LOCAL ? m->bytes : 1;
     set_elements(m, counts[descriptor >> 12 & 7]);
     if (m->register_bytes > 0)
         m->lanes = (size * m->register_bytes + register_bytes - 1) / register_bytes *
@@ -120,9 +125,8 @@ bool message_read(struct message *m, const char *name, uint32_t descriptor, int 
 {
     enum { LSC_FENCE = 0x1f, GATEWAY_BARRIER = 4, GATEWAY_END = 0x10 };
     const unsigned type = descriptor >> 14 & 31, control = descriptor >> 8 & 63;
-    *m = (struct message){.bytes = 4, .register_bytes = 4, .elements = 1};
-    if (strncmp(name, "send", 4) != 0)
-        return read_lsc(m, name, descriptor, size, register_bytes);
+    *m = (struct message){.bytes = 4, .register_bytes = 4, .alignment = 4, .elements = 1};
+    if (strncmp(name, "send", 4) != 0) return read_lsc(m, name, descriptor, size, register_bytes);
     set_surface(m, (int)(descriptor & 0xff));
     if (strcmp(name, "send.dc0") == 0) return read_dc0(m, type, control);
     if (strcmp(name, "send.dc1") == 0) return read_dc1(m, type, control, size);
@@ -139,21 +143,20 @@ bool message_read(struct message *m, const char *name, uint32_t descriptor, int 
 /* ---- accesses ---- */
 
 /* The bytes of an access of a lane, or NULL, and then the thread has failed. */
-static uint8_t *accessed(struct thread *t, const struct instruction *op, int lane,
-                         uint64_t address, int size)
+static uint8_t *accessed(struct thread *t, const struct instruction *op, int lane, uint64_t address,
+                         int size)
 {
     const struct message *m = &op->message;
     struct group *g = t->group;
     const bool writes = m->what != LOAD;
-    const bool any = m->register_bytes == 4 && m->bytes <= 4 && op->name[0] == 's' &&
-                     strcmp(op->name, "send.dc0") == 0 && !m->block; /* of byte messages */
-    const int alignment = any ? 1 : m->block ? 4 : m->bytes;
     char why[300];
     uint8_t *bytes;
     if (m->where == LOCAL) {
+        /* The compiler sets this bit of pointers, so that none is NULL; messages ignore it. */
+        if (address >= LOCAL_POINTER_BIT) address -= LOCAL_POINTER_BIT;
         const int wave = m->what == OR ? ATOMIC : t->number;
-        bytes = local_access(&g->local, address, size, alignment, wave, writes, why, sizeof why);
-    } else if (address % (uint64_t)alignment != 0) {
+        bytes = local_access(&g->local, address, size, m->alignment, wave, writes, why, sizeof why);
+    } else if (address % (uint64_t)m->alignment != 0) {
         snprintf(why, sizeof why, "accesses %d bytes at the address 0x%llx", m->bytes,
                  (unsigned long long)address);
         bytes = NULL;
@@ -209,8 +212,7 @@ static void move_block(struct thread *t, const struct instruction *op, uint64_t 
     uint64_t address = 0;
     memcpy(&address, place, m->wide ? 8 : 4);
     uint8_t *bytes = accessed(t, op, 0, base + address, m->bytes * m->elements);
-    if (bytes != NULL)
-        move_elements(m, bytes, registers, m->elements, (size_t)m->register_bytes);
+    if (bytes != NULL) move_elements(m, bytes, registers, m->elements, (size_t)m->register_bytes);
 }
 
 static void move_lanes(struct thread *t, const struct instruction *op, uint64_t base,

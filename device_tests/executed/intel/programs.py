@@ -8,6 +8,10 @@ import offline_gate
 
 TOOLS = ["ocloc"]
 FILES = []
+# For pvc, the compiler of Debian 12 (IGC 1.0.12504) folds a comparison of 32 lanes with 0 into a move of 64 bits that
+# it then shortens to one lane: "mov (1|M0) (eq)f3.0" writes one flag, and "(~f3.0) goto (32|M0)" behind it reads 32. So
+# quotients of 64 bits are -1 in all lanes but the first. Without this optimisation it does not.
+ENVIRONMENT = {"pvc": {"IGC_VISAOptions": "-noflagopt"}}
 
 
 def compile_program(number, target, options, text, folder):
@@ -18,7 +22,7 @@ def compile_program(number, target, options, text, folder):
     source = os.path.join(dump, "a.cl")
     with open(source, "w", encoding="utf-8") as file:
         file.write(text)
-    info = offline_gate.intel_binary("ocloc", target, source, options, dump)
+    info = offline_gate.intel_binary("ocloc", target, source, options, dump, **ENVIRONMENT.get(target, {}))
     with open(path + ".info", "w", encoding="latin1") as file:
         file.write(info)
     with open(path + ".s", "w", encoding="latin1") as file:
@@ -27,4 +31,73 @@ def compile_program(number, target, options, text, folder):
     shutil.rmtree(dump)
 
 
-DEFECTS = []
+# Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the
+# failure.
+MATRIX_CASE = " matrix_group f16 wide math=fast"
+BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
+DEFECTS = [
+    (
+        "dpas: neighbouring rows exchanged",
+        "#define ROW_OF(lane, i) (i)",
+        "#define ROW_OF(lane, i) ((i) ^ 1)",
+        "dg2" + MATRIX_CASE,
+        "expected",
+    ),
+    (
+        "dpas of 8 lanes: words of the filter exchanged",
+        "#define FILTER_START(k, m, lane) TILE_AT((k) + (lane) / (LANES / 8), m)",
+        "#define FILTER_START(k, m, lane) TILE_AT((k) + ((lane) / (LANES / 8) ^ 1), m)",
+        "dg2" + MATRIX_CASE,
+        "expected",
+    ),
+    (
+        "dpas of 16 lanes: halves of a word exchanged",
+        "16 * (own->lane % 2)",
+        "16 * (1 - own->lane % 2)",
+        "pvc" + MATRIX_CASE,
+        "expected",
+    ),
+    (
+        "matrix: no barrier before a stage's products",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        "pvc" + MATRIX_CASE,
+        "since the last barrier",
+    ),
+    (
+        "tiled: no barrier before a stage's products",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        "dg2 tiled_group f32 wide",
+        "since the last barrier",
+    ),
+    (
+        "tiled: a barrier for some lanes only",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier", "if (get_local_id(0) % 4 < 3) barrier"),
+        "dg2 tiled_group f32 wide",
+        "come to the barrier",
+    ),
+    (
+        "tiled: two work-groups compute the same",
+        "#define GROUP_NUMBER ((int)get_group_id(0))",
+        "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
+        "pvc tiled_group f32 wide",
+        "another work-group of this launch",
+    ),
+    (
+        "reference: it reads behind the data",
+        "sum = MULTIPLY_ADD(READ_DATA(x",
+        "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, "
+        "sum = MULTIPLY_ADD(READ_DATA(x",
+        "dg2 reference f32 k2",
+        "of the data, which has",
+    ),
+    (
+        "direct: one tap too few",
+        "for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)",
+        "for (int j = 1; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)",
+        "dg2 direct_group f32 k2",
+        "expected",
+    ),
+]

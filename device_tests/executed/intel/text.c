@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the text of machine code as Intel's compiler dumps it:
  *
- *   (f1.0)  mad (16|M0)   (lt)f0.1   r2.0<1>:f   r6.0<1;0>:f   -r2.0<1;0>:f   r7.3<0>:f  {I@1} // $1
- *   predicate, name, size and first lane, condition, result, sources, tokens for hazards, comment
+ *   (f1.0)  mad (16|M0)   (lt)f0.1   r2.0<1>:f   r6.0<1;0>:f   -r2.0<1;0>:f   r7.3<0>:f  {I@1} //
+ * $1 predicate, name, size and first lane, condition, result, sources, tokens for hazards, comment
  *
  * Tokens for hazards (which instruction waits for which) are left out; only AccWrEn is read. */
 #include "thread.h"
@@ -46,7 +46,7 @@ static bool add_label(struct labels *labels, const char *name, int index)
 
 static bool read_type(const char *text, enum type *type)
 {
-    static const char *const names[] = {"ub", "b", "uw", "w",  "ud", "d", "uq",
+    static const char *const names[] = {"ub", "b",  "uw", "w", "ud", "d", "uq",
                                         "q",  "hf", "bf", "f", "df", "v", "uv"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(text, names[i]) == 0) {
@@ -126,8 +126,7 @@ static bool read_operand(const char *text, const struct code *code, int size, in
         o->kind = NOTHING;
         return true;
     }
-    if (isdigit((unsigned char)text[*text == '-']))
-        return read_number(text, o->type, step, o);
+    if (isdigit((unsigned char)text[*text == '-'])) return read_number(text, o->type, step, o);
     if (*text == '-') o->negate = *text++ != '\0';
     if (*text == '~') o->complement = *text++ != '\0';
     if (strncmp(text, "(abs)", 5) == 0) {
@@ -240,17 +239,11 @@ static bool starts_with(const char *text, const char *start)
 }
 
 /* The class of an instruction's sources; only they count, because a result is converted. */
-static enum class class_of(const struct instruction *op)
-{
-    enum class class = INTEGERS;
-    for (int i = 1; i < op->operand_count; i++) {
-        const enum type type = op->operand[i].type;
-        if (type == DF)
-            class = DOUBLES;
-        else if (is_floating(type) && class == INTEGERS)
-            class = FLOATS;
-    }
-    return class;
+static enum class class_of(const struct instruction *op) {
+    enum class class = INTEGERS; for (int i = 1; i < op->operand_count; i++){
+        const enum type type = op->operand[i].type; if (type == DF) class = DOUBLES;
+        else if (is_floating(type) && class == INTEGERS) class = FLOATS;}
+return class;
 }
 
 /* What moves bits as they are: all operands have one type, and nothing changes them. */
@@ -428,8 +421,7 @@ static bool end_kernel(struct reader *reader)
     for (size_t i = 0; i < reader->branches.count && done; i++) {
         const struct label *branch = &reader->branches.list[i];
         size_t p = 0;
-        while (p < reader->places.count &&
-               strcmp(reader->places.list[p].name, branch->name) != 0)
+        while (p < reader->places.count && strcmp(reader->places.list[p].name, branch->name) != 0)
             p++;
         done = p < reader->places.count;
         if (done) reader->code->list[branch->index].target = reader->places.list[p].index;

@@ -42,15 +42,16 @@ enum condition { NO_CONDITION, EQ, NE, LT, LE, GT, GE };
 struct message {
     enum { GLOBAL, LOCAL, HEAP, SURFACE } where;
     enum { LOAD, STORE, OR, FENCE, SIGNAL, END } what;
-    bool block;       /* one address for consecutive elements; else one for each lane */
-    bool wide;        /* addresses of 64 bits */
-    int surface;      /* number in the binding table */
-    int bytes;        /* of an element in memory */
+    bool block;         /* one address for consecutive elements; else one for each lane */
+    bool wide;          /* addresses of 64 bits */
+    int surface;        /* number in the binding table */
+    int bytes;          /* of an element in memory */
+    int alignment;      /* what addresses are multiples of */
     int register_bytes; /* of an element in a register */
-    int elements;     /* of a lane, or of the block */
-    int parts[4];     /* which elements of four these are */
-    int lanes;        /* that a component has room for */
-    int header;       /* the byte of the address in a block's first register */
+    int elements;       /* of a lane, or of the block */
+    int parts[4];       /* which elements of four these are */
+    int lanes;          /* that a component has room for */
+    int header;         /* the byte of the address in a block's first register */
 };
 
 struct thread;
@@ -62,25 +63,33 @@ struct instruction {
     struct operand operand[MOST_OPERANDS]; /* the result is the first */
     int operand_count;
     char name[24];
-    int line;           /* in the text */
-    int size, first;    /* lanes `first` to first + size - 1 */
-    bool all_lanes;     /* those that do not execute, too */
-    int predicate;      /* bit of the flags for lane 0; -1: none */
-    bool inverted;      /* of the predicate */
+    int line;        /* in the text */
+    int size, first; /* lanes `first` to first + size - 1 */
+    bool all_lanes;  /* those that do not execute, too */
+    int predicate;   /* bit of the flags for lane 0; -1: none */
+    bool inverted;   /* of the predicate */
     enum condition condition;
     int condition_flag; /* bit of the flags for lane 0 */
     bool saturate;
-    bool accumulates;   /* the result goes to the accumulator, too; of mach the high bits */
-    uint8_t truth;      /* bfn: the result for each combination of bits */
-    int target;         /* index of an instruction */
+    bool accumulates; /* the result goes to the accumulator, too; of mach the high bits */
+    uint8_t truth;    /* bfn: the result for each combination of bits */
+    int target;       /* index of an instruction */
     struct message message;
 };
 
 /* A kernel's argument as the compiler lays it out. */
 struct payload_entry {
     enum {
-        IGNORED, GLOBAL_OFFSET, LOCAL_SIZE, GLOBAL_SIZE, GROUP_COUNT, DIMENSIONS, ADDRESS, VALUE,
-        SURFACE_OFFSET, LOCAL_POINTER
+        IGNORED,
+        GLOBAL_OFFSET,
+        LOCAL_SIZE,
+        GLOBAL_SIZE,
+        GROUP_COUNT,
+        DIMENSIONS,
+        ADDRESS,
+        VALUE,
+        SURFACE_OFFSET,
+        LOCAL_POINTER
     } what;
     int offset, size, argument, source;
 };
@@ -89,14 +98,14 @@ enum { MOST_ENTRIES = 96, MOST_SURFACES = 32 };
 
 struct kernel {
     char name[100];
-    int entry;                      /* index of its first instruction */
+    int entry; /* index of its first instruction */
     int lanes;
     uint32_t local_bytes;
-    int inline_bytes;               /* of the payload, which are in r1 from the begin on */
-    int item_bytes;                 /* of the numbers of a thread's work-items */
+    int inline_bytes; /* of the payload, which are in r1 from the begin on */
+    int item_bytes;   /* of the numbers of a thread's work-items */
     struct payload_entry list[MOST_ENTRIES];
     int count;
-    int surface[MOST_SURFACES];     /* arguments of the binding table */
+    int surface[MOST_SURFACES]; /* arguments of the binding table */
 };
 
 struct code {
@@ -126,8 +135,8 @@ struct thread {
     uint32_t active;           /* lanes that execute */
     uint32_t at, waiting;      /* the instruction; the first that waiting lanes go on at */
     enum { RUNNING, WAITS, ENDED } state;
-    bool signalled;            /* to the barrier */
-    bool unfenced;             /* stores to local memory have no fence behind them yet */
+    bool signalled; /* to the barrier */
+    bool unfenced;  /* stores to local memory have no fence behind them yet */
     int lanes, number;
     struct group *group;
 };
