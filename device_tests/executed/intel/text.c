@@ -101,7 +101,7 @@ static bool find_file(const char *name, const struct code *code, int number, int
                  {"cr", CONTROL, 16, 1},
                  {"ce", CHANNELS, 16, 1},
                  {"a", ADDRESSES, 64, 1},
-                 {"acc", 0, code->register_bytes, 4}};
+                 {"acc", 0, code->register_bytes, 8}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (strcmp(name, files[i].name) == 0 && number < files[i].count) {
             *base = files[i].base;
