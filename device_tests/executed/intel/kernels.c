@@ -10,7 +10,7 @@
 /* What may stand in the payload. Others stay 0: private memory, which kernels must not use. */
 static const struct {
     const char *name;
-    int what;
+    enum payload_kind what;
 } argument_types[] = {
     {"global_id_offset", GLOBAL_OFFSET},
     {"local_size", LOCAL_SIZE},

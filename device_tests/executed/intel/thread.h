@@ -77,20 +77,22 @@ struct instruction {
     struct message message;
 };
 
-/* A kernel's argument as the compiler lays it out. */
+/* What a kernel gets before it begins, as the compiler lays it out. */
+enum payload_kind {
+    IGNORED,
+    GLOBAL_OFFSET,
+    LOCAL_SIZE,
+    GLOBAL_SIZE,
+    GROUP_COUNT,
+    DIMENSIONS,
+    ADDRESS,
+    VALUE,
+    SURFACE_OFFSET,
+    LOCAL_POINTER
+};
+
 struct payload_entry {
-    enum {
-        IGNORED,
-        GLOBAL_OFFSET,
-        LOCAL_SIZE,
-        GLOBAL_SIZE,
-        GROUP_COUNT,
-        DIMENSIONS,
-        ADDRESS,
-        VALUE,
-        SURFACE_OFFSET,
-        LOCAL_POINTER
-    } what;
+    enum payload_kind what;
     int offset, size, argument, source;
 };
 
