@@ -12,6 +12,7 @@ import concurrent.futures
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,28 +36,36 @@ class Vendor:
     DEFECTS           what must be found: what is wrong, what stands in the kernels, what takes its place, a case,
                       words of the failure. Where nothing is replaced, the compiler's options are the defect, and the
                       kernels must refuse them.
+    CODE_DEFECTS      the same for the compiled code in FOLDER/NUMBER.s, if there are any: an expression, and what takes
+                      the place of what matches first
     """
 
     def __init__(self, name, executor):
         self.name, self.executor = name, executor
         self.programs = importlib.import_module(name + ".programs")
+        self.code_defects = getattr(self.programs, "CODE_DEFECTS", [])
 
     def missing(self):
         tools = [tool for tool in self.programs.TOOLS if shutil.which(tool) is None]
         return tools + [path for path in self.programs.FILES if not os.path.exists(path)]
 
-    def compile_line(self, line, folder, change):
+    def compile_line(self, line, folder, change, change_code=None):
         """Compiles for a line of `EXECUTOR programs`; returns an error's text, or None. `change` makes another text of
-        the kernels' text."""
+        the kernels' text, `change_code` of the code's."""
         number, target, source, options = line.split("\t")
         try:
             text = change(offline_gate.source_text(source, set()))
             self.programs.compile_program(number, target, options.split(), text, folder)
+            if change_code:
+                path = os.path.join(folder, number + ".s")
+                code = change_code(read(path).decode("latin1"))
+                with open(path, "w", encoding="latin1") as file:
+                    file.write(code)
         except offline_gate.Failed as error:
             return "%s\n%s" % (line, error)
         return None
 
-    def run_list(self, suite, cases, folder, jobs, change=lambda text: text):
+    def run_list(self, suite, cases, folder, jobs, change=lambda text: text, change_code=None):
         """The lines of all cases of a file."""
         listed = subprocess.run(
             [self.executor, "programs", cases, suite], stdout=subprocess.PIPE, text=True, check=False
@@ -74,7 +83,9 @@ class Vendor:
             ).stdout.splitlines()
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            errors = pool.map(lambda line: self.compile_line(line, folder, change), listed.stdout.splitlines())
+            errors = pool.map(
+                lambda line: self.compile_line(line, folder, change, change_code), listed.stdout.splitlines()
+            )
             lines = ["FAILED  to compile " + error for error in errors if error]
             for part in pool.map(execute, range(jobs)):
                 lines += part
@@ -89,11 +100,20 @@ class Vendor:
                 raise offline_gate.Failed("the kernels do not have: " + old)
             return text.replace(old, new)
 
+        def change_code(code):
+            code, found = re.subn(old, new, code, count=1)
+            if not found:
+                raise offline_gate.Failed("the code does not have: " + old)
+            return code
+
         folder = tempfile.mkdtemp(dir=top)
         cases = os.path.join(folder, "cases.txt")
         with open(cases, "w", encoding="utf-8") as file:
             file.write(case + "\n")
-        lines = self.run_list(LAYERS, cases, folder, 1, change)
+        if defect in self.code_defects:
+            lines = self.run_list(LAYERS, cases, folder, 1, change_code=change_code)
+        else:
+            lines = self.run_list(LAYERS, cases, folder, 1, change)
         found = [line for line in lines if line.startswith("FAILED") and words in line]
         if found:
             reason = [part for part in found[0].splitlines() if words in part][0]
@@ -195,7 +215,7 @@ def main():
         lines = vendor.run_list(arguments.suite, file.name, folder, arguments.jobs) if cases else []
         if all(line.startswith(("passed", "same", "left out")) for line in lines):
             verdicts.passed.update(keys[line] for line in cases)
-        defects = [] if arguments.no_defects else vendor.programs.DEFECTS
+        defects = [] if arguments.no_defects else vendor.programs.DEFECTS + vendor.code_defects
         keys = {defect: verdicts.key(top, defect[3], defect) for defect in defects}
         defects = [defect for defect in defects if not verdicts.is_kept(keys[defect])]
         known = len(verdicts.passed.intersection(verdicts.kept))

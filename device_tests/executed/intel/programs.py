@@ -101,3 +101,34 @@ DEFECTS = [
         "expected",
     ),
 ]
+
+CODE_DEFECTS = [
+    (
+        "code: a thread does not wait at a barrier",
+        r"\n[^\n]*sync\.bar[^\n]*",
+        "",
+        "dg2 tiled_group f32 wide",
+        "signals twice",
+    ),
+    (
+        "code: stores to local memory without a fence",
+        r"\n[^\n]*fence\.slm[^\n]*",
+        "",
+        "pvc tiled_group f32 wide",
+        "before its stores are fenced",
+    ),
+    (
+        "code: a branch with the other predicate (the last one)",
+        r"(?s)(.*\n)\(~(f\d\.\d\)\s+goto )",
+        r"\1(\2",
+        "dg2 tiled_group f32 wide",
+        "expected",
+    ),
+    (
+        "code: dpas forgets its sums",
+        r"(dpas\.8x8 \(8\|M0\)\s+r\d+:f\s+)r\d+:f",
+        r"\1null:f",
+        "dg2" + MATRIX_CASE,
+        "expected",
+    ),
+]
