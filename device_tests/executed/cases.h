@@ -12,7 +12,7 @@
  *               seed=N       waves take turns at random, work-groups come in another order
  *               wave64       waves of 64 lanes on RDNA
  *               shifted      buffers begin one element behind an aligned address
- *               may_refuse   the algorithm may refuse a layer; else that is a failure
+ *               may_refuse   the layer may be refused; else that is a failure
  *               most=N       leave out layers with more multiply-adds
  *               banks=N      the accesses to local memory take at most N cycles for 100 that they
  *                            would take without bank conflicts
@@ -42,7 +42,7 @@ struct executed_case {
     bool no_bias, scale, residual, beta, requantize;
     bool wave64;     /* waves of 64 lanes on RDNA */
     bool shifted;    /* buffers begin one element behind an aligned address */
-    bool may_refuse; /* left out if the algorithm refuses the layer; else that is a failure */
+    bool may_refuse; /* left out if the layer is refused; else that is a failure */
     int pieces;      /* of each launch that can be divided */
     uint64_t most;   /* multiply-adds of a layer; larger ones are left out; 0: any */
     uint64_t seed;   /* of a random schedule; 0: none */

@@ -81,7 +81,7 @@ static enum outcome make_request(const struct executed_case *one, const struct s
     if (one->format == TCONV_NXC) suite_channels_last(&p->problem);
     if (tconv_resolve(&p->problem, &p->geometry, &error) != TCONV_OK) {
         snprintf(why, size, "%s", error.message);
-        return WRONG;
+        return one->may_refuse ? LEFT_OUT : WRONG;
     }
     if (one->most != 0 && p->geometry.macs > one->most) {
         snprintf(why, size, "it has %" PRIu64 " multiply-adds", p->geometry.macs);
