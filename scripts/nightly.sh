@@ -122,6 +122,7 @@ lane_others() {
     step amd_code executed_code amd device_tests/executed/layers.csv nightly.txt
     step amd_code_suite executed_code amd bench/suite.csv suite.txt
     step intel_code executed_code intel device_tests/executed/layers.csv nightly.txt
+    step nvidia_code executed_code nvidia device_tests/executed/layers.csv nightly.txt
     for target in armhf macos; do step cross_$target sh scripts/cross.sh $target; done
     step pocl_6 sh scripts/newer_pocl.sh 15
     step dist sh scripts/dist.sh
