@@ -31,6 +31,7 @@ class Vendor:
 
     TOOLS             names of programs, all of which it needs
     FILES             paths of files, all of which it needs
+    versions          texts that differ if the compiler does, where TOOLS do not know "--version"
     compile_program   (number, target, options, text, folder): writes FOLDER/NUMBER.* from the text of OpenCL C for
                       the executor; raises offline_gate.Failed
     DEFECTS           what must be found: what is wrong, what stands in the kernels, what takes its place, a case,
@@ -48,6 +49,15 @@ class Vendor:
     def missing(self):
         tools = [tool for tool in self.programs.TOOLS if shutil.which(tool) is None]
         return tools + [path for path in self.programs.FILES if not os.path.exists(path)]
+
+    def versions(self):
+        """Texts that differ if the compiler does."""
+        if hasattr(self.programs, "versions"):
+            return self.programs.versions()
+        return [
+            subprocess.run([tool, "--version"], stdout=subprocess.PIPE, check=True).stdout
+            for tool in self.programs.TOOLS
+        ]
 
     def compile_line(self, line, folder, change, change_code=None):
         """Compiles for a line of `EXECUTOR programs`; returns an error's text, or None. `change` makes another text of
@@ -140,10 +150,7 @@ class Verdicts:
             return
         if os.path.exists(self.path):
             self.kept = set(read(self.path).decode().split())
-        versions = [
-            subprocess.run([tool, "--version"], stdout=subprocess.PIPE, check=True).stdout
-            for tool in vendor.programs.TOOLS
-        ]
+        versions = vendor.versions()
         scripts = [__file__, offline_gate.__file__, vendor.programs.__file__, os.path.join(HERE, "common.py")]
         files = [read(path) for path in [*vendor.programs.FILES, suite, *scripts]]
         self.common = b"\0".join([hashlib.sha256(part).digest() for part in [program, *versions, *files]])

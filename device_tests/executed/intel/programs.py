@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intel's programs: how they are compiled, and defects that must be found. Needs ocloc (Debian: intel-opencl-icd)."""
 
+import glob
 import os
 import shutil
 
@@ -12,6 +13,11 @@ FILES = []
 # it then shortens to one lane: "mov (1|M0) (eq)f3.0" writes one flag, and "(~f3.0) goto (32|M0)" behind it reads 32. So
 # quotients of 64 bits are -1 in all lanes but the first. Without this optimisation it does not.
 ENVIRONMENT = {"pvc": {"IGC_VISAOptions": "-noflagopt"}}
+
+
+def versions():
+    paths = [shutil.which("ocloc"), *sorted(glob.glob("/usr/lib/*/libigc.so*"))]
+    return [repr((path, os.stat(path).st_size, os.stat(path).st_mtime)).encode() for path in paths]
 
 
 def compile_program(number, target, options, text, folder):
