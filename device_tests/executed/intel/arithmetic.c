@@ -333,7 +333,6 @@ OF_INTEGERS(add_integers, a + b)
 OF_INTEGERS(add_three, a + b + c)
 OF_INTEGERS(multiply_integers, a *b)
 OF_INTEGERS(multiply_add_integers, a + b * c)
-OF_INTEGERS(multiply_low, a *b)
 OF_INTEGERS(and_bits, a &b)
 OF_INTEGERS(or_bits, a | b)
 OF_INTEGERS(xor_bits, a ^ b)
@@ -467,19 +466,24 @@ static void choose_floats(struct thread *t, const struct instruction *op)
 
 /* ---- integers of more bits ---- */
 
-/* The products of the low 16 bits of `b` are in the accumulator, as mul left them. */
-static void multiply_high(struct thread *t, const struct instruction *op)
+/* mach and macl: to the products of the low 16 bits of `b`, which mul left in the accumulator, they
+ * add those of the others. mach gives the high bits of the sums and keeps these, macl the low ones.
+ */
+static void multiply_rest(struct thread *t, const struct instruction *op)
 {
+    const bool high = strcmp(op->name, "mach") == 0;
+    const bool is_signed = op->operand[1].type == D || op->operand[2].type == D;
     uint64_t a[MOST_LANES], b[MOST_LANES];
+    struct instruction writes = *op;
     read_integers(t, &op->operand[1], op->size, a);
     read_integers(t, &op->operand[2], op->size, b);
-    const bool is_signed = op->operand[1].type == D || op->operand[2].type == D;
     FOR_LANES(writing(t, op), i)
     {
-        t->accumulator[i] += a[i] * (uint64_t)((int64_t)b[i] >> 16) << 16;
-        a[i] = is_signed ? (uint64_t)((int64_t)t->accumulator[i] >> 32) : t->accumulator[i] >> 32;
+        const uint64_t rest = a[i] * (uint64_t)((int64_t)b[i] >> 16) << 16,
+                       sum = t->accumulator[i] + rest;
+        a[i] = !high ? sum : is_signed ? (uint64_t)((int64_t)sum >> 32) : sum >> 32;
+        if (high) t->accumulator[i] = sum;
     }
-    struct instruction writes = *op;
     writes.accumulates = false;
     put_integers(t, &writes, a);
 }
@@ -589,8 +593,8 @@ const struct named_instruction arithmetic_instructions[] = {
     {"mad", INTEGERS, multiply_add_integers},
     {"mad", FLOATS, multiply_add_floats},
     {"mad", DOUBLES, multiply_add_doubles},
-    {"macl", INTEGERS, multiply_low},
-    {"mach", INTEGERS, multiply_high},
+    {"macl", INTEGERS, multiply_rest},
+    {"mach", INTEGERS, multiply_rest},
     {"madw", INTEGERS, multiply_add_wide},
     {"addc", INTEGERS, add_carry},
     {"subb", INTEGERS, add_carry},
