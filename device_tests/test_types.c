@@ -58,7 +58,7 @@ static tconv_problem problem_of(int which)
 }
 
 /* One of so many cases is in every sample. */
-enum { OF_TYPES = 6, OF_EPILOGUES = 8 };
+enum { OF_TYPES = 6, OF_EPILOGUES = 8, OF_FILTERS = 8 };
 
 static unsigned case_number(unsigned seed, int algorithm, int one_of)
 {
@@ -180,7 +180,7 @@ static int same_bits(const tconv_problem *plain, struct tensors *t, const tconv_
             tconv_error error;
             bool known;
             if (!run_case(&devices[d], other, algorithm, true, of_other,
-                          case_number(number, a, OF_TYPES), 0, &known))
+                          case_number(number, a, OF_FILTERS), 0, &known))
                 continue;
             compared++;
             if (known) continue;
