@@ -58,7 +58,7 @@ static tconv_problem problem_of(int which)
 }
 
 /* One of so many cases is in every sample. */
-enum { OF_TYPES = 6, OF_EPILOGUES = 8, OF_FILTERS = 8 };
+enum { OF_TYPES = 6, OF_EPILOGUES = 8 };
 
 static unsigned case_number(unsigned seed, int algorithm, int one_of)
 {
@@ -179,8 +179,10 @@ static int same_bits(const tconv_problem *plain, struct tensors *t, const tconv_
             const char *const algorithm = tconv_algorithm_name(a);
             tconv_error error;
             bool known;
+            /* Each case compiles two programs, and their other features are tested elsewhere. */
+            if (!sample_is_whole() && (number + (unsigned)a) % OF_TYPES != 1) continue;
             if (!run_case(&devices[d], other, algorithm, true, of_other,
-                          case_number(number, a, OF_FILTERS), 0, &known))
+                          case_number(number, a, OF_TYPES), 0, &known))
                 continue;
             compared++;
             if (known) continue;
