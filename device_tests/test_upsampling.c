@@ -5,6 +5,8 @@
 #include "random_problem.h"
 #include "sample.h"
 #include "setup.h"
+#include "smoke.h"
+#include "verdicts.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -26,9 +28,11 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             const char *algorithm = tconv_algorithm_name(a);
             const bool bias = (number + (unsigned)a) % 2 == 0;
-            if (sample_is_least() && (number + (unsigned)a + 3 * (unsigned)d) % 12 != 0) continue;
-            if (run_algorithm(&devices[d], problem, algorithm, bias, &t, number))
-                compare_with_oracle(&devices[d], problem, algorithm, bias, &t);
+            const unsigned turn = number + (unsigned)a + 3 * (unsigned)d;
+            if (sample_is_least() && turn % 12 != 0) continue;
+            /* From four axes on, the outer ones are a list of taps, whichever the operator. */
+            if (!sample_is_whole() && t.geometry.axes > 3 && turn % 4 != 0) continue;
+            check_algorithm(&devices[d], problem, algorithm, bias, &t, number);
         }
     free_tensors(&t);
 }
@@ -48,8 +52,8 @@ static void random_layers_of_every_rank(void **state)
             p.data_type = p.filter_type = types[i % 6];
             if (i % 3 == 1) random_steps(&seed, &p);
             if (i % 3 != 1) random_filter_steps(&seed, &p);
-            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 100 * (unsigned)r + (unsigned)i,
-                    NULL);
+            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
+                    100 * (unsigned)r + 1 + (unsigned)i, NULL);
         }
 }
 
@@ -77,7 +81,8 @@ static void random_shuffles_of_every_rank(void **state)
             const bool floating = i % 7 != 1 && i % 7 != 5;
             if (i % 3 == 1) random_steps(&seed, &p);
             if (i % 3 != 1) random_filter_steps(&seed, &p);
-            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 100 * (unsigned)r + (unsigned)i,
+            run_all(&p, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
+                    100 * (unsigned)r + 1 + (unsigned)i,
                     i % 2 == 0 && floating    ? &scaled
                     : p.data_type == TCONV_I8 ? &bytes
                                               : NULL);
@@ -126,7 +131,7 @@ static void random_convolutions_of_every_type(void **state)
             }
             if (type % 2 == 1) random_steps(&seed, &p);
             run_all(&p, type % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
-                    100 * (unsigned)r + seed % 90, is_byte ? &bytes : NULL);
+                    100 * (unsigned)r + 1 + seed % 90, is_byte ? &bytes : NULL);
         }
 }
 
@@ -669,21 +674,21 @@ static void what_is_refused_of_shuffles(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_by_hand),
-        cmocka_unit_test(shuffled_values_by_hand),
+    struct CMUnitTest tests[] = {
+        smoke_test(values_by_hand),
+        smoke_test(shuffled_values_by_hand),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(what_is_refused_of_shuffles),
-        cmocka_unit_test(infinities_stay_where_they_are),
-        cmocka_unit_test(differences_keep_special_values),
-        cmocka_unit_test(differences_of_every_shape),
+        smoke_test(infinities_stay_where_they_are),
+        smoke_test(differences_keep_special_values),
+        smoke_test(differences_of_every_shape),
         cmocka_unit_test(filters_are_not_mixed_up),
         cmocka_unit_test(slabs_of_an_upsampling),
         cmocka_unit_test(slabs_and_windows_of_a_shuffle),
-        cmocka_unit_test(one_product_has_the_same_bits),
-        cmocka_unit_test(random_layers_of_every_rank),
-        cmocka_unit_test(random_shuffles_of_every_rank),
-        cmocka_unit_test(random_convolutions_of_every_type),
+        smoke_test(one_product_has_the_same_bits),
+        smoke_test(random_layers_of_every_rank),
+        smoke_test(random_shuffles_of_every_rank),
+        smoke_test(random_convolutions_of_every_type),
     };
-    return cmocka_run_group_tests_name("upsampling", tests, open_all_devices, close_all_devices);
+    return run_smoke_or_all("upsampling", tests, open_all_devices, close_all_devices);
 }

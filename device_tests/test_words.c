@@ -8,6 +8,7 @@
 #include "device/recognise.h"
 #include "plan/unit.h"
 #include "support.h"
+#include "verdicts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,10 +92,7 @@ static void try_case(const struct device *device, size_t shape, size_t type, siz
         e.filter_zero_point = zero_of(p.filter_type, number % 3 == 0 ? number / 3 : 0);
     }
     make_epilogue(&p, &e, number, &t);
-    if (run_algorithm(device, &p, "dot_vector", e.bias, &t, number)) {
-        compare_with_oracle(device, &p, "dot_vector", e.bias, &t);
-        cases++;
-    }
+    cases += check_algorithm(device, &p, "dot_vector", e.bias, &t, number);
     free_tensors(&t);
 }
 
@@ -139,7 +137,9 @@ static void every_unit_is_exact(void **state)
                         if (shapes[s].local_memory != 0 &&
                             shapes[s].local_memory < own.local_memory)
                             info->local_memory = shapes[s].local_memory;
-                        const bool always = fill == 1 && type == (u + s) % 4;
+                        /* In every sample each unit has all types, each shape half the units. */
+                        const bool always = fill == 1 && (u + s) % 2 == 0 &&
+                                            type == (u + s / 2) % 4;
                         try_case(&d, s, type, fill, always ? ALWAYS : number);
                         *info = own;
                     }

@@ -28,6 +28,9 @@ mkdir -p "$work"
 sysroot=$work/sysroot
 . scripts/cross_tools.sh
 
+# With GCC, a third of the time: its warnings at -O3 are those of .ci/run's own build.
+quickly="-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG"
+
 # usage: build FOLDER OPTION...
 build() {
     folder=$1
@@ -85,7 +88,7 @@ set(CMAKE_LIBRARY_PATH "${libraries}")
 set(ENV{PKG_CONFIG_LIBDIR} "${libraries}/pkgconfig")
 set(ENV{PKG_CONFIG_SYSROOT_DIR} "${CMAKE_CURRENT_LIST_DIR}/sysroot")
 END
-    build "$work/build"
+    build "$work/build" "$quickly"
     # Left out: fuzz.problem, which is not built, because it needs integers of 128 bits; host.subproject and host.packages, which run CMake once
     # more, without the toolchain file.
     tests "$work/build" host --exclude-regex 'host\.(subproject|packages)'
@@ -101,7 +104,7 @@ END
     test_library
     start_wine
     command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
-    build "$work/build" -DBUILD_SHARED_LIBS=OFF
+    build "$work/build" -DBUILD_SHARED_LIBS=OFF "$quickly"
     build "$work/dll" -DTCONV_BUILD_TESTS=OFF
     sh host_tests/symbols.sh "$work/dll/libtconv_cl.dll" include
     microsoft_headers
@@ -109,7 +112,7 @@ END
     sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors wine
     # The least of the device tests, without what compiles most, and is the same on all systems.
     export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd TCONV_CL_TEST_PERCENT="${TCONV_CL_TEST_PERCENT:-0}"
-    tests "$work/build" 'device' --exclude-regex 'types|words|vectors'
+    tests "$work/build" 'device' --exclude-regex 'types|words|vectors|activations|special|upsampling|probe|determinism'
     "$work/bin/tconv-cl" devices
 }
 

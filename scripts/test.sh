@@ -15,7 +15,7 @@ fi
 export TCONV_CL_TEST_VERDICTS="${TCONV_CL_TEST_VERDICTS:-$PWD/build/verdicts}"
 sh scripts/packages.sh python3 # with which tests read CSV and JSON
 sh scripts/build.sh
-echo "device tests draw ${TCONV_CL_TEST_PERCENT:-10} % of their problems with TCONV_CL_TEST_SEED=${TCONV_CL_TEST_SEED:-1}"
+echo "device tests draw ${TCONV_CL_TEST_PERCENT:-2} % of their problems with TCONV_CL_TEST_SEED=${TCONV_CL_TEST_SEED:-1}"
 export TCONV_CL_TEST_REPORT="$PWD/build/test_report"
 rm -f "$TCONV_CL_TEST_REPORT" build/tests.xml
 [ "$TCONV_CL_TEST_VERDICTS" = off ] || mkdir -p "$TCONV_CL_TEST_VERDICTS"

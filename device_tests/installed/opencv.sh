@@ -13,7 +13,7 @@ for folder in /usr/include/opencv4 /usr/local/include/opencv4 /usr/include/openc
 done
 [ -n "$include" ] || { echo "skipped: no opencv2/dnn.hpp or imgcodecs.hpp; install libopencv-dnn-dev and libopencv-imgcodecs-dev"; exit 77; }
 cmake --install "$build" --prefix "$work/prefix" >"$work/log"
-cmake -S "$source/examples/opencv" -B "$work/programs" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+cmake -S "$source/examples/opencv" -B "$work/programs" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug \
     -DOPENCV_INCLUDE="$include" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" >>"$work/log"
 cmake --build "$work/programs" >>"$work/log" || { cat "$work/log"; exit 1; }
 

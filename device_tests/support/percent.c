@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { SHORT_RUN = 10 };
+enum { SHORT_RUN = 2 };
 
 static int number_of(const char *variable, int otherwise)
 {

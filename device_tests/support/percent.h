@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The share of all cases that a run of tests has.
  *
- *   TCONV_CL_TEST_PERCENT   100 in nightly runs; 10 without it; 0 for the least
+ *   TCONV_CL_TEST_PERCENT   100 in nightly runs; 2 without it; 0 for the least
  *   TCONV_CL_TEST_SEED      of the draw; 1 without it
  *
  * The least still runs each algorithm. It is for where compiling is slow. */

@@ -259,7 +259,7 @@ static void begin_calls(bool dry)
 
 static struct {
     bool read;
-    uint64_t program; /* hash of the test program; 0: no verdicts are kept */
+    uint64_t program; /* hash of what judges; 0: no verdicts are kept */
     char path[1000];
     uint64_t *keys, *passed; /* sorted ones of the file; of this run */
     size_t key_count, passed_count, known_count;
@@ -291,13 +291,31 @@ static uint64_t hash_file(const char *path)
     return hash;
 }
 
+/* What judges: the test program, or where it links the library's objects the files that
+ * TCONV_CL_TEST_JUDGES lists, with a colon between them. 0 without one of them. */
+static uint64_t hash_judges(void)
+{
+    const char *list = getenv("TCONV_CL_TEST_JUDGES");
+    uint64_t hash = 1;
+    if (list == NULL || list[0] == '\0') return hash_file("/proc/self/exe");
+    while (hash != 0 && *list != '\0') {
+        char path[1000];
+        const size_t length = strcspn(list, ":");
+        snprintf(path, sizeof path, "%.*s", (int)length, list);
+        const uint64_t of_file = hash_file(path);
+        hash = of_file == 0 ? 0 : hash_bytes(hash, &of_file, sizeof of_file);
+        list += length + (list[length] == ':');
+    }
+    return hash;
+}
+
 static void read_verdicts(void)
 {
     const char *folder = getenv("TCONV_CL_TEST_VERDICTS");
     if (kept.read) return;
     kept.read = true;
     if (folder == NULL || folder[0] == '\0' || strcmp(folder, "off") == 0) return;
-    kept.program = hash_file("/proc/self/exe");
+    if ((kept.program = hash_judges()) == 0) return;
     kept.keys = malloc(MOST_KEPT * sizeof *kept.keys);
     kept.passed = malloc(MOST_KEPT * sizeof *kept.passed);
     assert_true(kept.keys != NULL && kept.passed != NULL);

@@ -10,8 +10,8 @@
  *     it, is another key; a change of the host's code that leaves the calls as they are is none.
  *   - device and versions of driver and compiler, and PoCL's environment variables
  *   - what judges: problem, epilogue, the bound's factor, what the caller wants, and the test
- *     program, in which test and oracle are, but not the library. A test that links the library's
- *     objects may use this, too: then each change of the library is another key.
+ *     program, in which test and oracle are, but not the library. For a test that links the
+ *     library's objects the variable TCONV_CL_TEST_JUDGES lists its own objects instead.
  *
  * To learn the calls without compiling, a case first runs on a device object of its own, whose
  * programs are not built and whose kernels do not run. Keys are kept only of real runs, so that a

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Conformance vectors and layers of models through `tconv-cl run`: all of them with TCONV_CL_TEST_PERCENT=100, half as many percent with
-# less (10 without it); a start of the tool takes a second. test_vectors.c has all vectors.
+# less (2 without it); a start of the tool takes a second. test_vectors.c has all vectors.
 # usage: vectors.sh TCONV-CL SOURCES COMPARE_NPY
 . "$(dirname "$0")/begin.sh"
 compare=$3
 done=0
 cases=${TCONV_CL_TEST_SEED:-1}
-percent=${TCONV_CL_TEST_PERCENT:-10}
+percent=${TCONV_CL_TEST_PERCENT:-2}
 
 # check NAME WANTED BOUND-OR-EMPTY arguments...
 check() {

@@ -7,8 +7,8 @@
 #define TCONV_ALGORITHM_ALGORITHM_H
 
 #include "algorithm/cost/machine.h"
+#include "algorithm/reason.h"
 #include "algorithm/tile.h"
-#include "base/format.h"
 #include "geometry/loops.h"
 #include "tconv_cl/device.h"
 #include "tconv_cl/epilogue.h"
@@ -88,10 +88,6 @@ struct tconv_request {
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;
     struct tconv_machine machine; /* the device as the cost model knows it, for this layer */
-};
-
-struct tconv_reason {
-    char text[200];
 };
 
 /* The form of a weight in a packed filter. */
@@ -343,8 +339,6 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
 
 /* Writes the beginning of a table: cl/common/epilogue_table.h. */
 void tconv_write_epilogue(const struct tconv_request *request, int64_t *table);
-
-bool tconv_refuse(struct tconv_reason *reason, const char *format, ...) TCONV_PRINTF(2, 3);
 
 /* The error of `write`: host memory for the table is missing. */
 tconv_status tconv_fail_table(tconv_error *error, const struct tconv_kernel_plan *kernel_plan);

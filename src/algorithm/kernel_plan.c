@@ -7,7 +7,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,15 +178,6 @@ void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t coun
     }
     launch->local[dimension] = group;
     launch->global[dimension] = (size_t)groups * group;
-}
-
-bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(reason->text, sizeof reason->text, format, arguments);
-    va_end(arguments);
-    return false;
 }
 
 tconv_status tconv_fail_table(tconv_error *error, const struct tconv_kernel_plan *kernel_plan)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the properties of a device. A property that a device does not answer keeps the value that
  * assumes least. */
-#include "tconv_cl/device.h"
+#include "device/describe.h"
 
 #include "base/architectures.h"
 #include "base/cancel.h"
@@ -9,10 +9,10 @@
 #include "base/matrix_units.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device.h"
 #include "device/environment.h"
 #include "device/recognise.h"
 
+#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

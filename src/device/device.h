@@ -4,7 +4,7 @@
 #define TCONV_DEVICE_DEVICE_H
 
 #include "device/extensions.h"
-#include "device/trace.h"
+#include "device/tracing.h"
 #include "store/store.h"
 #include "tconv_cl/problem.h"
 #include "tconv_cl/tuning.h"
@@ -69,14 +69,6 @@ size_t tconv_device_place(const cl_device_id *list, size_t count, cl_device_id d
 /* Checks that kernels can run on a device in a context: the context lists it, or makes queues for
  * it. */
 tconv_status tconv_check_listed(cl_context context, cl_device_id device, tconv_error *error);
-
-/* True if a device's list of extensions has this name. describe.c has it. */
-bool tconv_device_has_extension(cl_device_id device, const char *name);
-
-/* Refuses a device whose compiler does not take the 64-bit integers of the kernels, before it is
- * called: some compilers end the process. describe.c has it. */
-tconv_status tconv_device_check_integers(cl_device_id device, const tconv_device_info *info,
-                                         tconv_error *error);
 
 /* Makes the device's identity, and finds the folder (cache.c). */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);

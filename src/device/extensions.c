@@ -3,7 +3,7 @@
 #include "device/extensions.h"
 
 #include "base/os.h"
-#include "device/device.h"
+#include "device/describe.h"
 #include "device/opencl_loader.h"
 
 #include <stdlib.h>

@@ -167,7 +167,7 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
 }
 
 /* Maps and unmaps the output's buffer: OpenCL guarantees the contents of an array in place only
- * after a map (device.c tries devices that need none). Both commands are enqueued without a wait
+ * after a map (open.c tries devices that need none). Both commands are enqueued without a wait
  * between them, because each wait takes microseconds. */
 static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes,
                          const struct tconv_view *view, size_t element, cl_event *unmapped,

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "device/kernel_source.h"
 #include "device/recognise.h"
+#include "device/trace.h"
 
 #include <math.h>
 #include <stdio.h>

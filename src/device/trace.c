@@ -17,21 +17,6 @@ struct tconv_trace_call {
     uint64_t version; /* of the callback */
 };
 
-bool tconv_trace_init(struct tconv_tracing *tracing)
-{
-    atomic_init(&tracing->kinds, 0);
-    if (pthread_mutex_init(&tracing->lock, NULL) != 0) return false;
-    if (pthread_cond_init(&tracing->ended, NULL) == 0) return true;
-    pthread_mutex_destroy(&tracing->lock);
-    return false;
-}
-
-void tconv_trace_destroy(struct tconv_tracing *tracing)
-{
-    pthread_cond_destroy(&tracing->ended);
-    pthread_mutex_destroy(&tracing->lock);
-}
-
 bool tconv_traced(const tconv_device *device, tconv_trace_kind kind)
 {
     const uint32_t kinds = atomic_load_explicit(&device->tracing.kinds, memory_order_relaxed);

@@ -5,24 +5,7 @@
 
 #include "tconv_cl/trace.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-
-/* The callback of tconv_device_set_trace. */
-struct tconv_tracing {
-    atomic_uint_least32_t kinds; /* that the callback hears; 0: there is none */
-    pthread_mutex_t lock;
-    pthread_cond_t ended; /* a call of a callback has ended */
-    tconv_trace_callback callback;
-    void *context;
-    uint64_t version;                      /* counts the callbacks that were set */
-    struct tconv_trace_call *first, *last; /* the calls that run, the oldest first */
-};
-
-/* False without memory. */
-bool tconv_trace_init(struct tconv_tracing *tracing);
-void tconv_trace_destroy(struct tconv_tracing *tracing);
 
 /* True if an event of this kind would be heard now: there is a callback for it, and this thread is
  * not inside one. If there is none, it takes one atomic load. */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "device/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
 /* Fills the events of plans for tracing. */
 #include "plan/plan_internal.h"
 
+#include "device/trace.h"
+
 #include <stdlib.h>
 #include <string.h>
 

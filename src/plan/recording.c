@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "device/recognise.h"
+#include "device/trace.h"
 #include "plan/place.h"
 #include "tconv_cl/recording.h"
 

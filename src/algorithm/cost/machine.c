@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the cost model's machine from what OpenCL reports of a device. */
-#include "algorithm/algorithm.h"
+#include "algorithm/cost/machine.h"
+
 #include "base/architectures.h"
 #include "base/number.h"
 

@@ -6,12 +6,11 @@
 #define TCONV_ALGORITHM_MACHINE_H
 
 #include "algorithm/cost/fields.h"
+#include "algorithm/reason.h"
 #include "tconv_cl/device.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-struct tconv_reason; /* algorithm.h */
 
 struct tconv_machine {
 #define FIELD(name, value, least, unit, text) double name;

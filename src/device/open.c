@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "device/crew.h"
+#include "device/describe.h"
 #include "device/environment.h"
 #include "device/program.h"
 
@@ -76,7 +77,7 @@ static void release_program(void *program)
 /* Ends what new_device began. */
 static void delete_device(tconv_device *device)
 {
-    tconv_trace_destroy(&device->tracing);
+    tconv_tracing_destroy(&device->tracing);
     pthread_mutex_destroy(&device->lock);
     tconv_store_destroy(&device->store);
     tconv_crew_release(device->crew);
@@ -96,7 +97,7 @@ static tconv_device *new_device(const char *kernel_dir, int threads)
                         (threads == 0 || device->crew != NULL) &&
                         tconv_store_init(&device->store, copy_program, release_program);
     const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
-    if (locked && tconv_trace_init(&device->tracing)) return device;
+    if (locked && tconv_tracing_init(&device->tracing)) return device;
     if (locked) pthread_mutex_destroy(&device->lock);
     if (stores) tconv_store_destroy(&device->store);
     tconv_crew_release(device->crew);
