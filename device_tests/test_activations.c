@@ -53,6 +53,7 @@ static tconv_problem identity(tconv_type type)
 static void make_values(const tconv_problem *p, tconv_activation activation, struct tensors *t)
 {
     static const double slopes[CHANNELS] = {0.3, -2.5, 0, 60, 1e-3};
+    static const double slopes2[CHANNELS] = {2, -0.4, 1, 0, 50};
     tconv_epilogue e = TCONV_EPILOGUE_INIT;
     e.activation = activation;
     const int parameters = tconv_activation_parameter_count(activation);
@@ -64,6 +65,8 @@ static void make_values(const tconv_problem *p, tconv_activation activation, str
     for (int c = 0; c < CHANNELS; c++) {
         tconv_oracle_write(p->filter_type, t->filter, c, 1);
         tconv_oracle_write(tconv_scale_type(p->data_type), t->slope, c, slopes[c]);
+        if (t->slope2 != NULL)
+            tconv_oracle_write(tconv_scale_type(p->data_type), t->slope2, c, slopes2[c]);
     }
 }
 
@@ -75,7 +78,8 @@ static struct tconv_expected expected_at(const tconv_problem *p, const struct te
                                             .epilogue = &t->epilogue,
                                             .data = t->data,
                                             .filter = t->filter,
-                                            .slope = t->slope};
+                                            .slope = t->slope,
+                                            .slope2 = t->slope2};
     return tconv_oracle_element(&operands, index);
 }
 
@@ -149,6 +153,7 @@ static void limits_are_those_of_the_documents(void **state)
         {TCONV_ACTIVATION_MISH, NAN, INFINITY},
         {TCONV_ACTIVATION_HARDSWISH, 0, INFINITY},
         {TCONV_ACTIVATION_SNAKE, -INFINITY, INFINITY},
+        {TCONV_ACTIVATION_SNAKEBETA, -INFINITY, INFINITY},
         {TCONV_ACTIVATION_ELU, -(double)0.3f, INFINITY},
     };
     const tconv_problem p = identity(TCONV_F32);
