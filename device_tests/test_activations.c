@@ -143,7 +143,10 @@ static tconv_problem layer_for_slopes(int number)
     set_shape(&p.filter, 4, (int64_t[]){6, 5, 3, 3});
     p.strides = (tconv_list){2, {2, 2}};
     switch (number) {
-    case 1: p.strides = (tconv_list){2, {1, 4}}; break;
+    case 1:
+        p.strides = (tconv_list){2, {1, 8}};
+        set_shape(&p.filter, 4, (int64_t[]){6, 5, 3, 8});
+        break;
     case 2: /* depthwise, channels last */
         p.operation = TCONV_ONEAPI_CONV_BACKPROP;
         p.groups = 20;
