@@ -53,6 +53,7 @@ static tconv_problem identity(tconv_type type)
 static void make_values(const tconv_problem *p, tconv_activation activation, struct tensors *t)
 {
     static const double slopes[CHANNELS] = {0.3, -2.5, 0, 60, 1e-3};
+    static const double slopes2[CHANNELS] = {2, -0.4, 1, 0, 50};
     tconv_epilogue e = TCONV_EPILOGUE_INIT;
     e.activation = activation;
     const int parameters = tconv_activation_parameter_count(activation);
@@ -64,6 +65,8 @@ static void make_values(const tconv_problem *p, tconv_activation activation, str
     for (int c = 0; c < CHANNELS; c++) {
         tconv_oracle_write(p->filter_type, t->filter, c, 1);
         tconv_oracle_write(tconv_scale_type(p->data_type), t->slope, c, slopes[c]);
+        if (t->slope2 != NULL)
+            tconv_oracle_write(tconv_scale_type(p->data_type), t->slope2, c, slopes2[c]);
     }
 }
 
@@ -75,7 +78,8 @@ static struct tconv_expected expected_at(const tconv_problem *p, const struct te
                                             .epilogue = &t->epilogue,
                                             .data = t->data,
                                             .filter = t->filter,
-                                            .slope = t->slope};
+                                            .slope = t->slope,
+                                            .slope2 = t->slope2};
     return tconv_oracle_element(&operands, index);
 }
 
@@ -131,6 +135,64 @@ static void activations_are_right_everywhere(void **state)
         }
 }
 
+/* Layers of which each algorithm takes one. */
+static tconv_problem layer_for_slopes(int number)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    set_shape(&p.data, 4, (int64_t[]){1, 6, 5, 7});
+    set_shape(&p.filter, 4, (int64_t[]){6, 5, 3, 3});
+    p.strides = (tconv_list){2, {2, 2}};
+    switch (number) {
+    case 1:
+        p.strides = (tconv_list){2, {1, 8}};
+        set_shape(&p.filter, 4, (int64_t[]){6, 5, 3, 8});
+        break;
+    case 2: /* depthwise, channels last */
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.groups = 20;
+        set_shape(&p.data, 4, (int64_t[]){1, 5, 7, 20});
+        set_shape(&p.filter, 4, (int64_t[]){3, 3, 1, 20});
+        break;
+    case 3: /* nearest upsampling and a convolution */
+        p.operation = TCONV_UPSAMPLE_CONV;
+        set_shape(&p.filter, 4, (int64_t[]){5, 6, 3, 3});
+        p.pads_begin = p.pads_end = (tconv_list){2, {1, 1}};
+        break;
+    case 4: p.data_type = p.filter_type = TCONV_F16; break;
+    case 5: p.data_type = p.filter_type = TCONV_U8; break;
+    default: break;
+    }
+    return p;
+}
+
+/* The second slope is an argument of each algorithm's kernels, and each lays out slopes for the
+ * lanes of its own tiles. */
+static void both_slopes_reach_every_algorithm(void **state)
+{
+    (void)state;
+    enum { LAYERS = 6 };
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const char *algorithm = tconv_algorithm_name(a);
+            bool ran = false;
+            for (int i = 0; i < LAYERS && !ran; i++) {
+                const tconv_problem p = layer_for_slopes(i);
+                const bool bytes = p.data_type == TCONV_U8;
+                tconv_epilogue e = TCONV_EPILOGUE_INIT;
+                struct tensors t;
+                e.activation = TCONV_ACTIVATION_SNAKEBETA;
+                e.requantize = bytes;
+                e.scale = bytes;
+                make_tensors(&p, bytes ? SMALL_INTEGERS : REAL_NUMBERS, 1, &t);
+                make_epilogue(&p, &e, 1, &t);
+                t.math = TCONV_MATH_FAST;
+                ran = check_algorithm(&devices[d], &p, algorithm, false, &t, ALWAYS);
+                free_tensors(&t);
+            }
+            if (!ran) failed("%s took no layer with two slopes", algorithm);
+        }
+}
+
 /* What the documents say of infinite sums; a kernel that follows another formula fails above. */
 static void limits_are_those_of_the_documents(void **state)
 {
@@ -149,6 +211,7 @@ static void limits_are_those_of_the_documents(void **state)
         {TCONV_ACTIVATION_MISH, NAN, INFINITY},
         {TCONV_ACTIVATION_HARDSWISH, 0, INFINITY},
         {TCONV_ACTIVATION_SNAKE, -INFINITY, INFINITY},
+        {TCONV_ACTIVATION_SNAKEBETA, -INFINITY, INFINITY},
         {TCONV_ACTIVATION_ELU, -(double)0.3f, INFINITY},
     };
     const tconv_problem p = identity(TCONV_F32);
@@ -196,6 +259,7 @@ static void bounds_vanish_with_the_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(activations_are_right_everywhere),
+                                       cmocka_unit_test(both_slopes_reach_every_algorithm),
                                        cmocka_unit_test(limits_are_those_of_the_documents),
                                        cmocka_unit_test(bounds_vanish_with_the_function)};
     return cmocka_run_group_tests_name("activations", tests, fill_values, close_all_devices);

@@ -569,26 +569,31 @@ static void arrays_and_epilogue_agree(void **state)
     tconv_error error;
     expect_ok(tconv_device_open(devices[0].number, &opened, &error), &error);
     static const char *const arrays_named[] = {"tensors.bias", "tensors.scale", "tensors.residual",
-                                               "tensors.slope"};
-    static const char *const members[] = {"options.epilogue.bias is ", "options.epilogue.scale is ",
-                                          "options.epilogue.residual is ",
-                                          "options.epilogue.activation is "};
+                                               "tensors.slope", "tensors.slope2"};
+    static const char *const members[] = {
+        "options.epilogue.bias is ", "options.epilogue.scale is ", "options.epilogue.residual is ",
+        "options.epilogue.activation is ", "options.epilogue.activation is "};
     tconv_run in_slabs = TCONV_RUN_INIT;
     in_slabs.memory_limit = 400;
-    for (int which = 0; which < 4; which++)
+    for (int which = 0; which < 5; which++)
         for (int given = 0; given < 2; given++) {
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
             tconv_tensors arrays = arrays_of(&t);
             const void **const slots[] = {&arrays.bias.host, &arrays.scale.host,
-                                          &arrays.residual.host, &arrays.slope.host};
+                                          &arrays.residual.host, &arrays.slope.host,
+                                          &arrays.slope2.host};
             bool *const flags[] = {&options.epilogue.bias, &options.epilogue.scale,
                                    &options.epilogue.residual};
             if (given == 1)
                 *slots[which] = t.filter;
             else if (which < 3)
                 *flags[which] = true;
-            else
+            else if (which == 3)
                 options.epilogue.activation = TCONV_ACTIVATION_PRELU;
+            else {
+                options.epilogue.activation = TCONV_ACTIVATION_SNAKEBETA;
+                arrays.slope.host = t.filter;
+            }
             expect_error(compute_once(opened, &p, &options, &arrays, NULL, &error),
                          TCONV_ERROR_ARGUMENT, &error, arrays_named[which]);
             assert_non_null(strstr(error.message, members[which]));

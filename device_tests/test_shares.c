@@ -102,6 +102,7 @@ static bool make_copy(struct layer *l, const struct device *device, struct copy 
     if (e->scale) c->args.scale.memory = buffer_of(device, t->scale, numbers);
     if (tconv_activation_has_slope(e->activation))
         c->args.slope.memory = buffer_of(device, t->slope, numbers);
+    if (t->slope2 != NULL) c->args.slope2.memory = buffer_of(device, t->slope2, numbers);
     if (e->residual)
         c->args.residual.memory =
             buffer_of(device, t->residual, (size_t)t->geometry.residual_bytes);
@@ -112,8 +113,9 @@ static void release_copy(struct copy *c)
 {
     tconv_packed_filter_release(c->filter);
     tconv_plan_release(c->plan);
-    const cl_mem buffers[] = {c->weights,           c->args.data.memory,  c->args.bias.memory,
-                              c->args.scale.memory, c->args.slope.memory, c->args.residual.memory};
+    const cl_mem buffers[] = {
+        c->weights,           c->args.data.memory,   c->args.bias.memory,    c->args.scale.memory,
+        c->args.slope.memory, c->args.slope2.memory, c->args.residual.memory};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
 }

@@ -708,6 +708,46 @@ static void pads_share_programs(void **state)
     assert_true(compared > 100);
 }
 
+/* The options with which thin_vector compiles a convolution of stride 1 along one axis. */
+static void thin_options(int64_t channels, int64_t kernel, int64_t dilation, const char *device,
+                         char options[TCONV_MAX_OPTIONS])
+{
+    struct tconv_kernel_plan kernel_plan;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    const int64_t pad = dilation * (kernel - 1) / 2;
+    p.operation = TCONV_UPSAMPLE_CONV;
+    p.data = (tconv_shape){3, {1, channels, 6400}};
+    p.filter = (tconv_shape){3, {channels, channels, kernel}};
+    p.dilations = (tconv_list){1, {dilation}};
+    p.pads_begin = p.pads_end = (tconv_list){1, {pad}};
+    assert_true(write_kernel_plan(&tconv_thin, &p, described_device(device), TCONV_MATH_EXACT,
+                                  &kernel_plan));
+    strcpy(options, kernel_plan.run[0].options);
+    tconv_kernel_plan_clear(&kernel_plan);
+}
+
+/* A model's convolutions of stride 1 share a program, whatever kernels and dilations they have,
+ * where there are registers for many channels. */
+static void kernels_share_programs(void **state)
+{
+    (void)state;
+    static const int64_t kernels[] = {3, 4, 7, 11, 16}, dilations[] = {1, 3, 5, 9};
+    char first[TCONV_MAX_OPTIONS], options[TCONV_MAX_OPTIONS];
+    for (int64_t channels = 32; channels <= 256; channels *= 2) {
+        thin_options(channels, 3, 1, "CPU AVX-512", first);
+        assert_null(strstr(first, "-DKX="));
+        for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+            for (size_t d = 0; d < sizeof dilations / sizeof *dilations; d++) {
+                thin_options(channels, kernels[k], dilations[d], "CPU AVX-512", options);
+                if (!same_but_for_tiles(options, first)) fail_msg("%s and %s", first, options);
+            }
+    }
+    thin_options(64, 2, 3, "CPU AVX-512", options); /* few taps or registers: unrolled */
+    assert_non_null(strstr(options, " -DKX=2 -DDX=3 "));
+    thin_options(64, 7, 3, "CPU AVX2", options);
+    assert_non_null(strstr(options, " -DKX=7 -DDX=3 "));
+}
+
 /* Compares the layouts that an algorithm gives one filter, `p`'s, for several batches, extents and
  * pads. Returns how many. */
 static int compare_layouts(const struct tconv_algorithm *algorithm, const tconv_device_info *device,
@@ -1121,6 +1161,7 @@ int main(void)
         cmocka_unit_test(a_workspace_fits_the_device),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
         cmocka_unit_test(pads_share_programs),
+        cmocka_unit_test(kernels_share_programs),
         cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),

@@ -270,7 +270,7 @@ static void no_structure_ends_with_padding(void **state)
         ROW(tconv_plan_options, search_context),
         ROW(tconv_trace_event, given_options),
         ROW(tconv_choice, noise),
-        ROW(tconv_tensors, filter_version),
+        ROW(tconv_tensors, slope2),
         ROW(tconv_run, threads),
         ROW(tconv_layer_counts, weight_bytes),
         ROW(tconv_stream_options, columns),

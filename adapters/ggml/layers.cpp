@@ -49,6 +49,7 @@ tconv_status Layers::run(const Job &job, uint64_t threads, tconv_error &error)
     tensors.data.host = job.data->data;
     tensors.bias.host = place_of(job.bias);
     tensors.slope.host = place_of(job.slope);
+    tensors.slope2.host = place_of(job.slope2);
     tensors.residual.host = place_of(job.residual);
     tensors.output.host = job.output->data;
     tconv_run run = TCONV_RUN_INIT;

@@ -419,6 +419,7 @@ static bool are_reciprocals(const ggml_tensor *one, const ggml_tensor *other)
 }
 
 // x + sin(s*x)^2 / s as MUL, SIN, SQR, DIV and ADD; SQR may be MUL, and DIV a MUL with reciprocals.
+// DIV by another vector is snakebeta.
 static bool take_snake(Chain &chain, Job &job)
 {
     const ggml_tensor *value = chain.last(), *scaled = chain.next();
@@ -439,9 +440,9 @@ static bool take_snake(Chain &chain, Job &job)
     const ggml_tensor *divided = ahead.reader(), *square = ahead.last();
     if (divided == nullptr || divided->src[0] != square || !is_vector(divided->src[1], value, job))
         return false;
-    if (divided->op == GGML_OP_DIV
-            ? !same_elements(divided->src[1], slope)
-            : divided->op != GGML_OP_MUL || !are_reciprocals(divided->src[1], slope))
+    const bool beta = divided->op == GGML_OP_DIV && !same_elements(divided->src[1], slope);
+    if (divided->op != GGML_OP_DIV &&
+        (divided->op != GGML_OP_MUL || !are_reciprocals(divided->src[1], slope)))
         return false;
     ahead.advance();
     const ggml_tensor *sum = ahead.reader(GGML_OP_ADD);
@@ -450,8 +451,9 @@ static bool take_snake(Chain &chain, Job &job)
         return false;
     ahead.advance();
     job.slope = slope;
-    job.epilogue.activation = TCONV_ACTIVATION_SNAKE;
-    job.fused += " snake";
+    if (beta) job.slope2 = divided->src[1];
+    job.epilogue.activation = beta ? TCONV_ACTIVATION_SNAKEBETA : TCONV_ACTIVATION_SNAKE;
+    job.fused += std::string(" ") + tconv_activation_name(job.epilogue.activation);
     chain = ahead;
     return true;
 }

@@ -18,7 +18,8 @@ struct Job {
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     const ggml_tensor *weights = nullptr;
     const ggml_tensor *data = nullptr;
-    const ggml_tensor *bias = nullptr, *slope = nullptr, *residual = nullptr; // null: absent
+    const ggml_tensor *bias = nullptr, *slope = nullptr, *slope2 = nullptr; // null: absent
+    const ggml_tensor *residual = nullptr;
     ggml_tensor *output = nullptr;
     int end = 0;       // one behind the range's last node
     std::string fused; // what it computes, for the trace: "CONV_TRANSPOSE_1D crop bias"

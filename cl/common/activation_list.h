@@ -4,13 +4,13 @@
  * its enumerator in tconv_cl/epilogue.h, and its formula in common/epilogue.clh and in
  * src/oracle/activation.c; `sh scripts/toy_activation.sh` adds one.
  *
- *   A(NAME, number, name, parameters, slope, heavy)
+ *   A(NAME, number, name, parameters, slopes, heavy)
  *
  *   NAME         of the enumerator: TCONV_ACTIVATION_NAME
  *   number       its value, which never changes: 0, 1, 2 and so on
  *   name         as the tool and Python spell it
  *   parameters   how many of the numbers a and b it takes: 0, 1, 2
- *   slope        1: it takes one number for each output channel
+ *   slopes       how many numbers it takes for each output channel: 0, 1, 2
  *   heavy        1: it calls exp, tanh, erf or sin, so that it should not be written out for many
  *                sums */
 #ifndef TCONV_ACTIVATION_LIST_H
@@ -31,14 +31,15 @@
     A(ELU,        11, elu,        1, 0, 1) \
     A(SNAKE,      12, snake,      0, 1, 1) \
     A(HARDSWISH,  13, hardswish,  0, 0, 0) \
-    A(MISH,       14, mish,       0, 0, 1)
+    A(MISH,       14, mish,       0, 0, 1) \
+    A(SNAKEBETA,  15, snakebeta,  0, 2, 1)
 
 #define ACTIVATIONS(A)                     \
     A(NONE,        0, none,       0, 0, 0) \
     ACTIVATIONS_BUT_NONE(A)
 /* clang-format on */
 
-#define ACTIVATION_PLUS_ONE(NAME, number, name, parameters, slope, heavy) +1
+#define ACTIVATION_PLUS_ONE(NAME, number, name, parameters, slopes, heavy) +1
 #define ACTIVATION_COUNT (0 ACTIVATIONS(ACTIVATION_PLUS_ONE))
 
 #endif

@@ -35,7 +35,8 @@
  *   RY       rows of a band                                       1, or a divisor of the stride
  *                                                                 along y without dilation
  *   MERGED   stride along x, the number of phases                 1, 2, 3, 4, 8
- *   KX, DX, RX, LOW  see taps.clh
+ *   KX, DX, RX, LOW  see taps.clh; all absent: taps and dilation along x are read from the table,
+ *            which takes stride 1 and several input channels, whose loop then hides the taps' loop
  *   SINGLE   groups of one input channel                          0, 1
  *   STREAM   see epilogue.clh                                     0, 1
  *
@@ -44,8 +45,18 @@
 #include "cpu/thin_table.h"
 
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(RY) || !defined(MERGED) ||            \
-    !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW) || !defined(SINGLE)
-#error "VW, NX, MW, RY, MERGED, KX, DX, RX, LOW and SINGLE must be set"
+    !defined(SINGLE)
+#error "VW, NX, MW, RY, MERGED and SINGLE must be set"
+#endif
+#ifdef KX
+#define TAPS_X(table) KX
+#define LARGEST_DISTANCE(table) DISTANCE(0)
+#else
+#if MERGED != 1
+#error "KX, DX, RX and LOW must be set"
+#endif
+#define TAPS_X(table) (table)[FOLDED_KERNEL_X]
+#define LARGEST_DISTANCE(table) ((int)(((table)[FOLDED_KERNEL_X] - 1) * (table)[FOLDED_DILATION_X]))
 #endif
 #define TILE (NX * VW)
 #define SUMS (RY * MW * NX * PHASES)
@@ -69,7 +80,7 @@ static struct reading reading_of(const int first_tile, const int last_tile,
 {
     struct reading r;
     r.first = first_tile * TILE + (int)table[FOLDED_FIRST_INPUT];
-    r.positions = (last_tile - first_tile) * TILE + DISTANCE(0);
+    r.positions = (last_tile - first_tile) * TILE + LARGEST_DISTANCE(table);
     r.begin = clamp(-r.first, 0, r.positions);
     r.end = clamp((int)table[FOLDED_INPUT_X] - r.first, r.begin, r.positions);
     return r;
@@ -107,34 +118,79 @@ static int in_channels_of(__global const long *table)
     return SINGLE ? 1 : (int)table[FOLDED_IN_CHANNELS];
 }
 
+/* Adds one tap, which reaches phase `t`, of `count` rows of the filter: from the inputs `x` and the
+ * weights `w`. */
+static INLINED void add_tap(vec_t sum[RY][MW][NX][PHASES], const int t, const int count,
+                            __local const acc_t *x, __global const packed_t *w,
+                            const long filter_row)
+{
+    vec_t in[NX];
+#pragma unroll
+    for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * VW);
+#pragma unroll
+    for (int r = 0; r < RY; r++)
+        if (r < count) {
+#pragma unroll
+            for (int m = 0; m < MW; m++) {
+                const vec_t weight = (vec_t)(READ_WEIGHT(w + r * filter_row + m));
+#pragma unroll
+                for (int v = 0; v < NX; v++)
+                    sum[r][m][v][t] = MULTIPLY_ADD(in[v], weight, sum[r][m][v][t]);
+            }
+        }
+}
+
+/* The taps of a part, and how their inputs in local memory and their weights follow each other.
+ * Steps are in elements. */
+struct taps {
+    __global const long *list_z;
+    int count_z, rows; /* taps along z; input rows of each of them */
+    int in_channels, row;
+#ifndef KX
+    int count_x, dilation_x;
+#endif
+    long filter_row, filter_step, filter_z; /* from a row of the filter, a tap along y or z to the
+                                               next */
+    long input_step;
+};
+
+#ifdef KX
 /* Adds the taps along x of `count` (at most RY) rows of the filter, each to its row of a band. */
 static INLINED void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count, __local const acc_t *x,
-                             __global const packed_t *weights, const int in_channels, const int row)
+                             __global const packed_t *weights, const struct taps *taps)
 {
-    const long filter_row = (long)KX * MW * in_channels;
-    for (int ci = 0; ci < in_channels; ci++, x += row) {
+    for (int ci = 0; ci < taps->in_channels; ci++, x += taps->row) {
         __global const packed_t *w = weights + ci * MW;
 #pragma unroll
-        for (int k = 0; k < KX; k++) {
-            vec_t in[NX];
-#pragma unroll
-            for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
-#pragma unroll
-            for (int r = 0; r < RY; r++)
-                if (r < count) {
-#pragma unroll
-                    for (int m = 0; m < MW; m++) {
-                        const vec_t weight =
-                            (vec_t)(READ_WEIGHT(w + r * filter_row + k * in_channels * MW + m));
-#pragma unroll
-                        for (int v = 0; v < NX; v++)
-                            sum[r][m][v][PHASE_OF(k)] =
-                                MULTIPLY_ADD(in[v], weight, sum[r][m][v][PHASE_OF(k)]);
-                    }
-                }
-        }
+        for (int k = 0; k < KX; k++)
+            add_tap(sum, PHASE_OF(k), count, x + DISTANCE(k), w + k * taps->in_channels * MW,
+                    taps->filter_row);
     }
 }
+#else
+/* The same with as many taps as the table says. They are added in fours, then the rest. */
+static INLINED void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count, __local const acc_t *x,
+                             __global const packed_t *weights, const struct taps *taps)
+{
+    const int tap_step = taps->in_channels * MW;
+#define ADD_TAPS(n)                                                                                \
+    {                                                                                              \
+        _Pragma("unroll") for (int j = 0; j < n; j++)                                              \
+            add_tap(sum, 0, count, in - j * taps->dilation_x, w + j * tap_step, taps->filter_row); \
+        in -= n * taps->dilation_x;                                                                \
+        w += n * tap_step;                                                                         \
+    }
+    x += (taps->count_x - 1) * taps->dilation_x;
+    for (int ci = 0; ci < taps->in_channels; ci++, x += taps->row) {
+        __local const acc_t *in = x;
+        __global const packed_t *w = weights + ci * MW;
+        for (int left = taps->count_x; left >= 4; left -= 4) ADD_TAPS(4)
+        if (taps->count_x & 2) ADD_TAPS(2)
+        if (taps->count_x & 1) ADD_TAPS(1)
+    }
+#undef ADD_TAPS
+}
+#endif
 
 /* Stores a tile of one channel, all phases. */
 static void store_whole(const struct epilogue *f, const long at, const vec_t sum[NX][PHASES],
@@ -374,23 +430,17 @@ static COLD void exact_part(const struct epilogue *f, __global const data_t *fro
                         channel + m);
 }
 
-/* The taps of a part, and how their inputs in local memory and their weights follow each other.
- * Steps are in elements. */
-struct taps {
-    __global const long *list_z;
-    int count_z, rows; /* taps along z; input rows of each of them */
-    int in_channels, row;
-    long filter_row, filter_step, filter_z; /* from a row of the filter, a tap along y or z to the
-                                               next */
-    long input_step;
-};
-
+/* The taps of a part. */
 static INLINED void find_taps(struct taps *taps, const struct part *part,
                               __global const long *table)
 {
     taps->in_channels = in_channels_of(table);
     taps->row = (int)table[THIN_ROW];
-    taps->filter_row = (long)KX * MW * taps->in_channels;
+#ifndef KX
+    taps->count_x = (int)table[FOLDED_KERNEL_X];
+    taps->dilation_x = (int)table[FOLDED_DILATION_X];
+#endif
+    taps->filter_row = (long)TAPS_X(table) * MW * taps->in_channels;
     taps->filter_step = table[FOLDED_TAP_STEP_Y] * taps->filter_row;
     taps->filter_z = table[FOLDED_KERNEL_Y] * taps->filter_row;
     taps->input_step = table[FOLDED_INPUT_STEP_Y] * taps->in_channels * taps->row;
@@ -448,10 +498,10 @@ static INLINED void add_taps(vec_t sum[RY][MW][NX][PHASES], __local const acc_t 
              jy++, in -= taps->input_step, w += taps->filter_step) {
 #if RY > 1
             if (band->cut < RY && jy == band->taps - 1)
-                add_rows(sum, band->cut, in, w, taps->in_channels, taps->row);
+                add_rows(sum, band->cut, in, w, taps);
             else
 #endif
-                add_rows(sum, RY, in, w, taps->in_channels, taps->row);
+                add_rows(sum, RY, in, w, taps);
             if (prefetches) prefetch_rows(upcoming);
         }
     }

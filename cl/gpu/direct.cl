@@ -318,7 +318,9 @@ static INLINED void put_sum(const struct epilogue *f, const sum_t *sum, const lo
 #if VW == 1
     put_one(f, affine_one(f, sum->lane[0], channel), at, channel);
 #else
-    result_t factors[VW], biases[VW], slopes[VW];
+    result_t factors[VW], biases[VW];
+    slope_t slopes[VW];
+    slope_vec_t slope;
     EACH for (int v = 0; v < VW; v++)
     {
         const int own = channel + (LAST ? v : 0);
@@ -326,8 +328,8 @@ static INLINED void put_sum(const struct epilogue *f, const sum_t *sum, const lo
         biases[v] = BIAS_OF(f, own);
         slopes[v] = SLOPE_OF(f, own);
     }
-    put_wide(f, affine_lanes(LOAD(sum->lane), LOAD(factors), LOAD(biases)), at, aligned,
-             LOAD(slopes));
+    LOAD_SLOPES(slopes, slope)
+    put_wide(f, affine_lanes(LOAD(sum->lane), LOAD(factors), LOAD(biases)), at, aligned, slope);
 #endif
 }
 

@@ -343,12 +343,13 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
                   count = out_channels - channel;
         const long offset = row_offset(&s->tile, channel, phase, s->table),
                    all = s->tile.group * out_channels + channel;
-        result_vec_t factor[VECTOR_QUADS], bias[VECTOR_QUADS], slope[VECTOR_QUADS];
+        result_vec_t factor[VECTOR_QUADS], bias[VECTOR_QUADS];
+        slope_vec_t slope[VECTOR_QUADS];
         EACH for (int q = 0; q < VECTOR_QUADS; q++)
         {
             factor[q] = FOUR_OF(ROW_FACTOR, s->rows, m + q * 4, 4);
             bias[q] = FOUR_OF(ROW_BIAS, s->rows, m + q * 4, 4);
-            slope[q] = FOUR_OF(SLOPE_OF, f, all + q * 4, count - q * 4);
+            slope[q] = EACH_SLOPE(FOUR_OF, f, all + q * 4, count - q * 4);
         }
 #pragma unroll 1
         for (int first = item / VECTOR_LANES; first < NT; first += VECTORS_READ * VECTOR_STEP) {
@@ -454,8 +455,8 @@ static INLINED void put_short(const struct store *s, const sums_t sums[FM][FN],
 #define EXISTING_CHANNEL(row)                                                                      \
     (s->tile.group * out_channels +                                                                \
      min(channel_of(s->tile.first_row + (row), s->table), out_channels - 1))
-        const result_vec_t slope =
-            TWO_OF(SLOPE_OF, s->f, EXISTING_CHANNEL(first), EXISTING_CHANNEL(second));
+        const slope_vec_t slope =
+            EACH_SLOPE(TWO_OF, s->f, EXISTING_CHANNEL(first), EXISTING_CHANNEL(second));
         EACH for (int j = 0; j < FN; j++)
             PUT_SHORT(to, SHORT_STEP, own->m + i * FRAG_M, own->n + j * FRAG_N, own->lane,
                       PAIRS_OF(finished(s->f, affine_lanes(sums[i][j], factor, bias), slope)));

@@ -469,8 +469,8 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
         const long all = tile->group * out_channels + channel,
                    from = row_offset(tile, channel, phase, table);
         const result_vec_t factor = FOUR_OF(factor_of, f, all, count),
-                           bias = FOUR_OF(BIAS_OF, f, all, count),
-                           slope = FOUR_OF(SLOPE_OF, f, all, count);
+                           bias = FOUR_OF(BIAS_OF, f, all, count);
+        const slope_vec_t slope = EACH_SLOPE(FOUR_OF, f, all, count);
         EACH for (int j = 0; j < OWN_N; j++)
         {
             const int n = PART_N(slice) + j;

@@ -325,6 +325,7 @@ static bool make_tensors(const struct planned *p, struct tensors *t)
         !fill(t, TCONV_ARG_BIAS, bias, channels, 1, &state) ||
         !fill(t, TCONV_ARG_SCALE, number, channels, 1, &state) ||
         !fill(t, TCONV_ARG_SLOPE, number, channels, 2, &state) ||
+        !fill(t, TCONV_ARG_SLOPE2, number, channels, 2, &state) ||
         !fill(t, TCONV_ARG_RESIDUAL, output, outputs, 1, &state) ||
         !fill_garbage(t, TCONV_ARG_FILTER, p->plan.filter_bytes) ||
         !fill_garbage(t, TCONV_ARG_WORKSPACE, p->plan.workspace_bytes))
@@ -358,17 +359,12 @@ static void add_buffers(const struct executed_case *one, const struct planned *p
                         struct memory *memory)
 {
     static const char *const names[TCONV_ARG_LOCAL] = {
-        [TCONV_ARG_DATA] = "the data",
-        [TCONV_ARG_WEIGHTS] = "the weights",
-        [TCONV_ARG_FILTER] = "the filter",
-        [TCONV_ARG_BIAS] = "the bias",
-        [TCONV_ARG_SCALE] = "the scale",
-        [TCONV_ARG_SLOPE] = "the slope",
-        [TCONV_ARG_RESIDUAL] = "the residual",
-        [TCONV_ARG_OUTPUT] = "the output",
-        [TCONV_ARG_WORKSPACE] = "the workspace",
-        [TCONV_ARG_TABLE] = "the table",
-        [TCONV_ARG_EQUIVALENT] = "the equivalent filter"};
+        [TCONV_ARG_DATA] = "the data",           [TCONV_ARG_WEIGHTS] = "the weights",
+        [TCONV_ARG_FILTER] = "the filter",       [TCONV_ARG_BIAS] = "the bias",
+        [TCONV_ARG_SCALE] = "the scale",         [TCONV_ARG_SLOPE] = "the slope",
+        [TCONV_ARG_SLOPE2] = "the second slope", [TCONV_ARG_RESIDUAL] = "the residual",
+        [TCONV_ARG_OUTPUT] = "the output",       [TCONV_ARG_WORKSPACE] = "the workspace",
+        [TCONV_ARG_TABLE] = "the table",         [TCONV_ARG_EQUIVALENT] = "the equivalent filter"};
     for (int a = 0; a < TCONV_ARG_LOCAL; a++) {
         if (names[a] == NULL) continue;
         const bool output = a == TCONV_ARG_OUTPUT, shifts = one->shifted && a != TCONV_ARG_TABLE;
@@ -500,6 +496,7 @@ static bool compare(const struct planned *p, const struct tensors *t, struct res
         .bias = t->bytes[TCONV_ARG_BIAS],
         .scale = t->bytes[TCONV_ARG_SCALE],
         .slope = t->bytes[TCONV_ARG_SLOPE],
+        .slope2 = t->bytes[TCONV_ARG_SLOPE2],
         .residual = t->bytes[TCONV_ARG_RESIDUAL],
         .before = t->before,
     };

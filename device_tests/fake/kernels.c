@@ -650,7 +650,7 @@ static uint64_t key_of(const struct bound *b, const struct tconv_operands *o, in
                        int64_t end)
 {
     static const enum tconv_arg args[] = {TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE,
-                                          TCONV_ARG_RESIDUAL};
+                                          TCONV_ARG_SLOPE2, TCONV_ARG_RESIDUAL};
     const struct known *k = b->known;
     const int64_t numbers[] = {(int64_t)(uintptr_t)k, begin, end};
     uint64_t key = hash_of(numbers, sizeof numbers);
@@ -681,9 +681,10 @@ static struct tconv_operands of_phase(const struct bound *b, const struct tconv_
         at += (p->period == 0 ? place : (place + p->first) % p->period) * p->index_step;
     }
     const int64_t channel = index / points % (l->groups * l->out_channels);
-    const enum tconv_arg args[] = {TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE};
-    const void **arrays[] = {&own.bias, &own.scale, &own.slope};
-    for (int i = 0; i < 3; i++)
+    const enum tconv_arg args[] = {TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE,
+                                   TCONV_ARG_SLOPE2};
+    const void **arrays[] = {&own.bias, &own.scale, &own.slope, &own.slope2};
+    for (int i = 0; i < 4; i++)
         if (*arrays[i] != NULL)
             *arrays[i] = (const char *)*arrays[i] +
                          (at - channel) * (int64_t)b->known->unit[args[i]];
@@ -738,6 +739,7 @@ static void compute(const struct bound *b)
         .bias = b->place[TCONV_ARG_BIAS],
         .scale = b->place[TCONV_ARG_SCALE],
         .slope = b->place[TCONV_ARG_SLOPE],
+        .slope2 = b->place[TCONV_ARG_SLOPE2],
         .residual = b->place[TCONV_ARG_RESIDUAL],
         .before = b->place[TCONV_ARG_OUTPUT],
     };

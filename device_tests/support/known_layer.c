@@ -51,6 +51,7 @@ tconv_tensors weights_of(const struct tensors *t)
     weights.filter.host = t->filter;
     weights.scale.host = t->epilogue.scale ? t->scale : NULL;
     weights.slope.host = tconv_activation_has_slope(t->epilogue.activation) ? t->slope : NULL;
+    weights.slope2.host = t->slope2;
     return weights;
 }
 

@@ -29,7 +29,7 @@ cl_command_queue new_queue(const struct device *device, bool in_order);
 /* True if the event has ended. The device has had time to end it, if it could. */
 bool has_ended(cl_event event);
 
-/* Filter, scale and slope of an epilogue, as arrays of the host. */
+/* Filter, scale and slopes of an epilogue, as arrays of the host. */
 tconv_tensors weights_of(const struct tensors *t);
 tconv_run run_on(cl_command_queue queue, cl_uint wait_count, const cl_event *wait, cl_event *done);
 

@@ -316,7 +316,7 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
     t->math = TCONV_MATH_EXACT;
     t->error_factor = 1;
     t->epilogue = (tconv_epilogue)TCONV_EPILOGUE_INIT;
-    t->scale = t->slope = t->residual = t->before = NULL;
+    t->scale = t->slope = t->slope2 = t->residual = t->before = NULL;
 }
 
 void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue, unsigned seed,
@@ -326,6 +326,9 @@ void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue,
     t->epilogue = *epilogue;
     t->scale = make_numbers(t, number, true, &seed);
     t->slope = make_numbers(t, number, false, &seed);
+    t->slope2 = tconv_activation_slope_count(epilogue->activation) > 1
+                    ? make_numbers(t, number, true, &seed)
+                    : NULL;
     t->residual =
         make_spaced(problem, &t->geometry, TCONV_SPACED_RESIDUAL, t->geometry.output_type,
                     (size_t)t->geometry.residual_bytes / tconv_type_size(t->geometry.output_type),
@@ -338,10 +341,10 @@ void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue,
 
 void free_tensors(struct tensors *t)
 {
-    void *const arrays[] = {t->data,  t->filter, t->bias,     t->output,
-                            t->scale, t->slope,  t->residual, t->before};
+    void *const arrays[] = {t->data,  t->filter, t->bias,     t->output, t->scale,
+                            t->slope, t->slope2, t->residual, t->before};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
-    t->scale = t->slope = t->residual = t->before = NULL;
+    t->scale = t->slope = t->slope2 = t->residual = t->before = NULL;
 }
 
 tconv_tensors arrays_of(const struct tensors *tensors)
@@ -480,7 +483,7 @@ static void run_touching(const struct device *device, tconv_plan *plan,
     const size_t packed_bytes = (size_t)tconv_plan_filter_bytes(plan);
     const size_t workspace_bytes = (size_t)tconv_plan_workspace_bytes(plan);
     const size_t element = tconv_type_size(problem->data_type);
-    const bool slope = tconv_activation_has_slope(e->activation);
+    const int slopes = tconv_activation_slope_count(e->activation);
     const void *before = e->beta != 0 ? t->before : NULL;
     tconv_tensors args = TCONV_TENSORS_INIT;
     tconv_tensor weights, packed;
@@ -498,7 +501,8 @@ static void run_touching(const struct device *device, tconv_plan *plan,
         {"filter", t->filter, weight_bytes, 1, true, IS_READ, &weights, {0}},
         {"bias", t->bias, bias_bytes, 1, bias, IS_READ, &args.bias, {0}},
         {"scale", t->scale, numbers, 1, e->scale, IS_READ, &args.scale, {0}},
-        {"slope", t->slope, numbers, 1, slope, IS_READ, &args.slope, {0}},
+        {"slope", t->slope, numbers, 1, slopes > 0, IS_READ, &args.slope, {0}},
+        {"slope2", t->slope2, numbers, 1, slopes > 1, IS_READ, &args.slope2, {0}},
         {"residual", t->residual, residual_bytes, 1, e->residual, IS_READ, &args.residual, {0}},
         {"output", before, output_bytes, 1, true, IS_WRITTEN, &args.output, {0}},
         {"packed filter", NULL, packed_bytes, FILTER_UNIT, true, IS_WRITTEN, &packed, {0}},
@@ -631,6 +635,7 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
         .bias = t->bias,
         .scale = t->scale,
         .slope = t->slope,
+        .slope2 = t->slope2,
         .residual = t->residual,
         .before = t->before,
     };

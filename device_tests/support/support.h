@@ -54,7 +54,7 @@ struct tensors {
     size_t data_count, filter_count, channels, output_count;
     float *data, *filter, *bias, *output; /* floats where the problem's types are f32 */
     tconv_epilogue epilogue; /* but for its bias; nothing, where the test says nothing else */
-    void *scale, *slope, *residual, *before;
+    void *scale, *slope, *slope2, *residual, *before;
     tconv_math
         math; /* with which run_guarded makes its plan; exact, where the test says nothing else */
     double error_factor; /* of the plan with which it was run last */

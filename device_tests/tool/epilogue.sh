@@ -32,7 +32,9 @@ refuse() { # WORDS-OF-THE-MESSAGE arguments...
         fail "run $*: $(cat "$work/err")"
 }
 refuse "one number for each output channel" --activation prelu
-refuse "only --activation prelu and snake" --slope "$work/o.npy"
+refuse "only for --activation prelu, snake and snakebeta" --slope "$work/o.npy"
+refuse "only for --activation snakebeta" --slope2 "$work/o.npy" --slope "$work/o.npy" --activation snake
+refuse "slope2 is missing: --activation snakebeta takes two numbers" --slope "$work/o.npy" --activation snakebeta
 refuse "needs the initial output" --beta 2
 refuse "without --beta it has no effect" --initial "$work/o.npy"
 refuse "one axis with the" --bias "$work/o.npy"

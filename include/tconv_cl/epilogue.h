@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The activations of a value x. slope[c] is one number for each output channel.
+/* The activations of a value x. slope[c] and slope2[c] are one number each for each output channel.
  *
  * NaN stays NaN. gelu, gelu_tanh, silu and mish give NaN for -infinity and -0 for large negative
  * finite x; hardswish gives 0 for both. The formulas are computed in forms without cancellation:
@@ -31,7 +31,9 @@ typedef enum tconv_activation {
     TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x if slope[c] = 0, or if
                                         |slope[c]*x| >= 2^22 (f64: 2^51) */
     TCONV_ACTIVATION_HARDSWISH = 13, /* x * min(max(x + 3, 0), 6) / 6 */
-    TCONV_ACTIVATION_MISH = 14       /* x * tanh(log(1 + exp(x))) */
+    TCONV_ACTIVATION_MISH = 14,      /* x * tanh(log(1 + exp(x))) */
+    TCONV_ACTIVATION_SNAKEBETA = 15  /* x + sin(slope[c]*x)^2 / slope2[c]; x if slope2[c] = 0, or if
+                                        |slope[c]*x| >= 2^22 (f64: 2^51) */
 } tconv_activation;
 
 /* The epilogue. With `sum` from the formula at tconv_resolve and c the output channel,
@@ -52,7 +54,7 @@ typedef enum tconv_activation {
  * is then the exact sum.
  *
  * Types of its tensors: the residual's is the output's; the bias's is the output's, with
- * `requantize` f32; scale and slope are f32, for f64 data f64. Start from TCONV_EPILOGUE_INIT,
+ * `requantize` f32; scale and slopes are f32, for f64 data f64. Start from TCONV_EPILOGUE_INIT,
  * which changes nothing.
  *
  * This structure is a member of others, so it never grows: later versions turn parts of `reserved`
@@ -82,7 +84,7 @@ typedef struct tconv_epilogue {
     }
 
 /* The element types of an epilogue's tensors: of bias, for an output type (with `epilogue` NULL,
- * that of TCONV_EPILOGUE_INIT); of scale and slope, for a data type. */
+ * that of TCONV_EPILOGUE_INIT); of scale and slopes, for a data type. */
 TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
@@ -92,10 +94,11 @@ TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 
-/* How many of the parameters a and b the activation uses, and whether it has a slope for each
- * channel. */
+/* How many of the parameters a and b the activation uses, whether it has a slope for each channel,
+ * and how many: 2 are `slope` and `slope2`. */
 TCONV_API int tconv_activation_parameter_count(tconv_activation activation);
 TCONV_API bool tconv_activation_has_slope(tconv_activation activation);
+TCONV_API int tconv_activation_slope_count(tconv_activation activation);
 
 #ifdef __cplusplus
 }

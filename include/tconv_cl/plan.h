@@ -116,7 +116,7 @@ typedef struct tconv_tensor {
     }
 
 /* The tensors of one execution, in the problem's formats and element steps, dense without steps.
- * What is absent has neither memory nor a pointer nor an array. bias, scale, slope and residual
+ * What is absent has neither memory nor a pointer nor an array. bias, scale, slopes and residual
  * must be there if and only if the epilogue has them. Data, output and residual may be slices of
  * one buffer or allocation (docs/semantics.md). The flags of each buffer must allow kernels to read
  * or write it (else TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
@@ -136,13 +136,14 @@ typedef struct tconv_tensors {
     tconv_tensor workspace;  /* plans: needed if tconv_plan_workspace_bytes is not 0; its contents
                                 do not matter before or after */
     uint64_t filter_version; /* layers that watch their weights (layer.h); else 0 */
+    tconv_tensor slope2;     /* activations with two slopes: like `slope` */
 } tconv_tensors;
 
 #define TCONV_TENSORS_INIT                                                                         \
     {                                                                                              \
         sizeof(tconv_tensors), TCONV_TENSOR_INIT, TCONV_TENSOR_INIT, NULL, TCONV_TENSOR_INIT,      \
             TCONV_TENSOR_INIT, TCONV_TENSOR_INIT, TCONV_TENSOR_INIT, TCONV_TENSOR_INIT,            \
-            TCONV_TENSOR_INIT, 0                                                                   \
+            TCONV_TENSOR_INIT, 0, TCONV_TENSOR_INIT                                                \
     }
 
 /* The algorithms by index, in order of preference; NULL past the end. Any thread. */

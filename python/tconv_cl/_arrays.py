@@ -23,6 +23,7 @@ class Arrays(NamedTuple):
     bias: Any = None
     scale: Any = None
     slope: Any = None
+    slope2: Any = None
     residual: Any = None
     out: Any = None
 
@@ -147,12 +148,16 @@ def check_channels(plan: Resolved, arrays: Arrays) -> None:
     channels = (plan.channels,)
     _expect("bias", arrays.bias, channels, plan.bias_type)
     _expect("scale", arrays.scale, channels, plan.scale_type)
-    _expect("slope", arrays.slope, channels, plan.scale_type)
-    if plan.slopes != (arrays.slope is not None):
+    for count, name, slope in ((1, "slope", arrays.slope), (2, "slope2", arrays.slope2)):
+        _expect(name, slope, channels, plan.scale_type)
+        if (plan.slopes >= count) == (slope is not None):
+            continue
         raise RequestError(
-            "the activation needs a slope for each output channel"
-            if plan.slopes
-            else "slope is given, but the activation takes none"
+            f"{name} is given, but the activation takes {'none' if plan.slopes == 0 else 'one slope'}"
+            if plan.slopes < count
+            else "the activation needs a slope for each output channel"
+            if count == 1
+            else "the activation needs a second slope for each output channel: slope2"
         )
 
 

@@ -80,6 +80,7 @@ def conv_transpose(
     device: int | str | Sequence[int | str] | None = None,
     scale: Array | None = None,
     slope: Array | None = None,
+    slope2: Array | None = None,
     residual: Array | None = None,
     out: Array | None = None,
     alpha: float = 1.0,
@@ -139,14 +140,15 @@ def conv_transpose(
         device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or
             several of these, which then compute slabs side by side. None: the one that the environment variable
             TCONV_CL_DEVICE names, else the first GPU, else the first accelerator, else the first device.
-        scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
+        scale, slope, slope2: [G*CO], float32; float64 for float64 data. slope is for the activations prelu, snake
+            and snakebeta, slope2 for snakebeta.
         residual: like the output; may be a view, also one that repeats elements (`numpy.broadcast_to`).
         out: receives the output: an array or a view, such as a slice of the channels of a larger array, of the output's
             shape and type, sharing no element with another array. Read before if beta is not 0. After an exception
             each of its elements has its old value or the result.
         alpha, beta: factors of the sum and of the old contents of out.
-        activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "hardswish",
-            "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
+        activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "snakebeta",
+            "hardswish", "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
         output_type: a NumPy type, or the library's name for one ("f32", "i32"); None: the data's type.
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
         data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
@@ -179,7 +181,7 @@ def conv_transpose(
         array([[[1., 1., 2., 1., 1.]]], dtype=float32)
     """
     attributes = attributes_among(locals())
-    arrays = Arrays(data, filter, bias, scale, slope, residual, out)
+    arrays = Arrays(data, filter, bias, scale, slope, slope2, residual, out)
     output: Array = run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
     return output
 
@@ -204,6 +206,7 @@ def conv(
     device: int | str | Sequence[int | str] | None = None,
     scale: Array | None = None,
     slope: Array | None = None,
+    slope2: Array | None = None,
     residual: Array | None = None,
     out: Array | None = None,
     alpha: float = 1.0,
@@ -237,7 +240,7 @@ def conv(
 
     Args:
         data, filter: arrays, as for conv_transpose; the filter is the convolution's.
-        bias, scale, slope: [G*CO].
+        bias, scale, slope, slope2: [G*CO].
         dilations, pads_begin, pads_end: of the convolution; pads are zeros (zero points) around the data.
         auto_pad: "explicit", "valid", or "same_upper" and "same_lower", which keep the extents of the data.
         groups: None: 1.
@@ -251,7 +254,7 @@ def conv(
         array([[[210, 321, 432,  43]]], dtype=int32)
     """
     given = {**DEFAULTS, **locals(), "strides": 1, "operation": UPSAMPLE_CONV}
-    arrays = Arrays(data, filter, bias, scale, slope, residual, out)
+    arrays = Arrays(data, filter, bias, scale, slope, slope2, residual, out)
     output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
@@ -273,6 +276,7 @@ def upsample_conv(
     algorithm: str = "auto",
     device: int | str | Sequence[int | str] | None = None,
     slope: Array | None = None,
+    slope2: Array | None = None,
     residual: Array | None = None,
     out: Array | None = None,
     alpha: float = 1.0,
@@ -325,7 +329,7 @@ def upsample_conv(
         array([[[110., 211., 221.,  22.]]], dtype=float32)
     """
     given = {**DEFAULTS, **locals(), "strides": scale, "operation": UPSAMPLE_CONV}
-    arrays = Arrays(data, filter, bias, None, slope, residual, out)
+    arrays = Arrays(data, filter, bias, None, slope, slope2, residual, out)
     output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
@@ -349,6 +353,7 @@ def conv_pixel_shuffle(
     device: int | str | Sequence[int | str] | None = None,
     scale: Array | None = None,
     slope: Array | None = None,
+    slope2: Array | None = None,
     residual: Array | None = None,
     out: Array | None = None,
     alpha: float = 1.0,
@@ -382,7 +387,7 @@ def conv_pixel_shuffle(
 
     Args:
         data, filter: arrays, as for conv_transpose; the filter is the convolution's.
-        bias, scale, slope: [G*CO*R]: a number for each channel of the convolution, before the shuffle.
+        bias, scale, slope, slope2: [G*CO*R]: a number for each channel of the convolution, before the shuffle.
         upscale_factor: one number, or one for each spatial axis. With 1 it is an ordinary convolution.
         order: of the convolution's channels: "CRD", PyTorch's, `co*R + phase`; or "DCR", the default of ONNX's
             DepthToSpace, `phase*CO + co`, without groups.
@@ -403,7 +408,7 @@ def conv_pixel_shuffle(
         array([[[ 1.5 , 10.25,  2.5 , 20.25]]], dtype=float32)
     """
     given = {**DEFAULTS, **locals(), "strides": upscale_factor, "operation": shuffle_of("order", order)}
-    arrays = Arrays(data, filter, bias, scale, slope, residual, out)
+    arrays = Arrays(data, filter, bias, scale, slope, slope2, residual, out)
     output: Array = run(arrays, attributes_among(given), device, memory_limit, None, progress)
     return output
 
@@ -433,11 +438,12 @@ class ConvTranspose:
         *,
         scale: Array | None = None,
         slope: Array | None = None,
+        slope2: Array | None = None,
         device: int | str | Sequence[int | str] | None = None,
         memory_limit: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        arrays = Arrays(None, filter, bias, scale, slope)
+        arrays = Arrays(None, filter, bias, scale, slope, slope2)
         if not _opencl.is_array(filter):
             arrays = _host.weights_of(arrays)
             if not _host.usable("filter", arrays.filter):

@@ -190,7 +190,7 @@ class Resolved:
         self.channels = geometry.epilogue_channels
         self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
-        self.slopes = library.tconv_activation_has_slope(attributes.activation)
+        self.slopes = library.tconv_activation_slope_count(attributes.activation)
         self.empty = geometry.output_bytes == 0
         self.is_long = self.data_bytes + self.output_bytes >= LONG
         self._searches = self.options.search in MEASURED or (

@@ -78,7 +78,7 @@ def other_array(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, 
     """The NumPy array of an argument beside the data, which have this type."""
     array = None if value is None else numpy_array(name, value)
     factors = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-    wanted = factors if name in ("scale", "slope") else dtype
+    wanted = factors if name in ("scale", "slope", "slope2") else dtype
     return array if array is None or wanted.kind != "f" else of_type(value, array, wanted)
 
 
@@ -169,8 +169,8 @@ def compute(
 def tensors_of(arrays: Arrays, filter_version: int = 0) -> bytes:
     """The tconv_tensors of checked arrays."""
     pointers = [0 if array is None else address_of(array) for array in arrays]
-    data, filter_, bias, scale, slope, residual, out = pointers
-    return c.host_tensors(data, filter_, out, bias, scale, slope, residual, filter_version)
+    data, filter_, bias, scale, slope, slope2, residual, out = pointers
+    return c.host_tensors(data, filter_, out, bias, scale, slope, slope2, residual, filter_version)
 
 
 def _run_slowly(
@@ -233,14 +233,14 @@ _ALONE = 9  # members of a key of data and filter alone
 def key_of(arrays: Arrays, attributes: Attributes, device: Any) -> tuple[Any, ...] | None:
     """What `again` knows a call by: shape, strides and type of an array decide all that is checked of it but its place.
     None: it is no call of a kind that is kept."""
-    data, filter_, bias, scale, slope, residual, out = arrays
+    data, filter_, bias, scale, slope, slope2, residual, out = arrays
     if type(data) is not _ndarray or type(filter_) is not _ndarray or type(device) not in _DEVICES:
         return None
     own = (id(attributes), device, _device.clearings)
     key: tuple[Any, ...] = (*own, data.shape, data.strides, data.dtype, filter_.shape, filter_.strides, filter_.dtype)
-    if bias is None and scale is None and slope is None and residual is None and out is None:
+    if bias is None and scale is None and slope is None and slope2 is None and residual is None and out is None:
         return key
-    for array in (bias, scale, slope, residual, out):
+    for array in (bias, scale, slope, slope2, residual, out):
         if array is None:
             key += (None,)
         elif type(array) is _ndarray:

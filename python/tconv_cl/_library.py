@@ -209,11 +209,12 @@ class Tensors(Sized):
         ("residual", Tensor),
         ("workspace", Tensor),
         ("filter_version", c_uint64),
+        ("slope2", Tensor),
     ]
 
 
 _PLACE = f"{3 * ctypes.sizeof(c_void_p)}x"  # of a tconv_tensor whose host array follows
-_HOST_TENSORS = struct.Struct(f"@N{_PLACE}P{_PLACE}PP{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}PQ")
+_HOST_TENSORS = struct.Struct(f"@N{_PLACE}P{_PLACE}PP{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}P{_PLACE}PQ{_PLACE}P")
 assert _HOST_TENSORS.size == ctypes.sizeof(Tensors)
 
 
@@ -224,12 +225,13 @@ def host_tensors(
     bias: int = 0,
     scale: int = 0,
     slope: int = 0,
+    slope2: int = 0,
     residual: int = 0,
     filter_version: int = 0,
 ) -> bytes:
     """A tconv_tensors of arrays of the host, by their addresses. Structures of ctypes take too long for every call."""
     return _HOST_TENSORS.pack(
-        _HOST_TENSORS.size, data, filter, 0, output, bias, scale, slope, residual, 0, filter_version
+        _HOST_TENSORS.size, data, filter, 0, output, bias, scale, slope, residual, 0, filter_version, slope2
     )
 
 
@@ -422,7 +424,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),
     "tconv_scale_type": (c_int, c_int),
     "tconv_activation_parameter_count": (c_int, c_int),
-    "tconv_activation_has_slope": (c_bool, c_int),
+    "tconv_activation_slope_count": (c_int, c_int),
     **{f"tconv_{kind}_name": (c_char_p, c_int) for kind in NAMED},
     **{f"tconv_{kind}_from_name": (c_bool, c_char_p, POINTER(c_int)) for kind in NAMED},
 }

@@ -314,7 +314,7 @@ SAME: dict[str, str] = {
 ARGUMENTS = (
     "input_shape grad_output "
     "strides dilations pads_begin pads_end auto_pad output_padding output_shape groups data_format filter_format rules "
-    "algorithm device scale slope residual out alpha beta activation output_type requantize data_zero_point "
+    "algorithm device scale slope slope2 residual out alpha beta activation output_type requantize data_zero_point "
     "filter_zero_point output_zero_point math search workspace_limit memory_limit output_rows data_rows progress"
 ).split()
 

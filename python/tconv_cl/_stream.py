@@ -50,7 +50,7 @@ class Stream(Generic[Array]):
         columns: how many a usual chunk has: the algorithm is chosen for it; 0: one that suits chunks of 1 to 100.
         dtype: the data's type, if it is not the filter's, such as float32 beside weights of float16.
         device: one device, as for conv_transpose; of NumPy arrays only.
-        scale, slope and the others: as for conv_transpose, except output_shape, which a stream cannot have.
+        scale, slope, slope2 and the others: as for conv_transpose, except output_shape, which a stream cannot have.
 
     A stream keeps `stream.history_columns` columns of input, and its layer the 128 plans used last, of which each
     length of chunk needs one or two: memory does not grow with the number of pushes. Two threads must not use one
@@ -83,6 +83,7 @@ class Stream(Generic[Array]):
         *,
         scale: Array | None = None,
         slope: Array | None = None,
+        slope2: Array | None = None,
         upsample: Axes | None = None,
         pixel_shuffle: Axes | None = None,
         shuffle_order: str = "CRD",
@@ -98,7 +99,7 @@ class Stream(Generic[Array]):
             raise RequestError("output_shape is given, but the outputs of a stream follow from its inputs")
         self._columns = integer("columns", columns, 0)
         self._opencl = _opencl.is_array(filter)
-        self._arrays = self._weights(filter, bias, scale, slope)
+        self._arrays = self._weights(filter, bias, scale, slope, slope2)
         self._type = type_of("filter", self._arrays.filter.dtype) if dtype is None else element_type("dtype", dtype)
         if isinstance(history, str) and history != "zeros":
             raise RequestError(f'history is {history!r}: it must be "zeros", or an array of columns')
@@ -201,8 +202,8 @@ class Stream(Generic[Array]):
         """The columns' index in the shapes of data and output."""
         return rows_at(self._attributes.data_format)
 
-    def _weights(self, filter: Any, bias: Any, scale: Any, slope: Any) -> Arrays:
-        arrays = Arrays(None, filter, bias, scale, slope)
+    def _weights(self, filter: Any, bias: Any, scale: Any, slope: Any, slope2: Any) -> Arrays:
+        arrays = Arrays(None, filter, bias, scale, slope, slope2)
         if self._opencl:
             for name, array in arrays._asdict().items():
                 if array is not None and not (_opencl.is_array(array) and array.flags.c_contiguous):

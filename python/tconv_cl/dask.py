@@ -46,6 +46,7 @@ def conv_transpose(
     device: int | str | Sequence[int | str] | None = None,
     scale: np.ndarray | da.Array | None = None,
     slope: np.ndarray | da.Array | None = None,
+    slope2: np.ndarray | da.Array | None = None,
     residual: np.ndarray | da.Array | None = None,
     **options: Unpack[Options],
 ) -> da.Array:
@@ -57,7 +58,7 @@ def conv_transpose(
 
     Args:
         data: [N, C, X...], or with the channels last; of any chunks, which must be known.
-        filter, bias, scale, slope: NumPy arrays or Dask arrays. A worker packs the filter once.
+        filter, bias, scale, slope, slope2: NumPy arrays or Dask arrays. A worker packs the filter once.
         residual: like the output.
         chunks: output rows of a task: a number, or one number for each task. "auto": as many as come from one chunk of
             the data, but no more than go with memory_limit; where not even these fit, fewer batch items, too.
@@ -86,7 +87,7 @@ def conv_transpose(
         raise RequestTypeError(f"data is a {type(data).__name__}: it must be a Dask array of NumPy arrays")
     if any(np.isnan(extent) for extent in data.shape):
         raise RequestError(f"data has the shape {data.shape}: call its compute_chunk_sizes() first")
-    small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
+    small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope, "slope2": slope2}
     small = {name: _dask_array(name, array) for name, array in small.items()}
     residual = _dask_array("residual", residual)
 
@@ -223,13 +224,14 @@ class _Layer:
             return self._convolution
 
     def _made(self) -> ConvTranspose:
-        filter, bias, scale, slope = self._arrays
+        filter, bias, scale, slope, slope2 = self._arrays
         device, memory_limit, options = (self._options[name] for name in ("device", "memory_limit", "options"))
         return ConvTranspose(
             filter,
             bias,
             scale=scale,
             slope=slope,
+            slope2=slope2,
             device=_worker_device() if device == "worker" else device,
             memory_limit=memory_limit,
             **options,

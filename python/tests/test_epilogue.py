@@ -60,6 +60,13 @@ def test_snake(compute):
     np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_snakebeta(compute):
+    slope, slope2 = (np.abs(CHANNELS[i]) + 0.5 for i in (2, 1))
+    wanted = SUM + np.sin(by_channel(slope) * SUM) ** 2 / by_channel(slope2)
+    output = compute(DATA, FILTER, strides=2, activation="snakebeta", slope=slope, slope2=slope2)
+    np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_requantize(compute):
     data = RANDOM.integers(0, 256, (1, 3, 6), np.uint8)
     filter = RANDOM.integers(-128, 128, (3, 4, 3), np.int8)

@@ -43,6 +43,11 @@ REQUESTS = {
     "activation is .*: relu takes 0 numbers, for example 'relu'$": dict(activation=("relu", 1)),
     "needs a slope": dict(activation="prelu"),
     "slope is given": dict(slope=np.ones(3, np.float32)),
+    "needs a second slope": dict(activation="snakebeta", slope=np.ones(3, np.float32)),
+    "slope2 is given, but the activation takes one slope": dict(
+        activation="snake", slope=np.ones(3, np.float32), slope2=np.ones(3, np.float32)
+    ),
+    "slope2 has shape": dict(activation="snakebeta", slope=np.ones(3, np.float32), slope2=np.ones(2, np.float32)),
     "beta is 1.0, but there is no out": dict(beta=1),
     "bias has shape": dict(bias=np.ones(2, np.float32)),
     "scale has elements of type float64: it must have float32": dict(scale=np.ones(3)),

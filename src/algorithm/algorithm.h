@@ -15,7 +15,7 @@
 
 enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
 enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in a few ms */
-enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 4 };
+enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 13, TCONV_MAX_LAUNCHES = 4 };
 
 /* The binding of a kernel argument. Each buffer but the table takes two kernel arguments: the
  * buffer, and as ulong the offset at which its contents begin, in units of tconv_arg_unit. */
@@ -25,10 +25,11 @@ enum tconv_arg {
     TCONV_ARG_FILTER,  /* the packed filter */
     TCONV_ARG_FLAGS, /* the packed filter seen as words: an algorithm may keep flags at its begin */
     TCONV_ARG_NOTHING, /* NULL for a buffer */
-    TCONV_ARG_BIAS,    /* this one and the next three are left out if the epilogue has no such
+    TCONV_ARG_BIAS,    /* this one and the next four are left out if the epilogue has no such
                           tensor */
     TCONV_ARG_SCALE,
     TCONV_ARG_SLOPE,
+    TCONV_ARG_SLOPE2,
     TCONV_ARG_RESIDUAL,
     TCONV_ARG_OUTPUT,
     TCONV_ARG_EQUIVALENT, /* the filter of the equivalent transposed convolution, while it is packed
@@ -42,7 +43,8 @@ enum tconv_arg {
 
 /* What EPILOGUE_PARAMETERS of cl/common/epilogue.clh stands for. */
 #define TCONV_ARGS_EPILOGUE                                                                        \
-    TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
+    TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_SLOPE2, TCONV_ARG_RESIDUAL,        \
+        TCONV_ARG_OUTPUT
 
 struct tconv_launch {
     const char *source; /* the file of its kernel; NULL: the algorithm's */

@@ -123,7 +123,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     case TCONV_ARG_BIAS:
         return tconv_type_size(tconv_bias_type(request->epilogue, request->loops->output_type));
     case TCONV_ARG_SCALE:
-    case TCONV_ARG_SLOPE: return tconv_type_size(result_type(request));
+    case TCONV_ARG_SLOPE:
+    case TCONV_ARG_SLOPE2: return tconv_type_size(result_type(request));
     case TCONV_ARG_RESIDUAL:
     case TCONV_ARG_OUTPUT: return tconv_type_size(loops->output_type);
     case TCONV_ARG_NOTHING:
@@ -140,6 +141,7 @@ bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg)
     return arg == TCONV_ARG_BIAS       ? epilogue->bias
            : arg == TCONV_ARG_SCALE    ? epilogue->scale
            : arg == TCONV_ARG_SLOPE    ? tconv_activation_has_slope(epilogue->activation)
+           : arg == TCONV_ARG_SLOPE2   ? tconv_activation_slope_count(epilogue->activation) > 1
            : arg == TCONV_ARG_RESIDUAL ? epilogue->residual
                                        : true;
 }

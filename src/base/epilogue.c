@@ -6,7 +6,7 @@
 
 const char *tconv_epilogue_name(enum tconv_epilogue_tensor tensor)
 {
-    static const char *const names[] = {"bias", "scale", "slope", "residual"};
+    static const char *const names[] = {"bias", "scale", "slope", "slope2", "residual"};
     return names[tensor];
 }
 
@@ -16,6 +16,7 @@ bool tconv_epilogue_has(const tconv_epilogue *epilogue, enum tconv_epilogue_tens
     case TCONV_EPILOGUE_BIAS: return epilogue->bias;
     case TCONV_EPILOGUE_SCALE: return epilogue->scale;
     case TCONV_EPILOGUE_SLOPE: return tconv_activation_has_slope(epilogue->activation);
+    case TCONV_EPILOGUE_SLOPE2: return tconv_activation_slope_count(epilogue->activation) > 1;
     case TCONV_EPILOGUE_RESIDUAL: return epilogue->residual;
     }
     return false;
@@ -27,7 +28,8 @@ tconv_status tconv_epilogue_check_given(const tconv_epilogue *epilogue,
 {
     const char *const name = tconv_epilogue_name(tensor);
     if (given == tconv_epilogue_has(epilogue, tensor)) return TCONV_OK;
-    const bool is_slope = tensor == TCONV_EPILOGUE_SLOPE; /* an activation has it */
+    const bool is_slope = /* an activation has it */
+        tensor == TCONV_EPILOGUE_SLOPE || tensor == TCONV_EPILOGUE_SLOPE2;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                       "%s.%s is %s, but options.epilogue.%s is %s: change one of them", structure,
                       name, given ? "given" : "absent", is_slope ? "activation" : name,
@@ -52,7 +54,8 @@ tconv_type tconv_epilogue_type(const tconv_epilogue *epilogue, enum tconv_epilog
     switch (tensor) {
     case TCONV_EPILOGUE_BIAS: return tconv_bias_type(epilogue, output_type);
     case TCONV_EPILOGUE_SCALE:
-    case TCONV_EPILOGUE_SLOPE: return tconv_scale_type(data_type);
+    case TCONV_EPILOGUE_SLOPE:
+    case TCONV_EPILOGUE_SLOPE2: return tconv_scale_type(data_type);
     case TCONV_EPILOGUE_RESIDUAL: return output_type;
     }
     return TCONV_TYPE_DEFAULT;

@@ -10,11 +10,11 @@
 #pragma GCC diagnostic error "-Wswitch"
 
 /* Nor does a row whose number is not that of its enumerator, or that is out of order. */
-#define ASSERT_ACTIVATION(NAME, number, name, parameters, slope, heavy)                            \
+#define ASSERT_ACTIVATION(NAME, number, name, parameters, slopes, heavy)                           \
     _Static_assert((int)TCONV_ACTIVATION_##NAME == (number) &&                                     \
                        (int)ACTIVATION_##NAME == (number) && (parameters) <= 2,                    \
                    #NAME);
-#define ACTIVATION_PLACE(NAME, number, name, parameters, slope, heavy) ACTIVATION_##NAME,
+#define ACTIVATION_PLACE(NAME, number, name, parameters, slopes, heavy) ACTIVATION_##NAME,
 enum { ACTIVATIONS(ACTIVATION_PLACE) };
 ACTIVATIONS(ASSERT_ACTIVATION)
 
@@ -41,7 +41,7 @@ static const struct name search_names[] = {{TCONV_SEARCH_MODEL, "model"},
                                            {TCONV_SEARCH_RENEW, "renew"}};
 static const struct name math_names[] = {{TCONV_MATH_EXACT, "exact"}, {TCONV_MATH_FAST, "fast"}};
 
-#define ACTIVATION_NAME(NAME, number, name, parameters, slope, heavy)                              \
+#define ACTIVATION_NAME(NAME, number, name, parameters, slopes, heavy)                             \
     {TCONV_ACTIVATION_##NAME, #name},
 static const struct name activation_names[] = {ACTIVATIONS(ACTIVATION_NAME)};
 
@@ -99,21 +99,26 @@ TWO_DIRECTIONS(filter_format, tconv_filter_format)
 int tconv_activation_parameter_count(tconv_activation activation)
 {
     switch (activation) {
-#define PARAMETERS_OF(NAME, number, name, parameters, slope, heavy)                                \
+#define PARAMETERS_OF(NAME, number, name, parameters, slopes, heavy)                               \
     case TCONV_ACTIVATION_##NAME: return parameters;
         ACTIVATIONS(PARAMETERS_OF)
     }
     return 0;
 }
 
-bool tconv_activation_has_slope(tconv_activation activation)
+int tconv_activation_slope_count(tconv_activation activation)
 {
     switch (activation) {
-#define SLOPE_OF(NAME, number, name, parameters, slope, heavy)                                     \
-    case TCONV_ACTIVATION_##NAME: return slope;
-        ACTIVATIONS(SLOPE_OF)
+#define SLOPES_OF(NAME, number, name, parameters, slopes, heavy)                                   \
+    case TCONV_ACTIVATION_##NAME: return slopes;
+        ACTIVATIONS(SLOPES_OF)
     }
-    return false;
+    return 0;
+}
+
+bool tconv_activation_has_slope(tconv_activation activation)
+{
+    return tconv_activation_slope_count(activation) > 0;
 }
 
 const char *tconv_operation_name(tconv_operation operation)

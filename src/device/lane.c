@@ -19,9 +19,9 @@ struct tconv_lane {
     cl_mem in_place[TCONV_ROLES]; /* buffers over the caller's arrays */
 };
 
-static const char *const names[TCONV_ROLES] = {"data",       "the filter",        "the bias",
-                                               "the scale",  "the slope",         "residual",
-                                               "the output", "the packed filter", "the workspace"};
+static const char *const names[TCONV_ROLES] = {
+    "data",     "the filter", "the bias",          "the scale",    "the slope", "the second slope",
+    "residual", "the output", "the packed filter", "the workspace"};
 
 tconv_status tconv_lane_take(tconv_device *device, struct tconv_lane **out, tconv_error *error)
 {

@@ -16,6 +16,7 @@ enum tconv_role {
     TCONV_ROLE_BIAS,
     TCONV_ROLE_SCALE,
     TCONV_ROLE_SLOPE,
+    TCONV_ROLE_SLOPE2,
     TCONV_ROLE_RESIDUAL,
     TCONV_ROLE_OUTPUT,
     TCONV_ROLE_PACKED, /* the packed filter of one call */

@@ -16,6 +16,7 @@ const tconv_tensor *tconv_call_tensor(const tconv_tensors *tensors,
     case TCONV_EPILOGUE_BIAS: return &tensors->bias;
     case TCONV_EPILOGUE_SCALE: return &tensors->scale;
     case TCONV_EPILOGUE_SLOPE: return &tensors->slope;
+    case TCONV_EPILOGUE_SLOPE2: return &tensors->slope2;
     case TCONV_EPILOGUE_RESIDUAL: return &tensors->residual;
     }
     return NULL;
@@ -28,10 +29,11 @@ static tconv_status check_places(const tconv_tensors *tensors, tconv_error *erro
     const struct {
         const char *name;
         const tconv_tensor *tensor;
-    } all[] = {{"data", &tensors->data},         {"filter", &tensors->filter},
-               {"output", &tensors->output},     {"bias", &tensors->bias},
-               {"scale", &tensors->scale},       {"slope", &tensors->slope},
-               {"residual", &tensors->residual}, {"workspace", &tensors->workspace}};
+    } all[] = {{"data", &tensors->data},          {"filter", &tensors->filter},
+               {"output", &tensors->output},      {"bias", &tensors->bias},
+               {"scale", &tensors->scale},        {"slope", &tensors->slope},
+               {"slope2", &tensors->slope2},      {"residual", &tensors->residual},
+               {"workspace", &tensors->workspace}};
     if (tensors->packed != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "tensors.packed is given, but layers pack their filters: give "

@@ -206,7 +206,7 @@ static tconv_status check_weights(const tconv_layer *layer, const struct tconv_c
                           "of the host");
     if (other != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "tensors.%s is given, but only filter, bias, scale and slope are set: "
+                          "tensors.%s is given, but only filter, bias, scale and slopes are set: "
                           "leave it out",
                           other);
     if (call->run.queue == NULL && layer->device_count > 1 && t->filter.host == NULL)

@@ -65,6 +65,7 @@ static tconv_status check_call(const struct tconv_call *call, tconv_error *error
                        : t->bias.host != NULL     ? "bias"
                        : t->scale.host != NULL    ? "scale"
                        : t->slope.host != NULL    ? "slope"
+                       : t->slope2.host != NULL   ? "slope2"
                        : t->residual.host != NULL ? "residual"
                                                   : NULL;
     if (host != NULL)
@@ -107,6 +108,7 @@ static tconv_status enqueue(tconv_layer *layer, struct tconv_keep *keep,
     tensors.bias = vector[TCONV_EPILOGUE_BIAS];
     tensors.scale = vector[TCONV_EPILOGUE_SCALE];
     tensors.slope = vector[TCONV_EPILOGUE_SLOPE];
+    tensors.slope2 = vector[TCONV_EPILOGUE_SLOPE2];
     status = tconv_plan_workspace_bytes(use->plan) == 0 || tconv_is_given(&tensors.workspace)
                  ? enqueue_behind(use->plan, &call->run, &tensors, &extra, call->run.done, error)
                  : enqueue_pooled(keep->device, use->plan, &call->run, &tensors, &extra, error);

@@ -38,6 +38,7 @@ static tconv_status bind(tconv_layer_recording *recording, const struct tconv_ca
     t->bias = vector[TCONV_EPILOGUE_BIAS];
     t->scale = vector[TCONV_EPILOGUE_SCALE];
     t->slope = vector[TCONV_EPILOGUE_SLOPE];
+    t->slope2 = vector[TCONV_EPILOGUE_SLOPE2];
     if (bytes == 0 || tconv_is_given(&t->workspace)) return TCONV_OK;
     cl_int code = CL_SUCCESS;
     if (recording->workspace == NULL)
@@ -144,6 +145,7 @@ static void complete(tconv_tensors *t, const tconv_tensors *before, const struct
         {&t->bias, &before->bias, has_vector(weights, TCONV_EPILOGUE_BIAS)},
         {&t->scale, &before->scale, has_vector(weights, TCONV_EPILOGUE_SCALE)},
         {&t->slope, &before->slope, has_vector(weights, TCONV_EPILOGUE_SLOPE)},
+        {&t->slope2, &before->slope2, has_vector(weights, TCONV_EPILOGUE_SLOPE2)},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!tconv_is_given(all[i].now) && !all[i].is_new) *all[i].now = *all[i].before;

@@ -266,7 +266,8 @@ static void call_of(const struct job *job, const tconv_slab *slab, struct tconv_
 static tconv_status bring_vectors(const struct job *job, const struct tconv_call *call,
                                   struct set *set, tconv_error *error)
 {
-    static const enum tconv_role roles[] = {TCONV_ROLE_BIAS, TCONV_ROLE_SCALE, TCONV_ROLE_SLOPE};
+    static const enum tconv_role roles[] = {TCONV_ROLE_BIAS, TCONV_ROLE_SCALE, TCONV_ROLE_SLOPE,
+                                            TCONV_ROLE_SLOPE2};
     const tconv_geometry *g = &job->division.geometry;
     const tconv_epilogue *e = &call->options.epilogue;
     const tconv_type type = call->problem.data_type;
@@ -344,6 +345,7 @@ static tconv_status bring_tensors(const struct job *job, struct set *set, tconv_
     to->bias = set->vector[TCONV_EPILOGUE_BIAS];
     to->scale = set->vector[TCONV_EPILOGUE_SCALE];
     to->slope = set->vector[TCONV_EPILOGUE_SLOPE];
+    to->slope2 = set->vector[TCONV_EPILOGUE_SLOPE2];
     return status;
 }
 

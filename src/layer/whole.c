@@ -36,8 +36,9 @@ static void list_inputs(const struct tconv_call *call, const tconv_geometry *g,
                         const tconv_tensor vector[TCONV_VECTORS], tconv_tensors *into,
                         struct inputs *inputs)
 {
-    static const enum tconv_role roles[] = {TCONV_ROLE_BIAS, TCONV_ROLE_SCALE, TCONV_ROLE_SLOPE};
-    tconv_tensor *const vectors[] = {&into->bias, &into->scale, &into->slope};
+    static const enum tconv_role roles[] = {TCONV_ROLE_BIAS, TCONV_ROLE_SCALE, TCONV_ROLE_SLOPE,
+                                            TCONV_ROLE_SLOPE2};
+    tconv_tensor *const vectors[] = {&into->bias, &into->scale, &into->slope, &into->slope2};
     const tconv_problem *p = &call->problem;
     const tconv_epilogue *e = &call->options.epilogue;
     const tconv_tensors *t = &call->tensors;

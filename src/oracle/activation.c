@@ -5,16 +5,28 @@
 #include "common/activation_list.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* In forms that neither cancel nor overflow: -infinity has a value only where the documents give
  * one. Of roundings OpenCL allows erfc 32, all others less. */
 #define FORMULA(name, turn, roundings, inner, result)                                              \
+    FORMULA_THAT_MOVES(name, turn, roundings, inner, NULL, result)
+#define FORMULA_THAT_MOVES(name, turn, roundings, inner, moved, result)                            \
     static double value_of_##name(const struct tconv_function *f, double x)                        \
     {                                                                                              \
         (void)f;                                                                                   \
         return result;                                                                             \
     }                                                                                              \
-    static const struct tconv_formula formula_of_##name = {value_of_##name, turn, roundings, inner};
+    static const struct tconv_formula formula_of_##name = {value_of_##name, turn, roundings,       \
+                                                           inner, moved};
+
+/* It turns twice in each period if the slopes differ: the sine's square moves by at most |slope|
+ * times the argument's error, and by 1. */
+static double moved_snakebeta(const struct tconv_function *f, double reach)
+{
+    if (f->slope2 == 0) return reach;
+    return reach + fmin(fabs(f->slope) * reach, 1) / fabs(f->slope2);
+}
 
 /* clang-format off */
 FORMULA(none, 0, 0, 0, x)
@@ -34,9 +46,12 @@ FORMULA(snake, 0, 64, 8,
         f->slope == 0 || isinf(x) ? x : x + pow(sin(f->slope * x), 2) / f->slope)
 FORMULA(hardswish, -1.5, 64, 0, x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6)
 FORMULA(mish, -1.1924312145154952, 64, 0, x * tanh(log1p(exp(x))))
+/* where x and the other part cancel, 64 roundings of the argument are those of both */
+FORMULA_THAT_MOVES(snakebeta, 0, 64, 64, moved_snakebeta,
+        f->slope2 == 0 || isinf(x) ? x : x + pow(sin(f->slope * x), 2) / f->slope2)
 /* clang-format on */
 
-#define FORMULA_OF_ROW(NAME, number, name, parameters, slope, heavy) &formula_of_##name,
+#define FORMULA_OF_ROW(NAME, number, name, parameters, slopes, heavy) &formula_of_##name,
 static const struct tconv_formula *const formulas[] = {ACTIVATIONS(FORMULA_OF_ROW)};
 
 const struct tconv_formula *tconv_formula_of(tconv_activation activation)

@@ -8,7 +8,7 @@
 /* An activation with its numbers. */
 struct tconv_function {
     tconv_activation activation;
-    double a, b, slope;
+    double a, b, slope, slope2;
 };
 
 struct tconv_formula {
@@ -16,6 +16,9 @@ struct tconv_formula {
     double turn;      /* where it turns from falling to rising; any value if it is monotonic */
     double roundings; /* of the value */
     double inner;     /* roundings of the argument, on its way to exp, erfc or sin */
+    /* The most that the value moves if the argument is off by up to `reach`; NULL: it turns at most
+     * once. */
+    double (*moved)(const struct tconv_function *f, double reach);
 };
 
 /* Of an activation of the enumeration. */

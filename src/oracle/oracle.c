@@ -419,7 +419,7 @@ struct estimate {
     double value, bound;
 };
 
-/* Which number of bias, scale and slope an element has, and where output and residual have it. */
+/* Which number of bias, scale and slopes an element has, and where output and residual have it. */
 struct places {
     int64_t channel, output, residual;
 };
@@ -468,6 +468,7 @@ static void add_tensors(const struct tconv_operands *o, const struct places *at,
 static double moved(const struct tconv_function *f, double x, double reach)
 {
     const struct tconv_formula *formula = tconv_formula_of(f->activation);
+    if (formula->moved != NULL) return isnan(x) ? INFINITY : formula->moved(f, reach);
     const double turn = formula->turn, value = formula->value(f, x);
     const double low = fabs(formula->value(f, x - reach) - value),
                  high = fabs(formula->value(f, x + reach) - value);
@@ -484,10 +485,12 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     const tconv_epilogue *epilogue = o->epilogue;
     const tconv_type number = tconv_scale_type(o->problem->data_type);
     struct tconv_function f = {epilogue->activation, rounded(number, epilogue->a),
-                               rounded(number, epilogue->b), 0};
+                               rounded(number, epilogue->b), 0, 0};
     if (f.activation == TCONV_ACTIVATION_NONE) return;
     if (tconv_activation_has_slope(f.activation))
         f.slope = tconv_oracle_read(number, o->slope, channel);
+    if (tconv_activation_slope_count(f.activation) > 1)
+        f.slope2 = tconv_oracle_read(number, o->slope2, channel);
     const struct tconv_formula *formula = tconv_formula_of(f.activation);
     /* An infinite exact sum stays infinite. */
     const bool known = isinf(e->value) && !(o->error_factor > 1);

@@ -15,7 +15,7 @@ struct tconv_operands {
     const tconv_geometry *geometry;
     const tconv_epilogue *epilogue;
     double error_factor; /* the plan's; at most 1: exact arithmetic */
-    const void *data, *filter, *bias, *scale, *slope, *residual;
+    const void *data, *filter, *bias, *scale, *slope, *slope2, *residual;
     const void *before; /* the output before the run, if beta is not 0 */
 };
 

@@ -207,7 +207,7 @@ struct argument {
     struct tconv_place *place;
 };
 
-enum { ARGUMENTS = 6 }; /* the output is the last one */
+enum { ARGUMENTS = 7 }; /* the output is the last one */
 
 /* Where a tensor with steps reaches, for a sentence. */
 struct reach {
@@ -308,6 +308,8 @@ static tconv_status bind_tensors(const tconv_plan *plan, const tconv_tensors *te
          &place[TCONV_ARG_SCALE]},
         {TCONV_ARG_SLOPE, "tensors.slope", "activation", &tensors->slope, 0, CL_MEM_READ_ONLY, NULL,
          0, &place[TCONV_ARG_SLOPE]},
+        {TCONV_ARG_SLOPE2, "tensors.slope2", "activation", &tensors->slope2, 0, CL_MEM_READ_ONLY,
+         NULL, 0, &place[TCONV_ARG_SLOPE2]},
         {TCONV_ARG_RESIDUAL, "tensors.residual", "residual", &tensors->residual,
          plan->geometry.residual_bytes, CL_MEM_READ_ONLY, "residual_steps", TCONV_SPACED_RESIDUAL,
          &place[TCONV_ARG_RESIDUAL]},

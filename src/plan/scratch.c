@@ -110,6 +110,7 @@ double tconv_scratch_run(const struct tconv_scratch *scratch, const tconv_plan *
     if (e->bias) tensors.bias.memory = scratch->channels;
     if (e->scale) tensors.scale.memory = scratch->channels;
     if (tconv_activation_has_slope(e->activation)) tensors.slope.memory = scratch->channels;
+    if (tconv_activation_slope_count(e->activation) > 1) tensors.slope2.memory = scratch->channels;
     tensors.residual.memory = scratch->residual;
     cl_event done = NULL;
     bool ran = true;

@@ -27,8 +27,9 @@
 #define NUMBERS_2 ":A,B"
 #define SLOPE_0 ""
 #define SLOPE_1 "*"
-#define ACTIVATION_USAGE(NAME, number, name, parameters, slope, heavy)                             \
-    ", " #name NUMBERS_##parameters SLOPE_##slope
+#define SLOPE_2 "**"
+#define ACTIVATION_USAGE(NAME, number, name, parameters, slopes, heavy)                            \
+    ", " #name NUMBERS_##parameters SLOPE_##slopes
 
 /* clang-format off */
 
@@ -97,7 +98,8 @@
       "scale of the initial output (run: --initial); default 0")                                   \
     O(LAYERS, TEXT, activation, "activation", 0, "NAME",                                           \
       "none" ACTIVATIONS_BUT_NONE(ACTIVATION_USAGE)                                                \
-      "; those with * take a number for each output channel (run: --slope)")                       \
+      "; those with * take a number for each output channel (run: --slope), those with ** two "    \
+      "(--slope2)")                                                                                \
     O(LAYERS, TEXT, filter_type, "filter-type", 0, "TYPE",                                         \
       "element type of the filter where it is not that of the data: i8 with u8 data, f16 or bf16 " \
       "with f32 data")                                                                             \
@@ -149,11 +151,13 @@
     O(ANY, READ, filter, "filter", 0, "W.npy", "the filter")                                       \
     O(ANY, READ, bias, "bias", 0, "B.npy",                                                         \
       "one number for each output channel; with --pixel-shuffle for each channel of the "          \
-      "convolution, and so have --scale and --slope")                                              \
+      "convolution, and so have --scale and the slopes")                                              \
     O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
       "one factor for each output channel, f32 (f64 with f64 data)")                               \
     O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \
       "one number for each output channel, for an --activation that takes it; type as --scale")    \
+    O(ANY, READ, slope2, "slope2", 0, "P2.npy",                                                    \
+      "likewise, for an --activation that takes two")                                              \
     O(ANY, READ, residual, "residual", 0, "R.npy", "added to the output; has its shape")           \
     O(ANY, READ, initial, "initial", 0, "Y0.npy",                                                  \
       "initial output, for --beta; has the output's shape")                                        \

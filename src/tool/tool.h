@@ -173,8 +173,8 @@ int read_reals(const char *option, const char *text, double *numbers, int most);
 /* Reads the epilogue from the options, without its tensors. False after a message. */
 bool read_epilogue(tconv_epilogue *epilogue);
 
-/* The activations, or those with a slope. */
-struct names activation_names(bool with_slope);
+/* The activations with at least so many slopes; 0: all. */
+struct names activation_names(int slopes);
 
 /* ---- options.c: options that several commands take ---- */
 

@@ -169,6 +169,8 @@ class Instance
         ggml_tensor *slope = vector(0.5F, 2);
         ggml_tensor *sine = ggml_sin(c, ggml_mul(c, x, slope));
         if (name == "snake") return ggml_add(c, x, ggml_div(c, ggml_sqr(c, sine), slope));
+        if (name == "snakebeta_divided")
+            return ggml_add(c, x, ggml_div(c, ggml_sqr(c, sine), vector(1, 2)));
         ggml_tensor *factor = vector(1, 2); // of snakebeta: another slope's reciprocal
         if (name == "snake_reciprocal")
             fills_.push_back([=] {
@@ -308,6 +310,7 @@ void fusions(const Backends &backends)
         {"leaky_relu", 0},
         {"snake", 0},
         {"snake_reciprocal", 0},
+        {"snakebeta_divided", 0},
         {"residual", 0},
         {"residual_first", 0},
         {"residual_inplace leaky_relu", 0},

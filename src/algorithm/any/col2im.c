@@ -376,7 +376,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL, TCONV_ARG_SHARE},
-                      10);
+                      11);
     run->local_bytes = (size_t)(g.columns * g.row) * g.folded.acc_bytes;
     run->macs = issued(&g, strips);
     return TCONV_OK;

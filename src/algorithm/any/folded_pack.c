@@ -98,7 +98,7 @@ void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_by
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_LOCAL,
                                          TCONV_ARG_SHARE},
-                      11);
+                      12);
     run->local_bytes = (size_t)local_bytes;
 }
 

@@ -269,7 +269,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-                      10);
+                      11);
     tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request, TCONV_PACK_RAW);
     return TCONV_OK;
 }

@@ -11,6 +11,8 @@
 enum {
     MERGED_STRIDE = 4,
     MERGED_KERNEL = 16,
+    LEAST_LOOPED = 3,    /* taps along x that are a loop */
+    LEAST_BLOCK = 8,     /* output channels of such a layer */
     MOST_CHANNELS = 16,  /* MW */
     MOST_VECTORS = 4,    /* NX */
     TOGETHER = 8 << 10,  /* bytes of inputs that are copied at a time */
@@ -92,15 +94,33 @@ static double fetch_cycles(const struct thin *g)
     return inputs + weights;
 }
 
+/* True if the taps along x are unrolled, which makes a program for each kernel and dilation. With
+ * stride 1 a tap does not decide to which accumulators it is added. A loop over taps then takes no
+ * time beside the additions if there are several taps and input channels, and registers for blocks
+ * of many channels: with 8 or 16 accumulators it takes a tenth (AVX-512). */
+static bool unrolls(const struct thin *g)
+{
+    const struct tconv_loops *loops = &g->folded.loops;
+    return g->folded.x.stride > 1 || g->folded.x.kernel < LEAST_LOOPED || loops->in_channels == 1 ||
+           loops->out_channels < LEAST_BLOCK ||
+           tconv_folded_accumulators(&g->folded) < 2 * LEAST_BLOCK;
+}
+
 /* Chooses MW. It may depend on channels, kernel, stride and dilation, not on extents and pads, so
- * that packed filters are shared. */
+ * that packed filters are shared. If taps are not unrolled, it depends on channels alone, so that
+ * layers of all kernels share a program; blocks are then as large as the sums of short kernels
+ * allow, also where their weights come from the second cache. */
 static int choose_channels(const struct thin *g)
 {
     const int64_t channels = g->folded.loops.out_channels;
     struct thin one = *g;
     one.ry = 1;
     one.folded.x.pad = 0; /* any pad will do, if it is the same for all layers */
-    one.folded.low = tconv_folded_distance(&one.folded.x, g->folded.x.kernel - 1);
+    if (!unrolls(g)) {
+        one.folded.x.kernel = LEAST_LOOPED;
+        one.folded.x.dilation = 1;
+    }
+    one.folded.low = tconv_folded_distance(&one.folded.x, one.folded.x.kernel - 1);
     one.folded.high = tconv_folded_distance(&one.folded.x, 0);
     int best = 1;
     double least = 0;
@@ -109,8 +129,9 @@ static int choose_channels(const struct thin *g)
                          (one.mw * one.nx == 1 || one.nx * one.mw * (int)g->folded.x.stride <=
                                                       tconv_folded_accumulators(&g->folded));
              one.nx++) {
-            const double cost = (double)tconv_ceil_div(channels, one.mw) *
-                                (adding_cycles(&one, 1, 0) + fetch_cycles(&one)) / one.nx;
+            const double cost =
+                (double)tconv_ceil_div(channels, one.mw) *
+                (adding_cycles(&one, 1, 0) + (unrolls(g) ? fetch_cycles(&one) : 0)) / one.nx;
             if (least == 0 || cost < least) {
                 least = cost;
                 best = one.mw;
@@ -401,7 +422,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "RY", g.ry);
     tconv_launch_option(run, "MERGED", x->stride);
-    tconv_folded_taps_options(&g.folded, run);
+    if (unrolls(&g)) tconv_folded_taps_options(&g.folded, run);
     tconv_launch_option(run, "SINGLE", request->loops->in_channels == 1);
     tconv_launch_option(run, "STREAM", tconv_folded_non_temporal(&g.folded, x->output, LONG_ROW));
     tconv_folded_run(run, g.items, g.local_bytes, request->device);

@@ -576,7 +576,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-        8);
+        9);
     return TCONV_OK;
 }
 

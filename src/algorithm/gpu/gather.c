@@ -403,7 +403,7 @@ static tconv_status write(const struct tconv_request *request,
         (enum tconv_arg[]){TCONV_ARG_DATA,
                            g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
                            TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-        10);
+        11);
     return TCONV_OK;
 }
 

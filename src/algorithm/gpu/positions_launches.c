@@ -143,7 +143,7 @@ struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const 
         tconv_launch_args(run,
                           (enum tconv_arg[]){data, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                              TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-                          9);
+                          10);
         return run;
     }
     kernel_plan->workspace_bytes = (uint64_t)tconv_positions_workspace_bytes(p);
@@ -164,7 +164,7 @@ struct tconv_launch *tconv_positions_finish(const struct tconv_positions *p, con
     tconv_launch_args(finish,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARG_WORKSPACE, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-                      10);
+                      11);
     return finish;
 }
 
@@ -177,7 +177,7 @@ struct tconv_launch *tconv_positions_fill(const struct tconv_positions *p, int i
     fill->divides = true;
     fill->global[0] = (size_t)items * (size_t)tconv_positions_phase_tiles(p) *
                       (size_t)(p->all_phases - p->phases);
-    tconv_launch_args(fill, (enum tconv_arg[]){TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE}, 6);
+    tconv_launch_args(fill, (enum tconv_arg[]){TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE}, 7);
     return fill;
 }
 

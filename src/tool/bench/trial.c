@@ -149,7 +149,7 @@ struct tensor {
     cl_mem *buffer;     /* NULL: it is not uploaded */
 };
 
-enum { TENSORS = 8 };
+enum { TENSORS = 9 };
 
 /* The tensors of the layer and of the epilogue. */
 static void list_tensors(struct trial *t, struct tensor list[TENSORS])
@@ -169,6 +169,8 @@ static void list_tensors(struct trial *t, struct tensor list[TENSORS])
          &t->args.scale.memory},
         {"slope", tconv_activation_has_slope(e->activation), number,
          channels * tconv_type_size(number), &o->slope, &t->args.slope.memory},
+        {"slope2", tconv_activation_slope_count(e->activation) > 1, number,
+         channels * tconv_type_size(number), &o->slope2, &t->args.slope2.memory},
         {"residual", e->residual, g->output_type, g->residual_bytes, &o->residual,
          &t->args.residual.memory},
         {"output before", e->beta != 0, g->output_type, g->output_bytes, &o->before, NULL},
@@ -216,9 +218,13 @@ static bool upload(struct trial *t)
 
 static void release_buffers(struct trial *t)
 {
-    cl_mem *const buffers[] = {&t->weights,           &t->args.data.memory,
-                               &t->args.bias.memory,  &t->args.scale.memory,
-                               &t->args.slope.memory, &t->args.residual.memory,
+    cl_mem *const buffers[] = {&t->weights,
+                               &t->args.data.memory,
+                               &t->args.bias.memory,
+                               &t->args.scale.memory,
+                               &t->args.slope.memory,
+                               &t->args.slope2.memory,
+                               &t->args.residual.memory,
                                &t->args.output.memory};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
         if (*buffers[i] != NULL) clReleaseMemObject(*buffers[i]);
@@ -463,9 +469,9 @@ void trial_free(struct trial *t)
 {
     free_plan(t);
     release_buffers(t);
-    const void *const arrays[] = {t->operands.data,   t->operands.filter, t->operands.bias,
-                                  t->operands.scale,  t->operands.slope,  t->operands.residual,
-                                  t->operands.before, t->output};
+    const void *const arrays[] = {t->operands.data,     t->operands.filter, t->operands.bias,
+                                  t->operands.scale,    t->operands.slope,  t->operands.slope2,
+                                  t->operands.residual, t->operands.before, t->output};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free((void *)arrays[i]);
     device_close(&t->again);
     *t = (struct trial){0};

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-struct names activation_names(bool with_slope)
+struct names activation_names(int slopes)
 {
     struct names names = {"", 0};
     for (int i = 0; i < ACTIVATION_COUNT; i++)
-        if (!with_slope || tconv_activation_has_slope((tconv_activation)i))
+        if (tconv_activation_slope_count((tconv_activation)i) >= slopes)
             add_name(&names, tconv_activation_name((tconv_activation)i));
-    end_names(&names, with_slope ? "and" : "or");
+    end_names(&names, slopes > 0 ? "and" : "or");
     return names;
 }
 
@@ -25,7 +25,7 @@ static bool read_activation(tconv_epilogue *e)
     if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
         const char *write = foreign_value("activation", name);
         wrong_request("--activation is \"%s\": it must be %s%s%s", options.activation,
-                      activation_names(false).text, write == NULL ? "" : "; write ",
+                      activation_names(0).text, write == NULL ? "" : "; write ",
                       write == NULL ? "" : write);
         return false;
     }

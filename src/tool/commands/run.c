@@ -26,14 +26,18 @@ static const struct poptOption table[] = {
 enum { MOST_USED = 8 }; /* different plans of a device: slabs at the edges may have their own */
 
 /* The files that a run reads. */
-enum input { DATA, FILTER, BIAS, SCALE, SLOPE, RESIDUAL, INITIAL, INPUTS };
+enum input { DATA, FILTER, BIAS, SCALE, SLOPE, SLOPE2, RESIDUAL, INITIAL, INPUTS };
 static const struct {
     const char *option;
     char **path;
 } inputs[INPUTS] = {
-    [DATA] = {"--data", &options.data},          [FILTER] = {"--filter", &options.filter},
-    [BIAS] = {"--bias", &options.bias},          [SCALE] = {"--scale", &options.scale},
-    [SLOPE] = {"--slope", &options.slope},       [RESIDUAL] = {"--residual", &options.residual},
+    [DATA] = {"--data", &options.data},
+    [FILTER] = {"--filter", &options.filter},
+    [BIAS] = {"--bias", &options.bias},
+    [SCALE] = {"--scale", &options.scale},
+    [SLOPE] = {"--slope", &options.slope},
+    [SLOPE2] = {"--slope2", &options.slope2},
+    [RESIDUAL] = {"--residual", &options.residual},
     [INITIAL] = {"--initial", &options.initial},
 };
 
@@ -186,14 +190,17 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
     if (!read_epilogue(e)) return EXIT_REQUEST_WRONG;
     const tconv_type number = tconv_scale_type(job->problem.data_type);
     const int64_t channels = g->epilogue_channels;
-    const bool slopes = tconv_activation_has_slope(e->activation);
-    if (slopes && options.slope == NULL)
-        return wrong_request(
-            "--slope is missing: --activation %s takes one number for each output channel",
-            tconv_activation_name(e->activation));
-    if (!slopes && options.slope != NULL)
-        return wrong_request("--slope is given, but only --activation %s take it",
-                             activation_names(true).text);
+    const int slopes = tconv_activation_slope_count(e->activation);
+    for (int i = 0; i < 2; i++) {
+        const char *const option = inputs[SLOPE + i].option, *const given = *inputs[SLOPE + i].path;
+        if (slopes > i && given == NULL)
+            return wrong_request("%s is missing: --activation %s takes %s for each output channel",
+                                 option, tconv_activation_name(e->activation),
+                                 slopes == 1 ? "one number" : "two numbers");
+        if (slopes <= i && given != NULL)
+            return wrong_request("%s is given, but is only for --activation %s", option,
+                                 activation_names(i + 1).text);
+    }
     if ((e->beta != 0) != (options.initial != NULL))
         return wrong_request("%s", e->beta != 0
                                        ? "--initial is missing: --beta needs the initial output"
@@ -203,6 +210,7 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
             EXIT_DONE ||
         (code = read_channels(job, SCALE, number, channels)) != EXIT_DONE ||
         (code = read_channels(job, SLOPE, number, channels)) != EXIT_DONE ||
+        (code = read_channels(job, SLOPE2, number, channels)) != EXIT_DONE ||
         (code = read_like_output(job, RESIDUAL, g)) != EXIT_DONE ||
         (code = read_like_output(job, INITIAL, g)) != EXIT_DONE)
         return code;
@@ -440,6 +448,7 @@ static enum exit_code run_layer(const struct job *job, struct devices *devices, 
     tensors.bias.host = job->in[BIAS].values;
     tensors.scale.host = job->in[SCALE].values;
     tensors.slope.host = job->in[SLOPE].values;
+    tensors.slope2.host = job->in[SLOPE2].values;
     tensors.residual.host = job->residual_in_memory != NULL ? job->residual_in_memory
                                                             : job->in[RESIDUAL].values;
     tensors.output.host = output;
