@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Devices of the vendors whose speed can be predicted, with and without matrix units. */
-static const char *const cards[] = {"NVIDIA",   "NVIDIA mma", "AMD",
+static const char *const cards[] = {"NVIDIA",   "NVIDIA mma", "NVIDIA wgmma", "AMD",
                                     "AMD CDNA", "AMD wmma",   "AMD mfma"};
 
 /* An argument is a number, null for memory, or the numbers of a buffer that steers the kernel. */

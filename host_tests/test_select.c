@@ -880,7 +880,7 @@ static void units_are_tested_where_they_are_used(void **state)
     static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_I32};
     int matrix = 0, words = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
-        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_AMD_WMMA12; unit++)
+        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_NVIDIA_WGMMA; unit++)
             for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
                 tconv_device_info device = d->info;
                 device.matrix_unit = (tconv_matrix_unit)unit;
@@ -942,7 +942,7 @@ static void units_of_gpus_have_rows_and_devices(void **state)
         if (d->name == NULL) fail_msg("described.c has no device with matrix unit %d", unit);
         const struct tconv_request request =
             request_for(&loops, &d->info, &bias_only, TCONV_MATH_EXACT);
-        const struct tconv_unit *row = tconv_unit_for(&request);
+        const struct tconv_unit *row = tconv_unit_for(&request, 0);
         if (row == NULL || (int)row->device != unit)
             fail_msg("units.c has no row of matrix unit %d", unit);
     }

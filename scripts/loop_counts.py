@@ -55,8 +55,8 @@ def has_vectors(row):
     return row["in_channels"] == row["out_channels"] == row["groups"] and int(row["groups"]) % LANES == 0
 
 
-def listing(programs, kind, data_format):
-    return map(json.loads, gate.run([programs, "--listing", kind, data_format, "--device", "NVIDIA mma"]).splitlines())
+def listing(programs, kind, data_format, device="NVIDIA mma", *more):
+    return map(json.loads, gate.run([programs, "--listing", kind, data_format, "--device", device, *more]).splitlines())
 
 
 def compiled(tools, make_ptx, target, launch):
