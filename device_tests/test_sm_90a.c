@@ -88,7 +88,9 @@ static tconv_plan *new_plan(tconv_device *device, tconv_type type, const char *a
     tconv_plan *plan = NULL;
     tconv_error error;
     p.data_type = p.filter_type = type;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
     p.data_format = TCONV_NXC;
+    p.filter_format = TCONV_OIX;
     p.data = (tconv_shape){4, {8, 64, 48, 256}};
     p.filter = (tconv_shape){4, {256, 256, 4, 4}};
     p.strides = (tconv_list){2, {2, 2}};
