@@ -72,9 +72,9 @@ oclgrind_test() {
         --log "$log" "$test" "$@" && [ ! -s "$log" ] || { head -n 60 "$log"; return 1; }
 }
 
-# AMD's machine code of the kernels, executed on this computer. usage: amd_code SUITE CASES
-amd_code() {
-    python3 device_tests/amd/amd_code.py build/device_tests/amd_code "$@" --no-mutants
+# The kernels' code for a vendor's GPUs, executed on this computer. usage: executed_code VENDOR SUITE CASES
+executed_code() {
+    python3 device_tests/executed/executed_code.py "$1" "build/device_tests/$1_code" "$2" "device_tests/executed/$1/$3" --no-defects
 }
 
 sanitized() { # FOLDER SANITIZERS
@@ -119,8 +119,8 @@ lane_others() {
     step oclgrind_layer oclgrind_test layer
     step oclgrind_counts sh scripts/oclgrind_counts.sh
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
-    step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt
-    step amd_code_suite amd_code bench/suite.csv device_tests/amd/suite.txt
+    step amd_code executed_code amd device_tests/executed/layers.csv nightly.txt
+    step amd_code_suite executed_code amd bench/suite.csv suite.txt
     for target in armhf macos; do step cross_$target sh scripts/cross.sh $target; done
     step pocl_6 sh scripts/newer_pocl.sh 15
     step dist sh scripts/dist.sh

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a wave fails, and numbers of 16 bits. */
+/* How a wave fails. */
 #include "wave.h"
 
-#include <CL/cl_half.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,14 +17,4 @@ void wave_fail(struct wave *w, const struct operation *op, const char *format, .
     va_start(arguments, format);
     vsnprintf(failed + used, size - (size_t)used, format, arguments);
     va_end(arguments);
-}
-
-float half_to_float(uint16_t bits)
-{
-    return cl_half_to_float(bits);
-}
-
-uint16_t float_to_half(float value)
-{
-    return cl_half_from_float(value, CL_HALF_RTE);
 }

@@ -7,18 +7,12 @@
  * read other groups of eight (banks.c). For narrower accesses, a group is assumed to be the
  * neighbouring lanes that access 32 words. RDNA, and both halves of ds_read2 and ds_write2, are
  * assumed to have the same groups. gfx950 has 64 banks and is not counted. */
-#ifndef DEVICE_TESTS_AMD_BANKS_H
-#define DEVICE_TESTS_AMD_BANKS_H
-
-#include <stdint.h>
+#ifndef DEVICE_TESTS_EXECUTED_AMD_BANKS_H
+#define DEVICE_TESTS_EXECUTED_AMD_BANKS_H
 
 struct wave;
 struct operation;
-
-/* Cycles of accesses, and how many they would be without conflicts. */
-struct bank_cycles {
-    uint64_t taken, least;
-};
+struct bank_cycles;
 
 /* Adds what an operation takes, if it loads from local memory or stores there. */
 void banks_count(const struct wave *wave, const struct operation *operation,

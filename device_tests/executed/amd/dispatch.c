@@ -1,15 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads code objects, and executes work-groups one after another: its waves take turns, and meet at
  * barriers. Registers and local memory begin as NaN. */
-#include "dispatch.h"
+#include "executed/vendor.h"
 
+#include "banks.h"
 #include "decode.h"
 
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/* ---- cases ---- */
+
+const char *vendor_device(const struct executed_case *one)
+{
+    const bool cdna = strncmp(one->target, "gfx9", 4) == 0;
+    const bool gfx12 = strncmp(one->target, "gfx12", 5) == 0;
+    if (strncmp(one->target, "gfx", 3) != 0) return NULL;
+    if (strncmp(one->algorithm, "matrix_group", 12) != 0) return cdna ? "AMD CDNA" : "AMD";
+    return cdna ? "AMD mfma" : gfx12 ? "AMD wmma12" : "AMD wmma";
+}
+
+const char *vendor_options(const struct executed_case *one)
+{
+    return one->wave64 ? " -mwavefrontsize64" : "";
+}
+
 /* ---- code objects ---- */
+
+/* An ELF file with its disassembly. */
+struct code {
+    uint8_t *image; /* as a loader puts it into memory */
+    uint64_t image_bytes;
+    uint8_t *file;
+    size_t file_bytes;
+    struct program program;
+    char target[20];
+};
 
 static uint8_t *read_file(const char *path, const char *ending, size_t *bytes)
 {
@@ -32,7 +59,7 @@ static uint8_t *read_file(const char *path, const char *ending, size_t *bytes)
 }
 
 /* Puts the file's segments where a loader would. */
-static bool load_image(struct code_object *code)
+static bool load_image(struct code *code)
 {
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)code->file;
     if (code->file_bytes < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
@@ -50,29 +77,53 @@ static bool load_image(struct code_object *code)
     return true;
 }
 
-bool code_object_read(struct code_object *code, const char *path, const char *target)
+struct code *code_load(const char *path, const char *target)
 {
     size_t bytes;
-    *code = (struct code_object){0};
-    snprintf(code->target, sizeof code->target, "%s", target);
-    code->file = read_file(path, ".elf", &code->file_bytes);
-    char *text = (char *)read_file(path, ".s", &bytes);
-    const bool done = code->file != NULL && text != NULL && load_image(code) &&
-                      program_read(&code->program, text, target);
+    struct code *code = calloc(1, sizeof *code);
+    char *text = NULL;
+    bool done = code != NULL;
+    if (done) {
+        snprintf(code->target, sizeof code->target, "%s", target);
+        code->file = read_file(path, ".elf", &code->file_bytes);
+        text = (char *)read_file(path, ".s", &bytes);
+        done = code->file != NULL && text != NULL && load_image(code) &&
+               program_read(&code->program, text, target);
+    }
     if (!done) fprintf(stderr, "%s: the code object cannot be loaded\n", path);
     free(text);
-    return done;
+    if (done) return code;
+    if (code != NULL) code_free(code);
+    return NULL;
 }
 
-void code_object_free(struct code_object *code)
+void code_free(struct code *code)
 {
     program_free(&code->program);
     free(code->image);
     free(code->file);
+    free(code);
+}
+
+uint64_t code_identity(const char *path)
+{
+    (void)path; /* targets encode operations differently */
+    return 0;
+}
+
+int code_operation_count(const struct code *code)
+{
+    return code->program.count;
+}
+
+void code_operation_text(const struct code *code, int operation, char *text, size_t size)
+{
+    const struct operation *op = &code->program.list[operation];
+    snprintf(text, size, "%s at 0x%llx", op->name, (unsigned long long)op->address);
 }
 
 /* The address of a symbol, or 0. */
-static uint64_t symbol(const struct code_object *code, const char *name)
+static uint64_t symbol(const struct code *code, const char *name)
 {
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)code->file;
     const Elf64_Shdr *section = (const Elf64_Shdr *)(const void *)(code->file + head->e_shoff);
@@ -97,7 +148,7 @@ struct kernel {
     int lanes;
 };
 
-static bool find_kernel(const struct code_object *code, const char *name, struct kernel *kernel)
+static bool find_kernel(const struct code *code, const char *name, struct kernel *kernel)
 {
     char text[200];
     int64_t entry;
@@ -121,7 +172,7 @@ static bool find_kernel(const struct code_object *code, const char *name, struct
 enum { HIDDEN_BYTES = 256, PACKET_BYTES = 64, MOST_USER_REGISTERS = 16 };
 
 struct launch {
-    const struct code_object *code;
+    const struct code *code;
     const struct dispatch *dispatch;
     struct memory *memory;
     struct kernel kernel;
@@ -250,12 +301,6 @@ static void begin_wave(const struct launch *launch, struct wave *w, int number, 
 
 /* ---- executing ---- */
 
-static uint64_t random_number(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state >> 33;
-}
-
 /* More operations than any kernel of the tests executes in a wave. */
 static const uint64_t ENDLESS = UINT64_C(1) << 32;
 
@@ -313,27 +358,11 @@ static void run_group(struct launch *launch, struct wave *waves, int count)
     }
 }
 
-/* A step with which g * step % count comes to each number below `count` once: 1, or a random one.
- */
-static uint64_t group_step(struct launch *launch, uint64_t count)
-{
-    uint64_t step = 1, a, b;
-    if (launch->dispatch->seed == 0 || count < 3) return step;
-    do {
-        step = 1 + random_number(&launch->random) % (count - 1);
-        for (a = step, b = count; b != 0;) { /* their common divisor */
-            const uint64_t rest = a % b;
-            a = b;
-            b = rest;
-        }
-    } while (a != 1);
-    return step;
-}
-
 static void run_groups(struct launch *launch, struct wave *waves, int wave_count)
 {
     const uint64_t *groups = launch->dispatch->groups;
-    const uint64_t count = groups[0] * groups[1] * groups[2], step = group_step(launch, count);
+    const uint64_t count = groups[0] * groups[1] * groups[2],
+                   step = random_step(&launch->random, count);
     struct group group = {&launch->code->program, launch->memory, &launch->local, launch->image, 0};
     for (uint64_t n = 0; n < count && launch->memory->failed[0] == '\0'; n++) {
         const uint64_t g = n * step % count;
@@ -347,8 +376,7 @@ static void run_groups(struct launch *launch, struct wave *waves, int wave_count
     }
 }
 
-bool dispatch_run(const struct code_object *code, const struct dispatch *dispatch,
-                  struct memory *memory)
+bool code_run(const struct code *code, const struct dispatch *dispatch, struct memory *memory)
 {
     struct launch launch = {.code = code, .dispatch = dispatch, .memory = memory};
     const int buffers = memory->count;
@@ -372,10 +400,8 @@ bool dispatch_run(const struct code_object *code, const struct dispatch *dispatc
     const size_t scratch = (size_t)launch.kernel.scratch_bytes * MOST_LANES;
     struct wave *waves = calloc((size_t)count, sizeof *waves);
     uint8_t *all_scratch = malloc(scratch * (size_t)count + 1);
-    launch.local.bytes = malloc(launch.local.size + 1);
-    launch.local.uses = calloc(launch.local.size + 1, sizeof *launch.local.uses);
-    if (waves == NULL || all_scratch == NULL || launch.local.bytes == NULL ||
-        launch.local.uses == NULL || !memory_begin_launch(memory))
+    if (waves == NULL || all_scratch == NULL ||
+        !local_memory_begin(&launch.local, launch.local.size))
         snprintf(memory->failed, sizeof memory->failed, "memory is missing");
     else {
         memset(all_scratch, 0xff, scratch * (size_t)count);
@@ -384,8 +410,7 @@ bool dispatch_run(const struct code_object *code, const struct dispatch *dispatc
     }
     free(waves);
     free(all_scratch);
-    free(launch.local.bytes);
-    free(launch.local.uses);
+    local_memory_free(&launch.local);
     memory->count = buffers;
     return memory->failed[0] == '\0';
 }

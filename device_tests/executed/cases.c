@@ -34,14 +34,14 @@ static void replace(char *text, char old, char new)
 }
 
 /* "gather_group:vw=4" as algorithms are named: with spaces. */
-static void set_algorithm(struct amd_case *one, const char *text)
+static void set_algorithm(struct executed_case *one, const char *text)
 {
     snprintf(one->algorithm, sizeof one->algorithm, "%s", text);
     replace(one->algorithm, ':', ' ');
 }
 
 /* "u8/i8/i32": the types of data, filter and output. */
-static bool set_types(struct amd_case *one, const char *text)
+static bool set_types(struct executed_case *one, const char *text)
 {
     char data[10] = "", filter[10] = "", output[10] = "";
     const int count = sscanf(text, "%9[^/]/%9[^/]/%9[^/]", data, filter, output);
@@ -53,7 +53,7 @@ static bool set_types(struct amd_case *one, const char *text)
 }
 
 /* The options that are on or off. */
-static bool *flag_named(struct amd_case *one, const char *name)
+static bool *flag_named(struct executed_case *one, const char *name)
 {
     const struct {
         const char *name;
@@ -67,7 +67,7 @@ static bool *flag_named(struct amd_case *one, const char *name)
     return NULL;
 }
 
-static bool set_option(struct amd_case *one, const char *option)
+static bool set_option(struct executed_case *one, const char *option)
 {
     bool *flag = flag_named(one, option);
     if (flag != NULL) return *flag = true;
@@ -90,7 +90,7 @@ static bool set_option(struct amd_case *one, const char *option)
     return true;
 }
 
-static struct amd_case *add(struct amd_cases *cases)
+static struct executed_case *add(struct executed_cases *cases)
 {
     if ((cases->count & (cases->count + 1)) == 0) { /* 0, 1, 3, 7: make room for twice as many */
         void *list = realloc(cases->list, 2 * (cases->count + 1) * sizeof *cases->list);
@@ -100,9 +100,10 @@ static struct amd_case *add(struct amd_cases *cases)
     return &cases->list[cases->count++];
 }
 
-bool amd_cases_add(struct amd_cases *cases, const struct amd_case *one, const char *algorithm)
+bool executed_cases_add(struct executed_cases *cases, const struct executed_case *one,
+                        const char *algorithm)
 {
-    struct amd_case *added = add(cases);
+    struct executed_case *added = add(cases);
     char name[sizeof one->algorithm];
     if (added == NULL) return false;
     *added = *one;
@@ -116,14 +117,14 @@ bool amd_cases_add(struct amd_cases *cases, const struct amd_case *one, const ch
 }
 
 /* Adds the cases of a line, whose options are read already, for one activation. */
-static bool add_all(struct amd_cases *cases, const struct amd_case *options,
+static bool add_all(struct executed_cases *cases, const struct executed_case *options,
                     const struct values columns[COLUMNS], const char *words)
 {
     for (int t = 0; t < columns[0].count; t++)
         for (int a = 0; a < columns[1].count; a++)
             for (int k = 0; k < columns[2].count; k++)
                 for (int l = 0; l < columns[3].count; l++) {
-                    struct amd_case *one = add(cases);
+                    struct executed_case *one = add(cases);
                     if (one == NULL) return false;
                     *one = *options;
                     snprintf(one->target, sizeof one->target, "%s", columns[0].list[t]);
@@ -139,7 +140,7 @@ static bool add_all(struct amd_cases *cases, const struct amd_case *options,
 }
 
 /* Reads the options of a line; the activations, which may be several, are left to the caller. */
-static bool read_options(char *text, struct amd_case *options, struct values *activations,
+static bool read_options(char *text, struct executed_case *options, struct values *activations,
                          char *words, size_t size)
 {
     size_t used = 0;
@@ -156,7 +157,7 @@ static bool read_options(char *text, struct amd_case *options, struct values *ac
     return true;
 }
 
-static bool read_line(struct amd_cases *cases, char *line, const char *const *layers)
+static bool read_line(struct executed_cases *cases, char *line, const char *const *layers)
 {
     char *column[COLUMNS], words[160];
     for (int c = 0; c < COLUMNS; c++) {
@@ -171,7 +172,7 @@ static bool read_line(struct amd_cases *cases, char *line, const char *const *la
     if (strcmp(columns[3].list[0], "*") == 0)
         for (columns[3].count = 0; layers[columns[3].count] != NULL; columns[3].count++)
             columns[3].list[columns[3].count] = layers[columns[3].count];
-    struct amd_case options = {.format = TCONV_NCX, .math = TCONV_MATH_EXACT, .pieces = 1};
+    struct executed_case options = {.format = TCONV_NCX, .math = TCONV_MATH_EXACT, .pieces = 1};
     if (!read_options(line, &options, &activations, words, sizeof words)) return false;
     for (int a = 0; a < activations.count; a++)
         if (!tconv_activation_from_name(activations.list[a], &options.activation) ||
@@ -180,11 +181,11 @@ static bool read_line(struct amd_cases *cases, char *line, const char *const *la
     return true;
 }
 
-bool amd_cases_read(const char *path, const char *const *layers, struct amd_cases *cases)
+bool executed_cases_read(const char *path, const char *const *layers, struct executed_cases *cases)
 {
     char line[2000], copy[2000];
     bool done = true;
-    *cases = (struct amd_cases){NULL, 0};
+    *cases = (struct executed_cases){NULL, 0};
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     if (file == NULL) {
         fprintf(stderr, "%s cannot be read\n", path);
@@ -200,7 +201,7 @@ bool amd_cases_read(const char *path, const char *const *layers, struct amd_case
     return done;
 }
 
-void amd_cases_free(struct amd_cases *cases)
+void executed_cases_free(struct executed_cases *cases)
 {
     free(cases->list);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the executor. Each buffer has addresses far from all others, so that an access outside
+/* Memory of the executors. Each buffer has addresses far from all others, so that an access outside
  * of a buffer meets none. Buffers that kernels write know which work-group accessed a byte in this
  * launch; local memory knows which wave accessed a byte since the last barrier. */
-#ifndef DEVICE_TESTS_AMD_MEMORY_H
-#define DEVICE_TESTS_AMD_MEMORY_H
+#ifndef DEVICE_TESTS_EXECUTED_MEMORY_H
+#define DEVICE_TESTS_EXECUTED_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { MOST_BUFFERS = 20, BUFFER_DISTANCE_BITS = 36 };
@@ -43,6 +44,12 @@ bool memory_begin_launch(struct memory *memory);
 /* Frees what memory_begin_launch allocated; the buffers' bytes are the caller's. */
 void memory_free(struct memory *memory);
 
+/* The bytes of an access of a work-group, whose number is not 0. NULL if the bytes do not lie in a
+ * buffer, or if another work-group of the launch accessed them and either writes: nothing orders
+ * work-groups. `why` is then the end of a sentence: "reads 4 bytes at byte -4 of the data, ...". */
+uint8_t *memory_access(const struct memory *memory, uint64_t address, int size, bool writes,
+                       uint32_t group, char *why, size_t why_size);
+
 /* Local memory of a work-group. */
 struct local_memory {
     uint8_t *bytes;
@@ -57,5 +64,16 @@ struct local_use {
                                      with atomic operations */
 };
 enum { ATOMIC = 254, SEVERAL = 255 };
+
+/* Gives local memory `size` bytes. False if memory is missing. */
+bool local_memory_begin(struct local_memory *local, uint32_t size);
+
+void local_memory_free(struct local_memory *local);
+
+/* The bytes of an access of a wave. NULL if they are outside, if the address is no multiple of
+ * `alignment`, or if another wave accessed them since the last barrier and either writes. `why` is
+ * then the end of a sentence. */
+uint8_t *local_access(struct local_memory *local, uint64_t at, int size, int alignment, int wave,
+                      bool writes, char *why, size_t why_size);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes the AMD machine code of the library's kernel plans on the host, and compares every
- * output with the oracle. device_tests/amd/amd_code.py compiles what the first form lists.
+/* Executes the code that a vendor's compiler makes of the library's kernel plans, on the host, and
+ * compares every output with the oracle. It is linked with one vendor's folder (vendor.h) into the
+ * programs amd_code and so on. executed_code.py compiles what the first form lists.
  *
  *   amd_code programs CASES SUITE.csv
  *       prints a line for each distinct program: number, target, source, options, with tabs between
  *   amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]
- *       executes each case, or cases FIRST, FIRST + EVERY and so on, with FOLDER/NUMBER.elf and its
- *       disassembly FOLDER/NUMBER.s; prints a line for each case
+ *       executes each case, or cases FIRST, FIRST + EVERY and so on, with the programs
+ *       FOLDER/NUMBER.*; prints a line for each case
  *   amd_code banks CASES SUITE.csv FOLDER
  *       executes all cases, and prints the instructions with bank conflicts: kernel,
  *       cycles, cycles without conflicts, instruction
@@ -14,10 +15,10 @@
  * Packed filter, workspace and output begin as bytes of 255: NaN, or a number that is wrong. */
 #include "cases.h"
 #include "described.h"
-#include "dispatch.h"
 #include "oracle/oracle.h"
 #include "selecting.h"
 #include "tool/io/suite.h"
+#include "vendor.h"
 
 #include <inttypes.h>
 
@@ -38,17 +39,7 @@ struct planned {
 
 enum outcome { PLANNED, LEFT_OUT, WRONG };
 
-/* The described device that has a target's properties. */
-static const tconv_device_info *device_for(const struct amd_case *one)
-{
-    const bool cdna = strncmp(one->target, "gfx9", 4) == 0;
-    const bool gfx12 = strncmp(one->target, "gfx12", 5) == 0;
-    if (strncmp(one->algorithm, "matrix_group", 12) != 0)
-        return described_device(cdna ? "AMD CDNA" : "AMD");
-    return described_device(cdna ? "AMD mfma" : gfx12 ? "AMD wmma12" : "AMD wmma");
-}
-
-static tconv_epilogue epilogue_of(const struct amd_case *one)
+static tconv_epilogue epilogue_of(const struct executed_case *one)
 {
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     const int parameters = tconv_activation_parameter_count(one->activation);
@@ -70,7 +61,7 @@ static tconv_epilogue epilogue_of(const struct amd_case *one)
 }
 
 /* Resolves the layer of a case into a request, or writes the reason why there is none. */
-static enum outcome make_request(const struct amd_case *one, const struct suite *suite,
+static enum outcome make_request(const struct executed_case *one, const struct suite *suite,
                                  struct planned *p, char *why, size_t size)
 {
     const struct entry *entry = NULL;
@@ -89,20 +80,25 @@ static enum outcome make_request(const struct amd_case *one, const struct suite 
     if (one->format == TCONV_NXC) suite_channels_last(&p->problem);
     if (tconv_resolve(&p->problem, &p->geometry, &error) != TCONV_OK) {
         snprintf(why, size, "%s", error.message);
-        return WRONG;
+        return one->may_refuse ? LEFT_OUT : WRONG;
     }
     if (one->most != 0 && p->geometry.macs > one->most) {
         snprintf(why, size, "it has %" PRIu64 " multiply-adds", p->geometry.macs);
         return LEFT_OUT;
     }
     tconv_loops_init(&p->loops, &p->problem, &p->geometry);
-    p->device = tconv_device_for(device_for(one), &p->loops);
+    const char *device = vendor_device(one);
+    if (device == NULL) {
+        snprintf(why, size, "this program does not execute the code of %s", one->target);
+        return WRONG;
+    }
+    p->device = tconv_device_for(described_device(device), &p->loops);
     p->request = request_for(&p->loops, &p->device, &p->epilogue, one->math);
     return PLANNED;
 }
 
 /* Writes the kernel plan, or the reason why there is none. */
-static enum outcome make_plan(const struct amd_case *one, const struct suite *suite,
+static enum outcome make_plan(const struct executed_case *one, const struct suite *suite,
                               struct planned *p, char *why, size_t size)
 {
     tconv_error error;
@@ -132,7 +128,7 @@ static enum outcome make_plan(const struct amd_case *one, const struct suite *su
 
 /* Adds a case for each tile that matches the pattern. Candidates that do not fit into a list are
  * found by fixing one more tile parameter. */
-static bool add_tiles(struct amd_cases *cases, const struct amd_case *one,
+static bool add_tiles(struct executed_cases *cases, const struct executed_case *one,
                       const struct tconv_request *request, struct tconv_pattern pattern)
 {
     struct tconv_candidates found;
@@ -145,7 +141,7 @@ static bool add_tiles(struct amd_cases *cases, const struct amd_case *one,
             char tile[TCONV_TILE_TEXT], algorithm[2 * TCONV_TILE_TEXT];
             tconv_tile_text(&found.list[i], tile, sizeof tile);
             snprintf(algorithm, sizeof algorithm, "%s %s", pattern.algorithm->name, tile);
-            if (!amd_cases_add(cases, one, algorithm)) return false;
+            if (!executed_cases_add(cases, one, algorithm)) return false;
         }
         return true;
     }
@@ -158,18 +154,18 @@ static bool add_tiles(struct amd_cases *cases, const struct amd_case *one,
 }
 
 /* Replaces cases "NAME *" by cases of all tiles. */
-static bool expand_tiles(struct amd_cases *cases, const struct suite *suite)
+static bool expand_tiles(struct executed_cases *cases, const struct suite *suite)
 {
-    struct amd_cases all = {NULL, 0};
+    struct executed_cases all = {NULL, 0};
     bool done = true;
     for (size_t i = 0; i < cases->count && done; i++) {
-        struct amd_case *one = &cases->list[i];
+        struct executed_case *one = &cases->list[i];
         struct planned p;
         struct tconv_pattern pattern;
         struct tconv_reason reason;
         char why[1100], *star = strstr(one->algorithm, " *");
         if (star == NULL) {
-            done = amd_cases_add(&all, one, one->algorithm);
+            done = executed_cases_add(&all, one, one->algorithm);
             continue;
         }
         *star = '\0';
@@ -177,7 +173,7 @@ static bool expand_tiles(struct amd_cases *cases, const struct suite *suite)
             done = tconv_pattern_read(one->algorithm, &pattern, &reason) &&
                    add_tiles(&all, one, &p.request, pattern);
     }
-    amd_cases_free(cases);
+    executed_cases_free(cases);
     *cases = all;
     return done;
 }
@@ -193,8 +189,8 @@ static const struct tconv_launch *launch_at(const struct planned *p, int number)
 struct needed_program {
     char target[16], options[TCONV_MAX_OPTIONS + 40];
     const char *source;
-    struct code_object code;
-    bool loaded;
+    struct code *code; /* NULL before it is loaded */
+    uint64_t identity;
 };
 
 struct needed_programs {
@@ -203,14 +199,14 @@ struct needed_programs {
 };
 
 /* The number of the program of a launch, which is added if it is new; -1 without memory. */
-static int program_of(struct needed_programs *programs, const struct amd_case *one,
+static int program_of(struct needed_programs *programs, const struct executed_case *one,
                       const struct planned *p, const struct tconv_launch *launch)
 {
     char text[TCONV_MAX_OPTIONS], all[TCONV_MAX_OPTIONS + 40];
     const char *source = p->candidate.algorithm->source;
     if (!tconv_launch_all_options(launch, &p->request, p->candidate.algorithm, text, sizeof text))
         return -1;
-    snprintf(all, sizeof all, "%s%s", text, one->wave64 ? " -mwavefrontsize64" : "");
+    snprintf(all, sizeof all, "%s%s", text, vendor_options(one));
     for (int i = 0; i < programs->count; i++) {
         const struct needed_program *known = &programs->list[i];
         if (strcmp(known->target, one->target) == 0 && strcmp(known->source, source) == 0 &&
@@ -227,13 +223,36 @@ static int program_of(struct needed_programs *programs, const struct amd_case *o
     return programs->count++;
 }
 
-static const struct code_object *code_of(struct needed_program *program, const char *folder,
-                                         int number)
+static const struct code *code_of(struct needed_program *program, const char *folder, int number)
 {
     char path[1000];
     snprintf(path, sizeof path, "%s/%d", folder, number);
-    if (!program->loaded) program->loaded = code_object_read(&program->code, path, program->target);
-    return program->loaded ? &program->code : NULL;
+    if (program->code == NULL) program->code = code_load(path, program->target);
+    return program->code;
+}
+
+static uint64_t mixed(uint64_t a, uint64_t b)
+{
+    return (a ^ b) * UINT64_C(0x9e3779b97f4a7c15) + (a >> 29);
+}
+
+/* A number that is the same for cases that differ in the target and execute the same; 0: there is
+ * none. */
+static uint64_t identity_of(const struct executed_case *one, struct needed_programs *programs,
+                            const int *numbers, int count, const char *folder)
+{
+    uint64_t all = 1;
+    for (const char *text = strchr(one->text, ' '); *text != '\0'; text++)
+        all = mixed(all, (uint8_t)*text);
+    for (int n = 0; n < count; n++) {
+        struct needed_program *program = &programs->list[numbers[n]];
+        char path[1000];
+        snprintf(path, sizeof path, "%s/%d", folder, numbers[n]);
+        if (program->identity == 0) program->identity = code_identity(path);
+        if (program->identity == 0) return 0;
+        all = mixed(all, program->identity);
+    }
+    return all;
 }
 
 /* ---- tensors ---- */
@@ -326,7 +345,7 @@ static void free_tensors(struct tensors *t)
     free(t->before);
 }
 
-static void add_buffers(const struct amd_case *one, const struct planned *p, struct tensors *t,
+static void add_buffers(const struct executed_case *one, const struct planned *p, struct tensors *t,
                         struct memory *memory)
 {
     static const char *const names[TCONV_ARG_LOCAL] = {
@@ -357,7 +376,27 @@ struct result {
     double worst;
     uint64_t executed;
     struct bank_cycles banks;
+    uint64_t identity;
+    const char *same_as; /* the target of a case that executes the same, or NULL */
 };
+
+/* The cases up to now that execute something else each. */
+struct identities {
+    uint64_t *list; /* of each case, 0 without one */
+    const struct executed_cases *cases;
+};
+
+/* The target of an earlier case of the same identity, or NULL. */
+static const char *target_of_same(const struct identities *known, size_t number, uint64_t identity)
+{
+    known->list[number] = identity;
+    if (identity == 0) return NULL;
+    for (size_t i = 0; i < number; i++)
+        if (known->list[i] == identity &&
+            strcmp(known->cases->list[i].target, known->cases->list[number].target) != 0)
+            return known->cases->list[i].target;
+    return NULL;
+}
 
 /* Sets the arguments as the library does; offsets are not 0, so that kernels must add them. */
 static void set_arguments(const struct planned *p, const struct tconv_launch *launch,
@@ -388,21 +427,22 @@ static void set_arguments(const struct planned *p, const struct tconv_launch *la
 }
 
 /* Adds up the cycles of a program's operations; prints those with conflicts if `prints`. */
-static void add_banks(const struct program *program, const char *kernel,
-                      const struct bank_cycles *banks, bool prints, struct bank_cycles *all)
+static void add_banks(const struct code *code, const char *kernel, const struct bank_cycles *banks,
+                      bool prints, struct bank_cycles *all)
 {
-    for (int i = 0; i < program->count; i++) {
-        const struct operation *op = &program->list[i];
+    const int count = code_operation_count(code);
+    for (int i = 0; i < count; i++) {
+        char text[100];
         all->taken += banks[i].taken;
         all->least += banks[i].least;
-        if (prints && banks[i].taken > banks[i].least)
-            printf("%s\t%" PRIu64 "\t%" PRIu64 "\t%s at 0x%" PRIx64 "\n", kernel, banks[i].taken,
-                   banks[i].least, op->name, op->address);
+        if (!prints || banks[i].taken <= banks[i].least) continue;
+        code_operation_text(code, i, text, sizeof text);
+        printf("%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n", kernel, banks[i].taken, banks[i].least, text);
     }
 }
 
-static bool run_launch(const struct amd_case *one, const struct planned *p,
-                       const struct tconv_launch *launch, const struct code_object *code,
+static bool run_launch(const struct executed_case *one, const struct planned *p,
+                       const struct tconv_launch *launch, const struct code *code,
                        const struct tensors *t, struct memory *memory, struct bank_cycles *banks)
 {
     const uint64_t groups = launch->global[0] / launch->local[0];
@@ -420,7 +460,11 @@ static bool run_launch(const struct amd_case *one, const struct planned *p,
             .seed = one->seed,
         };
         set_arguments(p, launch, t, &dispatch);
-        if (!dispatch_run(code, &dispatch, memory)) return false;
+        if (!memory_begin_launch(memory)) {
+            snprintf(memory->failed, sizeof memory->failed, "memory is missing");
+            return false;
+        }
+        if (!code_run(code, &dispatch, memory)) return false;
     }
     return true;
 }
@@ -465,7 +509,7 @@ static bool compare(const struct planned *p, const struct tensors *t, struct res
 /* Case option `banks`: no limit, but instructions with conflicts are printed. */
 static const uint64_t PRINTED_BANKS = UINT32_MAX;
 
-static bool execute(const struct amd_case *one, const struct planned *p,
+static bool execute(const struct executed_case *one, const struct planned *p,
                     struct needed_programs *programs, const int *numbers, const char *folder,
                     struct result *result)
 {
@@ -476,19 +520,18 @@ static bool execute(const struct amd_case *one, const struct planned *p,
     if (!done) snprintf(result->text, sizeof result->text, "memory is missing");
     if (done) add_buffers(one, p, &t, &memory);
     for (int i = 0; i < launches && done; i++) {
-        const struct code_object *code = code_of(&programs->list[numbers[i]], folder, numbers[i]);
+        const struct code *code = code_of(&programs->list[numbers[i]], folder, numbers[i]);
         const struct tconv_launch *launch = launch_at(p, i);
         struct bank_cycles *banks = NULL;
         if (one->banks != 0 && code != NULL)
-            banks = calloc((size_t)code->program.count, sizeof *banks);
+            banks = calloc((size_t)code_operation_count(code) + 1, sizeof *banks);
         done = code != NULL && run_launch(one, p, launch, code, &t, &memory, banks);
         if (banks != NULL)
-            add_banks(&code->program, launch->kernel, banks, one->banks == PRINTED_BANKS,
-                      &result->banks);
+            add_banks(code, launch->kernel, banks, one->banks == PRINTED_BANKS, &result->banks);
         free(banks);
         if (!done)
             snprintf(result->text, sizeof result->text, "%s: %s", launch->kernel,
-                     code == NULL ? "its code object is missing" : memory.failed);
+                     code == NULL ? "its program is missing" : memory.failed);
     }
     done = done && compare(p, &t, result);
     if (done && result->banks.taken * 100 > result->banks.least * one->banks) {
@@ -503,24 +546,50 @@ static bool execute(const struct amd_case *one, const struct planned *p,
     return done;
 }
 
-/* Plans a case and finds its programs; executes it if there is a folder with them. */
-static struct result try_case(const struct amd_case *one, const struct suite *suite,
-                              struct needed_programs *programs, const char *folder)
+/* Plans a case and finds its programs; executes it if it is `mine` and no earlier case executes the
+ * same. `folder` has the programs, or is NULL. */
+static struct result try_case(size_t number, const struct suite *suite,
+                              struct needed_programs *programs, const struct identities *known,
+                              const char *folder, bool mine)
 {
+    const struct executed_case *one = &known->cases->list[number];
     struct result result = {.outcome = WRONG};
     struct planned p;
     int numbers[MOST_LAUNCHES];
     result.outcome = make_plan(one, suite, &p, result.text, sizeof result.text);
     if (result.outcome != PLANNED) return result;
-    for (int n = 0; n < p.plan.pack_count + p.plan.run_count; n++) {
+    const int count = p.plan.pack_count + p.plan.run_count;
+    for (int n = 0; n < count; n++) {
         numbers[n] = program_of(programs, one, &p, launch_at(&p, n));
         if (numbers[n] < 0) result.outcome = WRONG;
     }
-    if (folder != NULL && result.outcome == PLANNED &&
-        !execute(one, &p, programs, numbers, folder, &result))
-        result.outcome = WRONG;
+    if (folder != NULL && result.outcome == PLANNED) {
+        const uint64_t identity = identity_of(one, programs, numbers, count, folder);
+        result.same_as = target_of_same(known, number, identity);
+        if (mine && result.same_as == NULL && !execute(one, &p, programs, numbers, folder, &result))
+            result.outcome = WRONG;
+    }
     tconv_kernel_plan_clear(&p.plan);
     return result;
+}
+
+static void print_result(const struct executed_case *one, const struct result *result)
+{
+    if (result->outcome != PLANNED) {
+        printf("%s  %s: %s\n", result->outcome == WRONG ? "FAILED" : "left out", one->text,
+               result->text);
+        return;
+    }
+    if (result->same_as != NULL) {
+        printf("same    %s: the programs are those of %s\n", one->text, result->same_as);
+        return;
+    }
+    printf("passed  %s: %" PRId64 " outputs, error %.2f of its bound, %" PRIu64 " operations",
+           one->text, result->outputs, result->worst, result->executed);
+    if (one->banks != 0)
+        printf(", %.1f %% of the least cycles of local memory",
+               100 * (double)result->banks.taken / fmax(1, (double)result->banks.least));
+    printf("\n");
 }
 
 static void print_programs(const struct needed_programs *programs)
@@ -532,37 +601,28 @@ static void print_programs(const struct needed_programs *programs)
 
 /* Runs cases FIRST, FIRST + EVERY and so on; true if none failed. Plans all cases, so that a
  * program has the same number in every process. */
-static bool run_cases(const struct amd_cases *cases, const struct suite *suite, const char *folder,
-                      size_t first, size_t every)
+static bool run_cases(const struct executed_cases *cases, const struct suite *suite,
+                      const char *folder, size_t first, size_t every)
 {
     struct needed_programs programs = {NULL, 0};
-    int counts[3] = {0};
+    const struct identities known = {calloc(cases->count + 1, sizeof *known.list), cases};
+    int wrong = 0;
+    if (known.list == NULL) return false;
     for (size_t i = 0; i < cases->count; i++) {
-        const struct amd_case *one = &cases->list[i];
         const bool mine = folder != NULL && i % every == first;
-        const struct result result = try_case(one, suite, &programs, mine ? folder : NULL);
-        counts[result.outcome] += mine || folder == NULL;
+        const struct result result = try_case(i, suite, &programs, &known, folder, mine);
         if (folder == NULL && result.outcome == WRONG)
-            fprintf(stderr, "%s: %s\n", one->text, result.text);
-        if (mine && result.outcome == PLANNED) {
-            printf("passed  %s: %" PRId64 " outputs, error %.2f of its bound, %" PRIu64
-                   " operations",
-                   one->text, result.outputs, result.worst, result.executed);
-            if (one->banks != 0)
-                printf(", %.1f %% of the least cycles of local memory",
-                       100 * (double)result.banks.taken / fmax(1, (double)result.banks.least));
-            printf("\n");
-        }
-        if (mine && result.outcome != PLANNED)
-            printf("%s  %s: %s\n", result.outcome == WRONG ? "FAILED" : "left out", one->text,
-                   result.text);
+            fprintf(stderr, "%s: %s\n", cases->list[i].text, result.text);
+        if (mine) print_result(&cases->list[i], &result);
+        wrong += (mine || folder == NULL) && result.outcome == WRONG;
         fflush(stdout);
     }
+    free(known.list);
     if (folder == NULL) print_programs(&programs);
     for (int i = 0; i < programs.count; i++)
-        if (programs.list[i].loaded) code_object_free(&programs.list[i].code);
+        if (programs.list[i].code != NULL) code_free(programs.list[i].code);
     free(programs.list);
-    return counts[WRONG] == 0;
+    return wrong == 0;
 }
 
 int main(int argc, char **argv)
@@ -571,22 +631,24 @@ int main(int argc, char **argv)
     const bool banks = argc == 5 && strcmp(argv[1], "banks") == 0;
     const bool runs = banks || ((argc == 5 || argc == 7) && strcmp(argv[1], "run") == 0);
     if (!lists && !runs) {
-        fprintf(stderr, "usage: amd_code programs CASES SUITE.csv\n"
-                        "       amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]\n"
-                        "       amd_code banks CASES SUITE.csv FOLDER\n");
+        fprintf(stderr,
+                "usage: %s programs CASES SUITE.csv\n"
+                "       %s run CASES SUITE.csv FOLDER [FIRST EVERY]\n"
+                "       %s banks CASES SUITE.csv FOLDER\n",
+                argv[0], argv[0], argv[0]);
         return 2;
     }
     struct suite suite;
-    struct amd_cases cases;
+    struct executed_cases cases;
     const char *layers[MOST_LAYERS + 1] = {NULL};
     if (suite_read(argv[3], &suite) != EXIT_DONE) return 2;
     for (size_t i = 0; i < suite.count && i < MOST_LAYERS; i++) layers[i] = suite.entries[i].id;
-    if (!amd_cases_read(argv[2], layers, &cases) || !expand_tiles(&cases, &suite)) return 2;
+    if (!executed_cases_read(argv[2], layers, &cases) || !expand_tiles(&cases, &suite)) return 2;
     for (size_t i = 0; i < cases.count && banks; i++) cases.list[i].banks = PRINTED_BANKS;
     const size_t first = argc == 7 ? strtoul(argv[5], NULL, 10) : 0;
     const size_t every = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
     const bool done = run_cases(&cases, &suite, runs ? argv[4] : NULL, first, every);
-    amd_cases_free(&cases);
+    executed_cases_free(&cases);
     suite_free(&suite);
     return done ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 /* Counts bank conflicts in local memory. */
 #include "banks.h"
 
+#include "executed/vendor.h"
 #include "wave.h"
 
 enum { BANKS = 32, MOST_TOGETHER = 32, READ_QUADS = 8 };

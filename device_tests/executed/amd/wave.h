@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the executor of AMD machine code works on: waves of work-items, decoded operations, and how
  * operations read and write their operands. */
-#ifndef DEVICE_TESTS_AMD_WAVE_H
-#define DEVICE_TESTS_AMD_WAVE_H
+#ifndef DEVICE_TESTS_EXECUTED_AMD_WAVE_H
+#define DEVICE_TESTS_EXECUTED_AMD_WAVE_H
 
-#include "memory.h"
+#include "executed/memory.h"
+#include "executed/numbers.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -125,43 +126,7 @@ struct wave {
 void wave_fail(struct wave *wave, const struct operation *operation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- numbers as bits ---- */
-
-static inline float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline double double_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint64_t wide_bits_of(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-float half_to_float(uint16_t bits);
-uint16_t float_to_half(float value);
-
-static inline bool bit(uint64_t bits, int number)
-{
-    return bits >> number & 1;
-}
+/* ---- bits ---- */
 
 static inline uint32_t reversed_bits(uint32_t x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the text of `llvm-objdump -d` into operations. */
-#ifndef DEVICE_TESTS_AMD_DECODE_H
-#define DEVICE_TESTS_AMD_DECODE_H
+#ifndef DEVICE_TESTS_EXECUTED_AMD_DECODE_H
+#define DEVICE_TESTS_EXECUTED_AMD_DECODE_H
 
 #include "wave.h"
 
