@@ -120,7 +120,8 @@ const struct described_device described_devices[] = {
     {"Intel dpas", {INTEL, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"Intel Max dpas", {INTEL_MAX, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"NVIDIA mma", {NVIDIA, .matrix_unit = TCONV_MATRIX_NVIDIA_MMA}},
-    {"NVIDIA wgmma", {NVIDIA_OF(132), .matrix_unit = TCONV_MATRIX_NVIDIA_WGMMA}},
+    {"NVIDIA wgmma", /* an H100 */
+     {NVIDIA_OF(132), .clock_mhz = 1980, .matrix_unit = TCONV_MATRIX_NVIDIA_WGMMA}},
     {"Mali-G78",
      {PHONE, .compute_units = 20, .work_group_limit = 512, .work_item_limit = {512, 512, 512},
       .local_memory = 32 << 10, .fma = true, .half_arithmetic = true, .integer_dot_product = true,
