@@ -121,6 +121,7 @@ lane_others() {
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step amd_code executed_code amd device_tests/executed/layers.csv nightly.txt
     step amd_code_suite executed_code amd bench/suite.csv suite.txt
+    step nvidia_code executed_code nvidia device_tests/executed/layers.csv nightly.txt
     for target in armhf macos; do step cross_$target sh scripts/cross.sh $target; done
     step pocl_6 sh scripts/newer_pocl.sh 15
     step dist sh scripts/dist.sh

@@ -21,6 +21,9 @@
 #include "vendor.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { MOST_LAUNCHES = 2 * TCONV_MAX_LAUNCHES, MOST_LAYERS = 200 };
 
@@ -203,7 +206,7 @@ static int program_of(struct needed_programs *programs, const struct executed_ca
                       const struct planned *p, const struct tconv_launch *launch)
 {
     char text[TCONV_MAX_OPTIONS], all[TCONV_MAX_OPTIONS + 40];
-    const char *source = p->candidate.algorithm->source;
+    const char *source = tconv_launch_source(launch, p->candidate.algorithm);
     if (!tconv_launch_all_options(launch, &p->request, p->candidate.algorithm, text, sizeof text))
         return -1;
     snprintf(all, sizeof all, "%s%s", text, vendor_options(one));
@@ -312,7 +315,7 @@ static bool make_tensors(const struct planned *p, struct tensors *t)
 {
     const tconv_type output = p->loops.output_type, number = tconv_scale_type(p->loops.data_type);
     const tconv_type bias = tconv_bias_type(&p->epilogue, output);
-    const int64_t channels = p->loops.groups * p->loops.out_channels;
+    const int64_t channels = p->geometry.epilogue_channels;
     const int64_t outputs = elements_of(&p->geometry.output_shape);
     uint64_t state = 1;
     *t = (struct tensors){{NULL}, NULL, {0}, {0}};
@@ -325,6 +328,12 @@ static bool make_tensors(const struct planned *p, struct tensors *t)
         !fill(t, TCONV_ARG_RESIDUAL, output, outputs, 1, &state) ||
         !fill_garbage(t, TCONV_ARG_FILTER, p->plan.filter_bytes) ||
         !fill_garbage(t, TCONV_ARG_WORKSPACE, p->plan.workspace_bytes))
+        return false;
+    const struct tconv_equivalent *e = &p->loops.equivalent;
+    const uint64_t unit =
+        tconv_arg_unit(&p->request, p->candidate.algorithm->packing, TCONV_ARG_EQUIVALENT);
+    if (e->axes != 0 && !p->candidate.algorithm->packs_given &&
+        !fill_garbage(t, TCONV_ARG_EQUIVALENT, (uint64_t)e->elements * unit))
         return false;
     const bool filled =
         p->epilogue.beta != 0
@@ -349,18 +358,25 @@ static void add_buffers(const struct executed_case *one, const struct planned *p
                         struct memory *memory)
 {
     static const char *const names[TCONV_ARG_LOCAL] = {
-        [TCONV_ARG_DATA] = "the data",           [TCONV_ARG_WEIGHTS] = "the weights",
-        [TCONV_ARG_FILTER] = "the filter",       [TCONV_ARG_BIAS] = "the bias",
-        [TCONV_ARG_SCALE] = "the scale",         [TCONV_ARG_SLOPE] = "the slope",
-        [TCONV_ARG_RESIDUAL] = "the residual",   [TCONV_ARG_OUTPUT] = "the output",
-        [TCONV_ARG_WORKSPACE] = "the workspace", [TCONV_ARG_TABLE] = "the table"};
+        [TCONV_ARG_DATA] = "the data",
+        [TCONV_ARG_WEIGHTS] = "the weights",
+        [TCONV_ARG_FILTER] = "the filter",
+        [TCONV_ARG_BIAS] = "the bias",
+        [TCONV_ARG_SCALE] = "the scale",
+        [TCONV_ARG_SLOPE] = "the slope",
+        [TCONV_ARG_RESIDUAL] = "the residual",
+        [TCONV_ARG_OUTPUT] = "the output",
+        [TCONV_ARG_WORKSPACE] = "the workspace",
+        [TCONV_ARG_TABLE] = "the table",
+        [TCONV_ARG_EQUIVALENT] = "the equivalent filter"};
     for (int a = 0; a < TCONV_ARG_LOCAL; a++) {
         if (names[a] == NULL) continue;
         const bool output = a == TCONV_ARG_OUTPUT, shifts = one->shifted && a != TCONV_ARG_TABLE;
         const uint64_t shift =
             shifts ? tconv_arg_unit(&p->request, p->candidate.algorithm->packing, (enum tconv_arg)a)
                    : 0;
-        const bool writable = output || a == TCONV_ARG_FILTER || a == TCONV_ARG_WORKSPACE;
+        const bool writable = output || a == TCONV_ARG_FILTER || a == TCONV_ARG_WORKSPACE ||
+                              a == TCONV_ARG_EQUIVALENT;
         t->address[a] = memory_add(memory, names[a], t->bytes[a], t->size[a], shift,
                                    !output || p->epilogue.beta != 0, writable);
     }
@@ -406,8 +422,10 @@ static void set_arguments(const struct planned *p, const struct tconv_launch *la
         const enum tconv_arg arg = launch->args[i];
         struct kernel_argument *argument = &dispatch->argument[dispatch->argument_count];
         if (!tconv_arg_used(&p->epilogue, arg)) continue;
-        if (arg == TCONV_ARG_SHARE) { /* of the whole: both numbers are 0 */
-            *argument = (struct kernel_argument){0, false};
+        if (arg == TCONV_ARG_SHARE || arg == TCONV_ARG_FIRST) {
+            /* a share of the whole: both numbers are 0 */
+            const uint64_t value = arg == TCONV_ARG_FIRST ? (uint64_t)launch->first : 0;
+            *argument = (struct kernel_argument){value, false};
             dispatch->argument_count++;
             continue;
         }

@@ -11,6 +11,12 @@ LIBCLC = "/usr/lib/clc/nvptx64--nvidiacl.bc"
 TOOLS = ["clang-19"]
 FILES = [LIBCLC]
 
+# libclc's launches have no offset, but NVIDIA's have: a special register.
+OFFSET = """
+static uint global_offset(void) { uint offset; __asm__("mov.u32 %0, %%envreg3;" : "=r"(offset)); return offset; }
+#define get_global_offset(dimension) ((dimension) == 0 ? (size_t)global_offset() : 0)
+"""
+
 # A comment of PTX that is an instruction for sm_90a, as the library makes it one before it hands PTX to the driver.
 MARK = "//@sm_90a "
 
@@ -19,7 +25,7 @@ def compile_program(number, target, options, text, folder):
     """Writes NUMBER.ptx."""
     path = os.path.join(folder, number)
     with open(path + ".cl", "w", encoding="utf-8") as file:
-        file.write(text + HALF_CONVERSIONS)
+        file.write(OFFSET + text + HALF_CONVERSIONS)
     # "nvcl": local and constant arguments keep their address spaces, as with NVIDIA's OpenCL.
     command = ["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", "nvptx64-nvidia-nvcl"]
     library = ["-march=" + target.replace("90a", "90"), "-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC]
@@ -33,4 +39,201 @@ def compile_program(number, target, options, text, folder):
             file.write(ptx)
 
 
-DEFECTS = []
+
+# See Vendor in executed_code.py.
+MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
+BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
+AFTER_COPIES = "COPIES_ARE_THERE(AHEAD - 1);\n        barrier(CLK_LOCAL_MEM_FENCE);\n        LANES_MEET;"
+WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
+DEFECTS = [
+    (
+        "mma: sums in other rows",
+        "#define ROW_OF(lane, i) ((lane) / 32 * 16 + (lane) % 32 / 4 + (i) / 2 * 8)",
+        "#define ROW_OF(lane, i) ((lane) / 32 * 16 + (lane) % 32 / 4 * 2 + (i) / 2)",
+        MATRIX_CASE % "f16",
+        "expected",
+    ),
+    (
+        "mma: words of the filter exchanged",
+        '"r"(a.s0), "r"(a.s1), "r"(a.s2)',
+        '"r"(a.s0), "r"(a.s2), "r"(a.s1)',
+        MATRIX_CASE % "bf16",
+        "expected",
+    ),
+    (
+        "mma: u8 taken as signed",
+        "#define PTX_u8 u8",
+        "#define PTX_u8 s8",
+        MATRIX_CASE % "u8/i8/i32",
+        "expected",
+    ),
+    (
+        "ldmatrix: positions with a wrong stride",
+        "(n) + (lane) / 16 * 8 + (lane) % 8)",
+        "(n) + (lane) / 16 * 4 + (lane) % 8)",
+        MATRIX_CASE % "f32",
+        "expected",
+    ),
+    (
+        "movmatrix left out",
+        "movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;",
+        "mov.b32 %0, %1;",
+        MATRIX_CASE % "f16" + " format=NXC",
+        "expected",
+    ),
+    (
+        "cp.async: nobody waits for copies",
+        '"cp.async.wait_group %0;"',
+        '"// %0"',
+        MATRIX_CASE % "f16",
+        "nobody waited for",
+    ),
+    (
+        "cp.async: one group too many is left",
+        "COPIES_ARE_THERE(AHEAD - 1);",
+        "COPIES_ARE_THERE(AHEAD);",
+        MATRIX_CASE % "f16",
+        "nobody waited for",
+    ),
+    (
+        "cp.async: no group is committed",
+        '"cp.async.commit_group;"',
+        '""',
+        MATRIX_CASE % "f16",
+        "nobody waited for",
+    ),
+    (
+        "cp.async: no barrier behind the wait",
+        AFTER_COPIES,
+        AFTER_COPIES.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        MATRIX_CASE % "f16" + " format=NXC",
+        "since the last barrier",
+    ),
+    (
+        "cp.async: copies to 8 bytes behind a quad",
+        "copy_quad(weights + 4 * PUT_WEIGHT(i),",
+        "copy_quad(weights + 4 * PUT_WEIGHT(i) + 8,",
+        MATRIX_CASE % "f16",
+        "accesses 16 bytes of local memory at byte",
+    ),
+    (
+        "cp.async: inputs outside of the data are read",
+        '"r"(there ? 16 : 0)',
+        '"r"(16)',
+        "sm_90 matrix_group f16 quads math=fast format=NXC",
+        "cp.async",
+    ),
+    (
+        "matrix: half of a warp meets",
+        "#define LANES_MEET __asm__",
+        "#define LANES_MEET if (get_local_id(0) % 32 < 16) __asm__",
+        MATRIX_CASE % "f16",
+        "not all 32",
+    ),
+    (
+        "matrix: a mask is changed without an atomic operation",
+        "atomic_or(&places->taps, inside[i]);",
+        "places->taps |= inside[i];",
+        MATRIX_CASE % "f16",
+        "since the last barrier",
+    ),
+    (
+        "matrix: no barrier before outputs are read",
+        "barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are in local memory */",
+        "",
+        MATRIX_CASE % "f16",
+        "since the last barrier",
+    ),
+    (
+        "tiled: no barrier before a stage's products",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        "sm_90 tiled_group f32 wide",
+        "since the last barrier",
+    ),
+    (
+        "tiled: some warps leave out a barrier",
+        BEFORE_STAGE,
+        "if (get_local_id(0) < 32) " + BEFORE_STAGE,
+        "sm_80 tiled_group f32 wide",
+        "wait",
+    ),
+    (
+        "tiled: two work-groups compute the same",
+        "#define GROUP_NUMBER ((int)get_group_id(0))",
+        "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
+        "sm_90 tiled_group f32 wide",
+        "another work-group of this launch",
+    ),
+    (
+        "col2im: no barriers",
+        "#define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE)",
+        "#define GROUP_BARRIER",
+        "sm_90 col2im_group f32 odd",
+        "since the last barrier",
+    ),
+    (
+        "reference: it reads behind the data",
+        "sum = MULTIPLY_ADD(READ_DATA(x",
+        "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, "
+        "sum = MULTIPLY_ADD(READ_DATA(x",
+        "sm_90 reference f32 odd",
+        "of the data, which has",
+    ),
+    (
+        "wgmma: no proxy fence behind the copies",
+        '#define SHOW_COPIES __asm__ volatile("fence.proxy.async.shared::cta;" : : : "memory")',
+        "#define SHOW_COPIES",
+        WGMMA_CASE,
+        "",
+    ),
+    (
+        "wgmma: no fence before the first product",
+        '"wgmma.fence.sync.aligned;"',
+        '"// no fence"',
+        WGMMA_CASE,
+        "",
+    ),
+    (
+        "wgmma: nobody waits for products",
+        '"wgmma.wait_group.sync.aligned 0;"',
+        '"wgmma.wait_group.sync.aligned 1;"',
+        WGMMA_CASE,
+        "",
+    ),
+    (
+        "wgmma: another swizzle of inputs",
+        '"0x80000020"',
+        '"0xc0000020"',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: a wrong step between 8 rows",
+        '#define HIGH_FILTER "8"',
+        '#define HIGH_FILTER "16"',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: the same words of inputs twice",
+        '"add.u32 input, input, 2;\\n"',
+        '""',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: a wrong step between quads",
+        '#define TWO_QUADS "256"',
+        '#define TWO_QUADS "128"',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: a stage is loaded where another one is multiplied",
+        "next = AHEAD * STAGE_WORDS;",
+        "next = (AHEAD - 1) * STAGE_WORDS;",
+        WGMMA_CASE,
+        "",
+    ),
+]
