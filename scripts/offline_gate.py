@@ -117,7 +117,8 @@ def first_group(pattern, line):
 
 def clang(tools, vendor, target, source, options, output):
     triple = {"AMD": "amdgcn-amd-amdhsa", "NVIDIA": "nvptx64-nvidia-cuda"}[vendor]
-    nvidia = ["-march=" + target.rstrip("a"), *("-Xclang -target-feature -Xclang +ptx80".split() * target.endswith("a"))]
+    later = ["-Xclang", "-target-feature", "-Xclang", "+ptx80"] if target.endswith("a") else []
+    nvidia = ["-march=" + target.rstrip("a"), *later]
     chip = {"AMD": ["-mcpu=" + target, "-nogpulib"], "NVIDIA": nvidia}[vendor]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", os.path.join(tools.libclc, LIBCLC[vendor])]
     # -w: libclc's own triple is another one, which clang warns of for every program.
@@ -297,8 +298,8 @@ def compile_nvidia(tools, target, source, options, folder):
 
 
 def without_traded(tools, target, ptx, kernels, code):
-    """The same kernels. ptxas knows the size of a work-group here. It spills a little if more groups fit then, which one
-    group at a time would not need. That is not wrong, unless the hottest loop has it."""
+    """The same kernels. ptxas knows the size of a work-group here. It spills a little if more groups fit then, which
+    one group at a time would not need. That is not wrong, unless the hottest loop has it."""
     if not any(kernel.wrong for kernel in kernels):
         return kernels
     with open(ptx, encoding="utf-8") as file:

@@ -39,12 +39,11 @@ def compile_program(number, target, options, text, folder):
             file.write(ptx)
 
 
-
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
-AFTER_COPIES = "COPIES_ARE_THERE(AHEAD - 1);\n        barrier(CLK_LOCAL_MEM_FENCE);\n        LANES_MEET;"
 WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
+AFTER_COPIES = "COPIES_ARE_THERE(AHEAD - 1);\n        barrier(CLK_LOCAL_MEM_FENCE);\n        LANES_MEET;"
 DEFECTS = [
     (
         "mma: sums in other rows",
@@ -185,21 +184,21 @@ DEFECTS = [
         '#define SHOW_COPIES __asm__ volatile("fence.proxy.async.shared::cta;" : : : "memory")',
         "#define SHOW_COPIES",
         WGMMA_CASE,
-        "",
+        "without a fence.proxy.async behind it",
     ),
     (
         "wgmma: no fence before the first product",
         '"wgmma.fence.sync.aligned;"',
         '"// no fence"',
         WGMMA_CASE,
-        "",
+        "no wgmma.fence stands behind",
     ),
     (
         "wgmma: nobody waits for products",
         '"wgmma.wait_group.sync.aligned 0;"',
         '"wgmma.wait_group.sync.aligned 1;"',
         WGMMA_CASE,
-        "",
+        "which a product under way reads",
     ),
     (
         "wgmma: another swizzle of inputs",
@@ -233,7 +232,7 @@ DEFECTS = [
         "wgmma: a stage is loaded where another one is multiplied",
         "next = AHEAD * STAGE_WORDS;",
         "next = (AHEAD - 1) * STAGE_WORDS;",
-        WGMMA_CASE,
-        "",
+        "sm_90a matrix_group:kt=16:wn=128 f16 wide math=fast format=NXC",
+        "which a copy that nobody waited for writes",
     ),
 ]
