@@ -2,7 +2,6 @@
 """NVIDIA's programs: how they are compiled, and defects that must be found. Needs clang-19 and libclc."""
 
 import os
-import re
 
 import offline_gate
 from common import HALF_CONVERSIONS
@@ -17,9 +16,6 @@ static uint global_offset(void) { uint offset; __asm__("mov.u32 %0, %%envreg3;" 
 #define get_global_offset(dimension) ((dimension) == 0 ? (size_t)global_offset() : 0)
 """
 
-# A comment of PTX that is an instruction for sm_90a, as the library makes it one before it hands PTX to the driver.
-MARK = "//@sm_90a "
-
 
 def compile_program(number, target, options, text, folder):
     """Writes NUMBER.ptx."""
@@ -32,11 +28,9 @@ def compile_program(number, target, options, text, folder):
     offline_gate.run([*command, *library, *options, "-S", "-o", path + ".ptx", path + ".cl"])
     with open(path + ".ptx", encoding="utf-8") as file:
         ptx = file.read()
-    if MARK in ptx:
-        ptx = re.sub(r"^(\.target sm_90)\b", r"\1a", ptx, flags=re.M)
-        ptx = re.sub(MARK + r"\..*", "", ptx).replace(MARK, "")  # a directive changes nothing that is executed
+    if offline_gate.MARK in ptx:
         with open(path + ".ptx", "w", encoding="utf-8") as file:
-            file.write(ptx)
+            file.write(offline_gate.changed_for_sm_90a(ptx))
 
 
 # See Vendor in executed_code.py.
