@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "device/sm_90a.h"
 #include "fake.h"
+#include "faults.h"
 #include "tconv_cl/tconv_cl.h"
 
 #include <setjmp.h>
@@ -80,13 +81,12 @@ static tconv_device *new_device(unsigned major, unsigned minor, const char *how,
     return device;
 }
 
-/* A plan of a layer with many channels and positions. */
-static tconv_plan *new_plan(tconv_device *device, tconv_type type, const char *algorithm)
+/* Makes a plan of a layer with many channels and positions. */
+static tconv_status make_plan(tconv_device *device, tconv_type type, const char *algorithm,
+                              tconv_plan **plan, tconv_error *error)
 {
     tconv_problem p = TCONV_PROBLEM_INIT;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    tconv_plan *plan = NULL;
-    tconv_error error;
     p.data_type = p.filter_type = type;
     p.operation = TCONV_ONEAPI_CONV_BACKPROP;
     p.data_format = TCONV_NXC;
@@ -96,7 +96,14 @@ static tconv_plan *new_plan(tconv_device *device, tconv_type type, const char *a
     p.strides = (tconv_list){2, {2, 2}};
     p.pads_begin = p.pads_end = (tconv_list){2, {1, 1}};
     options.algorithm = algorithm;
-    if (tconv_plan_create(device, &p, &options, &plan, &error) != TCONV_OK)
+    return tconv_plan_create(device, &p, &options, plan, error);
+}
+
+static tconv_plan *new_plan(tconv_device *device, tconv_type type, const char *algorithm)
+{
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    if (make_plan(device, type, algorithm, &plan, &error) != TCONV_OK)
         fail_msg("%s", error.message);
     return plan;
 }
@@ -208,6 +215,39 @@ static void other_capabilities_have_mma(void **state)
     }
 }
 
+/* Memory that is missing while a program is changed says nothing of the driver: the call fails, or
+ * does without the unit, and the next one has it. At exit nothing may be alive. */
+static void a_call_that_fails_is_told(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"clCreateProgramWithBinary", "clBuildProgram",
+                                        "clGetProgramInfo", "malloc"};
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+        bool failed = true;
+        int told = 0;
+        for (int n = 1; failed && n <= 400; n += c == 3 ? 7 : 1) {
+            struct heard heard;
+            tconv_error error = {TCONV_OK, 0, ""};
+            tconv_plan *plan = NULL;
+            tconv_device *device = new_device(9, 0, "takes", &heard);
+            tconv_device_set_trace(device, TCONV_TRACE_ALL, NULL, NULL, NULL);
+            fault_arm(fault_call_named(calls[c]), n, CL_OUT_OF_HOST_MEMORY);
+            const tconv_status status = make_plan(device, TCONV_F16, NULL, &plan, &error);
+            failed = fault_disarm();
+            told += status != TCONV_OK;
+            if (status == TCONV_OK)
+                assert_true(tconv_plan_matrix_unit(plan) != TCONV_MATRIX_NONE);
+            else if (status != TCONV_ERROR_HOST_MEMORY)
+                fail_msg("%s: %s", calls[c], error.message);
+            tconv_plan_release(plan);
+            if (strcmp(calls[c], "clCreateProgramWithBinary") == 0)
+                expect_unit(device, TCONV_F16, TCONV_MATRIX_NVIDIA_WGMMA, "kt=32");
+            tconv_device_release(device);
+        }
+        assert_true(told > 0 || strcmp(calls[c], "clGetProgramInfo") == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_does_not_costs_one_probe),
         cmocka_unit_test(a_tile_that_fails_leaves_the_others),
         cmocka_unit_test(other_capabilities_have_mma),
+        cmocka_unit_test(a_call_that_fails_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
