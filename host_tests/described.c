@@ -35,12 +35,14 @@
     .half_arithmetic = true, .integer_dot_product = true, .subgroup_least = 16,                    \
     .architecture = TCONV_ARCHITECTURE_INTEL_XE_HP
 
-#define NVIDIA                                                                                     \
-    .kind = TCONV_DEVICE_GPU, .compute_units = 108, .vector_width = 1, .work_group_limit = 1024,   \
+#define NVIDIA_OF(units)                                                                           \
+    .kind = TCONV_DEVICE_GPU, .compute_units = units, .vector_width = 1, .work_group_limit = 1024, \
     .work_item_limit = {1024, 1024, 64}, .local_memory = 48 << 10,                                 \
     .global_memory = UINT64_C(40) << 30, .allocation_limit = UINT64_C(10) << 30,                   \
     .constant_kib = 64, .dedicated_local = true, .double_arithmetic = true, .fma = true,           \
     .architecture = TCONV_ARCHITECTURE_NVIDIA
+
+#define NVIDIA NVIDIA_OF(108)
 
 /* What an Android phone has left for an application. */
 #define PHONE                                                                                      \
@@ -118,6 +120,8 @@ const struct described_device described_devices[] = {
     {"Intel dpas", {INTEL, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"Intel Max dpas", {INTEL_MAX, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"NVIDIA mma", {NVIDIA, .matrix_unit = TCONV_MATRIX_NVIDIA_MMA}},
+    {"NVIDIA wgmma", /* an H100 */
+     {NVIDIA_OF(132), .clock_mhz = 1980, .matrix_unit = TCONV_MATRIX_NVIDIA_WGMMA}},
     {"Mali-G78",
      {PHONE, .compute_units = 20, .work_group_limit = 512, .work_item_limit = {512, 512, 512},
       .local_memory = 32 << 10, .fma = true, .half_arithmetic = true, .integer_dot_product = true,

@@ -9,6 +9,7 @@
  * The first form prints a line for each device and program, with tabs between: device, algorithm,
  * options, source files (commas between), ids of the layers for which selection takes it (commas
  * between; none: it is built only where the algorithm is asked for by name). */
+#include "base/matrix_units.h"
 #include "choices.h"
 #include "described.h"
 #include "listing.h"
@@ -23,8 +24,8 @@ static const char *const cards[] = {"AMD",       "AMD CDNA",   "Intel",
                                     "Intel Max", "Intel Gen9", "NVIDIA"};
 
 /* Cards with matrix units: what only the algorithm for them would build. */
-static const char *const units[] = {"AMD wmma",   "AMD wmma12",     "AMD mfma",
-                                    "Intel dpas", "Intel Max dpas", "NVIDIA mma"};
+static const char *const units[] = {"AMD wmma",       "AMD wmma12", "AMD mfma",    "Intel dpas",
+                                    "Intel Max dpas", "NVIDIA mma", "NVIDIA wgmma"};
 
 /* The layer of which every tile for matrix units is built. Its input channels fill quads, but not
  * stages: copies take the most registers. */
@@ -85,6 +86,9 @@ static bool add_candidate(struct program **list, const struct tconv_request *req
         if (!tconv_launch_all_options(launch, request, candidate->algorithm, text, sizeof text))
             return false;
         if (strstr(text, " -DMATRIX=1 ") != NULL) continue; /* plain OpenCL C is for tests */
+        if (request->device->matrix_unit == TCONV_MATRIX_NVIDIA_WGMMA &&
+            strstr(text, " -D" TCONV_SM_90A "=1") == NULL)
+            continue; /* another card has the same program */
         struct program *program = find_or_add(
             list, candidate->algorithm, tconv_launch_source(launch, candidate->algorithm), text);
         if (program == NULL) return false;
@@ -102,9 +106,10 @@ static bool add_candidate(struct program **list, const struct tconv_request *req
 static bool add_all_tiles(struct program **list, const struct tconv_request *request)
 {
     for (int mt = 8; mt <= 128; mt *= 2)
-        for (int nt = 8; nt <= 256; nt *= 2) {
+        for (int nt = 8, kt = 16; nt <= 256; kt == 16 ? (kt = 32) : (kt = 16, nt *= 2)) {
             char text[80];
-            snprintf(text, sizeof text, "%s mt=%d nt=%d split=0", tconv_matrix_group.name, mt, nt);
+            snprintf(text, sizeof text, "%s mt=%d nt=%d kt=%d split=0", tconv_matrix_group.name, mt,
+                     nt, kt);
             struct tconv_pattern pattern;
             struct tconv_candidates tiles;
             struct tconv_reason reason;

@@ -123,9 +123,11 @@ static bool print_layer(const char *device, const struct entry *entry,
         return false;
     }
     printf("{\"device\":\"%s\",\"layer\":\"%s\",\"type\":\"%s\",\"data_format\":\"%s\","
-           "\"algorithm\":\"%s\",\"macs\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"launches\":[",
+           "\"algorithm\":\"%s\",\"expected_us\":%.1f,\"macs\":%" PRIu64 ",\"bytes\":%" PRIu64
+           ",\"launches\":[",
            device, entry->id, tconv_type_name(listing->type),
-           listing->format == TCONV_NXC ? "NXC" : "NCX", algorithm->name, geometry.macs,
+           listing->format == TCONV_NXC ? "NXC" : "NCX", algorithm->name,
+           1e3 * tconv_machine_ms(&request.machine, best.cost), geometry.macs,
            geometry.data_bytes + geometry.filter_bytes + geometry.output_bytes);
     bool done = true;
     for (int i = 0; i < kernel_plan.run_count && done; i++)

@@ -122,7 +122,7 @@ static bool allows(struct device *d, bool insist, struct tconv_retry *retry)
 
 static bool add(struct device *d, const char *log, double seconds, struct tconv_retry *retry)
 {
-    return tconv_rejection_add(&d->device, "key", &d->error, log, seconds, retry);
+    return tconv_rejection_add(&d->device, "key", &d->error, log, seconds, false, retry);
 }
 
 static void a_program_that_fails_twice_waits(void **state)
@@ -203,7 +203,7 @@ static void the_list_is_short(void **state)
     char key[20];
     for (int i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "%d", i);
-        tconv_rejection_add(&d->device, key, &d->error, rejected, 1, &retry);
+        tconv_rejection_add(&d->device, key, &d->error, rejected, 1, false, &retry);
     }
     int count = 0;
     for (const struct tconv_rejection *r = d->device.rejections; r != NULL; r = r->next) count++;

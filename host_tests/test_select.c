@@ -920,7 +920,7 @@ static void units_are_tested_where_they_are_used(void **state)
     static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_I32};
     int matrix = 0, words = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
-        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_AMD_WMMA12; unit++)
+        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_NVIDIA_WGMMA; unit++)
             for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
                 tconv_device_info device = d->info;
                 device.matrix_unit = (tconv_matrix_unit)unit;
@@ -982,10 +982,53 @@ static void units_of_gpus_have_rows_and_devices(void **state)
         if (d->name == NULL) fail_msg("described.c has no device with matrix unit %d", unit);
         const struct tconv_request request =
             request_for(&loops, &d->info, &bias_only, TCONV_MATH_EXACT);
-        const struct tconv_unit *row = tconv_unit_for(&request);
+        const struct tconv_unit *row = tconv_unit_for(&request, 0);
         if (row == NULL || (int)row->device != unit)
             fail_msg("units.c has no row of matrix unit %d", unit);
     }
+}
+
+/* A kernel plan finds the unit of a tile by the tile. With wgmma, mma.sync has no tile of its size.
+ */
+static void a_tile_belongs_to_one_unit(void **state)
+{
+    (void)state;
+    tconv_problem p = plane(256, 256, 64, 4, 2);
+    p.data_type = p.filter_type = TCONV_F16;
+    const struct tconv_loops loops = loops_of(&p);
+    int units = 0;
+    for (const struct described_device *d = described_devices; d->name != NULL; d++) {
+        const struct tconv_request request =
+            request_for(&loops, &d->info, &bias_only, TCONV_MATH_EXACT);
+        const struct tconv_unit *unit;
+        for (int n = 0; (unit = tconv_unit_for(&request, n)) != NULL; n++, units++) {
+            struct tconv_tile tile;
+            size_t index;
+            for (size_t i = 0; tconv_unit_tile(unit, (int)d->info.subgroup_least, i, &tile); i++) {
+                assert_ptr_equal(tconv_unit_of_tile(&request, &tile, &index), unit);
+                assert_int_equal(index, i);
+            }
+        }
+    }
+    assert_true(units > 0);
+    const struct tconv_request request =
+        request_for(&loops, described_device("NVIDIA wgmma"), &bias_only, TCONV_MATH_EXACT);
+    struct tconv_candidates all;
+    struct tconv_reason reason;
+    assert_true(tconv_enumerate(&tconv_matrix_group, &request, NULL, &all, &reason));
+    assert_int_equal(tconv_candidate_unit(&request, &all.list[0]).unit, TCONV_MATRIX_NVIDIA_WGMMA);
+    for (int i = 0; i < all.count; i++)
+        if (tconv_candidate_unit(&request, &all.list[i]).unit != TCONV_MATRIX_NVIDIA_WGMMA)
+            assert_true(all.list[i].tile.mt < 64 || all.list[i].tile.nt < 128);
+    /* Tiles that failed their probes are left out, the trial last. */
+    struct tconv_request refused = request;
+    refused.refused_tiles = tconv_candidate_unit(&request, &all.list[0]).tile;
+    struct tconv_candidates others;
+    assert_true(tconv_enumerate(&tconv_matrix_group, &refused, NULL, &others, &reason));
+    for (int i = 0; i < others.count; i++)
+        assert_true(tconv_candidate_unit(&request, &others.list[i]).unit !=
+                        TCONV_MATRIX_NVIDIA_WGMMA ||
+                    tconv_candidate_unit(&request, &others.list[i]).tile != refused.refused_tiles);
 }
 
 /* A table of more taps than constant memory takes stays in global memory. */
@@ -1169,6 +1212,7 @@ int main(void)
         cmocka_unit_test(matrix_units_want_channels),
         cmocka_unit_test(units_are_tested_where_they_are_used),
         cmocka_unit_test(units_of_gpus_have_rows_and_devices),
+        cmocka_unit_test(a_tile_belongs_to_one_unit),
         cmocka_unit_test(small_tables_are_in_constant_memory),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),

@@ -8,6 +8,9 @@ the instructions before the first copy into local memory, its stores of 16 bytes
 stage reads from the second-level cache. Fails if a count is above its limit, or if outputs with channels last are not
 stored 16 bytes at a time. A count is not a time.
 
+For a card with wgmma: the same of the tiles that use it, by way of PTX for sm_90 that is changed for sm_90a, as the
+library does it. Limits are the instructions beside each wgmma, and those before the first copy.
+
 For the depthwise layers with whole vectors of channels, in f16 and bf16, channels last: the loads of data and weights
 and the stores of outputs by their bytes. Fails unless an access moves 16 bytes. Tensors that are not aligned are read
 element by element by code of their own, which these counts leave out.
@@ -34,6 +37,10 @@ MOST_PER_MMA = {
 # If the data are not copied, because a second launch would cost more. Of B07, whose tiles are small; 7.9 of others.
 MOST_PER_MMA_OF_PLAIN_DATA = {"B07": 10.2}
 MOST_BEFORE_COPY = 400
+# Layers on tiles of wgmma, the smallest tile last: it has the fewest products in a stage.
+WGMMA_TILES = (("B25", "mt=128 nt=256"), ("B67", "mt=128 nt=128 kt=32"), ("B02", "mt=64 nt=128 kt=32"))
+WGMMA_TILES += (("B25", "mt=128 nt=128 kt=16"),)
+MOST_BESIDE_WGMMA = 50
 LANES = 8  # channels of 16 bytes
 
 
@@ -55,8 +62,8 @@ def has_vectors(row):
     return row["in_channels"] == row["out_channels"] == row["groups"] and int(row["groups"]) % LANES == 0
 
 
-def listing(programs, kind, data_format):
-    return map(json.loads, gate.run([programs, "--listing", kind, data_format, "--device", "NVIDIA mma"]).splitlines())
+def listing(programs, kind, data_format, device="NVIDIA mma", *more):
+    return map(json.loads, gate.run([programs, "--listing", kind, data_format, "--device", device, *more]).splitlines())
 
 
 def compiled(tools, make_ptx, target, launch):
@@ -112,6 +119,31 @@ def count(tools, make_ptx, target, layer, taps):
         "registers": int(registers.group(1)),
         "kib": int(option["KT"]) * 4 * (int(option["MT"]) + int(option["NT"]) / reads) / 1024,
     }
+
+
+def count_wgmma(tools, programs, suite):
+    """Prints the table of wgmma's tiles, and returns what is wrong."""
+    wrong = []
+    print("\ncompiler layer tile              instructions  wgmma  beside each  before the first copy  registers")
+    for (key, tile), (compiler, make_ptx) in itertools.product(WGMMA_TILES, COMPILERS.items()):
+        algorithm = "matrix_group %s slices=1 wm=64 copy=0 parts=1 wn=%s" % (tile, tile.split()[1][3:])
+        with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as one:  # others may not take the tile
+            table = csv.DictWriter(one, suite[key].keys())
+            table.writeheader()
+            table.writerow(suite[key])
+            one.flush()
+            layer = next(listing(programs, "f16", "NXC", "NVIDIA wgmma", "--algorithm", algorithm, "--suite", one.name))
+        c = count(tools, make_ptx, "sm_90a", layer, taps_of_phases(suite[key]))
+        beside = c["all"] / c["mma"] - 1
+        form = "%-8s %-5s %-17s %12d %6d %12.1f %22d %10d"
+        print(form % (compiler, key, c["tile"], c["all"], c["mma"], beside, c["before"], c["registers"]))
+        for what, n, most in (
+            ("instructions beside each wgmma", beside, MOST_BESIDE_WGMMA),
+            ("instructions before the first copy", c["before"], MOST_BEFORE_COPY),
+        ):
+            if n > most:
+                wrong.append("%s by %s, %s: %.1f %s, at most %g" % (key, compiler, c["tile"], n, what, most))
+    return wrong
 
 
 def main():
@@ -191,6 +223,7 @@ def main():
                     "%s by %s, %s, channels last: %d bytes per access, 16 are wanted"
                     % (layer["layer"], compiler, kind, c["bytes"])
                 )
+    wrong += count_wgmma(tools, arguments.programs, suite)
     for text in wrong:
         print("FAILED: " + text)
     print("%d failures" % len(wrong))

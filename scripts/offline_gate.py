@@ -48,6 +48,7 @@ TARGETS = {  # of each device that gpu_programs describes
     "Intel dpas": ["dg2"],
     "Intel Max dpas": ["pvc"],
     "NVIDIA mma": ["sm_80", "sm_90"],
+    "NVIDIA wgmma": ["sm_90a"],  # by way of sm_90, as the library does: changed_for_sm_90a
 }
 LIBCLC_14 = os.path.join(ROOT, "build/libclc-14/usr/lib/clc")
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
@@ -116,7 +117,9 @@ def first_group(pattern, line):
 
 def clang(tools, vendor, target, source, options, output):
     triple = {"AMD": "amdgcn-amd-amdhsa", "NVIDIA": "nvptx64-nvidia-cuda"}[vendor]
-    chip = {"AMD": ["-mcpu=" + target, "-nogpulib"], "NVIDIA": ["-march=" + target]}[vendor]
+    later = ["-Xclang", "-target-feature", "-Xclang", "+ptx80"] if target.endswith("a") else []
+    nvidia = ["-march=" + target.rstrip("a"), *later]
+    chip = {"AMD": ["-mcpu=" + target, "-nogpulib"], "NVIDIA": nvidia}[vendor]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", os.path.join(tools.libclc, LIBCLC[vendor])]
     # -w: libclc's own triple is another one, which clang warns of for every program.
     command = [tools.clang, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", triple]
@@ -167,7 +170,7 @@ def compile_amd(tools, target, source, options, folder):
 NVIDIA_CODE = (
     lambda line: first_group(r"(\.L\w+):", line),
     lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
-    lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0,
+    lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]G?MMA", line) else 0,
 )
 
 
@@ -175,6 +178,14 @@ def clang_ptx(tools, target, source, options, folder):
     """A file of PTX as clang makes it."""
     ptx = os.path.join(folder, target + ".clang.ptx")
     clang(tools, "NVIDIA", target, source, options, ptx)
+    if target.endswith("a"):  # ptxas must know the size of work-groups that share a compute unit
+        with open(ptx, encoding="utf-8") as file:
+            text = file.read()
+        size = next((option.split("=")[1] for option in options if option.startswith("-DITEMS=")), None)
+        if size:
+            text = re.sub(r"(\.entry tconv_matrix\([^{]*)\{", r"\g<1>.reqntid %s, 1, 1\n{" % size, text)
+        with open(ptx, "w", encoding="utf-8") as file:
+            file.write(text)
     return ptx
 
 
@@ -200,10 +211,38 @@ def libnvvm_ptx(tools, target, source, options, folder):
     return ptx
 
 
+MARK = "//@sm_90a "  # TCONV_SM_90A_MARK of src/device/sm_90a.h
+
+
+def changed_for_sm_90a(text):
+    """PTX for sm_90 as src/device/sm_90a.c changes it for sm_90a."""
+
+    def changed(kernel):
+        directive = re.search(re.escape(MARK) + r"(\.minnctapersm \d+)", kernel.group())
+        head, body = re.sub(re.escape(MARK) + r"\.minnctapersm \d+", "", kernel.group()).split("{", 1)
+        if directive:
+            head += directive.group(1) + "\n"
+        return head + "{" + body
+
+    text = re.sub(r"^\.target sm_\d+", ".target sm_90a", text, count=1, flags=re.M)
+    return re.sub(r"\.entry .*?(?=\.entry |\Z)", changed, text, flags=re.S).replace(MARK, "")
+
+
 def assemble(tools, target, ptx):
     """ptxas's log, and the file with the machine code."""
     cubin = "%s.%s.cubin" % (ptx, target)
-    return run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx]), cubin
+    if target.endswith("a"):
+        with open(ptx, encoding="utf-8") as file:
+            text = file.read()
+        if MARK not in text:
+            raise Failed("the program has no %s" % MARK)
+        ptx += ".changed"
+        with open(ptx, "w", encoding="utf-8") as file:
+            file.write(changed_for_sm_90a(text))
+    log = run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
+    if "serialized" in log:
+        raise Failed("ptxas waits for each wgmma:\n" + log)
+    return log, cubin
 
 
 def compile_source(tools, make_ptx, target, launch, folder):
@@ -251,26 +290,39 @@ def kernels_of_log(log, shares):
 
 
 def compile_nvidia(tools, target, source, options, folder):
-    log, cubin = assemble(tools, target, clang_ptx(tools, target, source, options, folder))
-    return kernels_of_log(
-        log, {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in nvidia_code(tools, cubin).items()}
-    )
+    ptx = clang_ptx(tools, target, source, options, folder)
+    log, cubin = assemble(tools, target, ptx)
+    code = nvidia_code(tools, cubin)
+    kernels = kernels_of_log(log, {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in code.items()})
+    return without_traded(tools, target, ptx, kernels, code) if target.endswith("a") else kernels
+
+
+def without_traded(tools, target, ptx, kernels, code):
+    """The same kernels. ptxas knows the size of a work-group here. It spills a little if more groups fit then, which
+    one group at a time would not need. That is not wrong, unless the hottest loop has it."""
+    if not any(kernel.wrong for kernel in kernels):
+        return kernels
+    with open(ptx, encoding="utf-8") as file:
+        text = file.read()
+    directive = re.escape(MARK) + r"\.minnctapersm \d+"
+    text = re.sub(directive, MARK + ".minnctapersm 1", text)
+    if not re.search(directive, text):
+        text = re.sub(r"^\.reqntid .*$", r"\g<0>\n.minnctapersm 1", text, flags=re.M)
+    alone = "%s.alone.ptx" % ptx
+    with open(alone, "w", encoding="utf-8") as file:
+        file.write(text)
+    wrong = {kernel.name: kernel.wrong for kernel in kernels_of_log(assemble(tools, target, alone)[0], {})}
+    for name, lines in code.items():
+        if any(re.search(r"\b(LDL|STL)\b", line) for line in hottest_loop(lines, *NVIDIA_CODE)[1] or []):
+            wrong[name] = "a spill in the hottest loop"
+    return [kernel._replace(wrong=wrong[kernel.name]) for kernel in kernels]
 
 
 def compile_libnvvm(tools, target, source, options, folder):
     ptx = libnvvm_ptx(tools, target, source, options, folder)
-    kernels = kernels_of_log(assemble(tools, target, ptx)[0], {})
-    if not any(kernel.wrong for kernel in kernels):
-        return kernels
-    # ptxas knows the size of a work-group here. It spills a little if more groups fit then, which one group at a time
-    # would not need.
-    with open(ptx, encoding="utf-8") as file:
-        text = re.sub(r"^\.reqntid .*$", r"\g<0>\n.minnctapersm 1", file.read(), flags=re.M)
-    alone = os.path.join(folder, target + ".alone.ptx")
-    with open(alone, "w", encoding="utf-8") as file:
-        file.write(text)
-    wrong = {kernel.name: kernel.wrong for kernel in kernels_of_log(assemble(tools, target, alone)[0], {})}
-    return [kernel._replace(wrong=wrong[kernel.name]) for kernel in kernels]
+    log, cubin = assemble(tools, target, ptx)
+    kernels = kernels_of_log(log, {})
+    return without_traded(tools, target, ptx, kernels, nvidia_code(tools, cubin) if target.endswith("a") else {})
 
 
 # What OpenCL C 3.0 has for products of bytes, for compilers that are older than it: IGC's name for the instruction.

@@ -77,14 +77,15 @@
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
 /* Accumulators of a pass in local memory: FP fragments of each sub-group along rows, for all
- * positions. Rows are padded against bank conflicts: matrix.clh. */
+ * positions. Rows are padded against bank conflicts: matrix.clh. With HALVES 2 a pass has half of
+ * one fragment, because the stages take less memory than a fragment. */
 #if FOLDED_LAST
-#define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
+#define FINISHED_STEP(fp) (GM * (fp)*FRAG_M / HALVES + 4)
 #define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((n)*FINISHED_STEP(FP) + (row))
 #else
 #define FINISHED_STEP(fp) (NT + PAD_POSITIONS)
-#define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M * FINISHED_STEP(fp))
+#define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M / HALVES * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((row)*FINISHED_STEP(FP) + (n))
 #endif
 /* In front of them are the numbers of outputs and rows: struct ends. */
@@ -93,13 +94,20 @@
 #else
 #define ENDS_WORDS (NT * (2 + (PZ > 1) + (PY > 1) + (PX > 1)) + MT * (2 + !FOLDED_LAST))
 #endif
+#if HALVES_ROWS && NT * (GM * FRAG_M + (FOLDED_LAST ? 4 : 0)) +                                    \
+                           GM * FRAG_M * (FOLDED_LAST ? 0 : PAD_POSITIONS) + ENDS_WORDS >          \
+                       TILES_WORDS
+#define HALVES 2
+#else
+#define HALVES 1
+#endif
 #define PASS_WORDS(fp) (SLICES * FINISHED_WORDS(fp) + ENDS_WORDS)
 #define MOST_WORDS (TILES_WORDS > PASS_WORDS(1) ? TILES_WORDS : PASS_WORDS(1))
-#if PASS_WORDS(FM) <= MOST_WORDS
+#if HALVES == 1 && PASS_WORDS(FM) <= MOST_WORDS
 #define FP FM
-#elif FM % 2 == 0 && PASS_WORDS(FM / 2) <= MOST_WORDS
+#elif HALVES == 1 && FM % 2 == 0 && PASS_WORDS(FM / 2) <= MOST_WORDS
 #define FP (FM / 2)
-#elif FM % 4 == 0 && PASS_WORDS(FM / 4) <= MOST_WORDS
+#elif HALVES == 1 && FM % 4 == 0 && PASS_WORDS(FM / 4) <= MOST_WORDS
 #define FP (FM / 4)
 #else
 #define FP 1
@@ -108,9 +116,18 @@
 /* Rows of a pass, and their numbers in the tile. The second launch has a work-group for each
  * pass. */
 #if SPLIT < 2
-#define PASS_ROWS (GM * FP * FRAG_M)
+#define PASSES (FM / FP * HALVES)
+#define PASS_ROWS (GM * FP * FRAG_M / HALVES)
+#if HALVES == 1
 #define ROW_IN_TILE(pass, row)                                                                     \
     ((row) / (FP * FRAG_M) * (FM * FRAG_M) + (pass) * (FP * FRAG_M) + (row) % (FP * FRAG_M))
+#define ROW_IN_PASS(row) (row)
+#else
+#define ROW_IN_TILE(pass, row)                                                                     \
+    ((row) / (FRAG_M / 2) * (FM * FRAG_M) + (pass) / 2 * FRAG_M + (row) % (FRAG_M / 2) / 8 * 16 +  \
+     (pass) % 2 * 8 + (row) % 8)
+#define ROW_IN_PASS(row) ((row) / 16 * 8 + (row) % 8) /* of the first half */
+#endif
 #else
 #define PASS_ROWS FINISHED_ROWS
 #define ROW_IN_TILE(pass, row) ((pass)*PASS_ROWS + (row))
@@ -636,7 +653,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
              table_t restrict table)
 {
-    __local uint words[MOST_WORDS] __attribute__((aligned(128))); /* a row of a stage: SWIZZLE */
+    __local uint words[MOST_WORDS] __attribute__((aligned(WORDS_ALIGNMENT)));
+    SHARES_UNIT;
     const struct tile tile = own_tile(GROUP_NUMBER, table);
     /* Before all branches: after them some compilers no longer know that these values are the same
      * for all work-items. */
@@ -740,21 +758,21 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     store.exact = IS_EXACT(tile.group);
 #endif
 #if SHORT_SUMS
-    const int first_pass = store_at_once(&store, sums, &own, words + ENDS_WORDS, item) ? FM / FP
-                                                                                       : 0;
+    const int first_pass = store_at_once(&store, sums, &own, words + ENDS_WORDS, item) ? PASSES : 0;
 #else
     const int first_pass = 0;
 #endif
     /* A loop that is not unrolled handles the first sums and moves the others up: some compilers do
      * not unroll so much code, and registers cannot be indexed. */
 #pragma unroll 1
-    for (int pass = first_pass; pass < FM / FP; pass++) {
+    for (int pass = first_pass; pass < PASSES; pass++) {
         finished.pass = pass;
         if (pass > 0) barrier(CLK_LOCAL_MEM_FENCE);
         EACH for (int i = 0; i < FP; i++) EACH for (int j = 0; j < FN; j++)
-            EACH for (int s = 0; s < SUMS; s++)
+            EACH for (int s = 0; s < SUMS / HALVES; s++)
                 words[ENDS_WORDS + item / SLICE_ITEMS * FINISHED_WORDS(FP) +
-                      FINISHED_AT(own.m / FM * FP + i * FRAG_M + ROW_OF(own.lane, s),
+                      FINISHED_AT(own.m / FM * FP / HALVES +
+                                      ROW_IN_PASS(i * FRAG_M + ROW_OF(own.lane, s)),
                                   own.n + j * FRAG_N + COLUMN_OF(own.lane, s))] =
                     SUM_BITS(SUM_NUMBER(sums[i][j], s));
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -763,8 +781,16 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #else
         store_pass(&store, &finished);
 #endif
+#if HALVES == 1
         EACH for (int i = FP; i < FM; i++) EACH for (int j = 0; j < FN; j++)
             sums[i - FP][j] = sums[i][j];
+#else
+        EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++)
+        {
+            sums[i][j].lo = sums[i][j].hi;
+            sums[i][j].hi = i + 1 < FM ? sums[(i + 1) % FM][j].lo : 0; /* 0: no registers */
+        }
+#endif
     }
 }
 

@@ -10,6 +10,8 @@
 enum {
     SVM_CAPABILITIES = 0x1053,
     MOST_SUBGROUPS = 0x105C,
+    COMPUTE_CAPABILITY_MAJOR = 0x4000,
+    COMPUTE_CAPABILITY_MINOR = 0x4001,
     EXTENSIONS_WITH_VERSION = 0x1060,
     MUTABLE_DISPATCH_CAPABILITIES = 0x12B0,
     MUTABLE_DISPATCH_ARGUMENTS = 1 << 3,
@@ -84,6 +86,34 @@ struct _cl_device_id fake_devices[FAKE_DEVICES] = {
 static bool threadless;
 
 static const char *least = ""; /* FAKE_OPENCL_LEAST */
+
+/* fake_set_nvidia */
+static struct nvidia {
+    cl_uint major, minor;
+    const char *how;
+} nvidia;
+
+API void fake_set_nvidia(unsigned major, unsigned minor, const char *how)
+{
+    static const char *plain;
+    if (plain == NULL) plain = fake_devices[FAKE_GPU].extensions;
+    nvidia = (struct nvidia){major, minor, how};
+    fake_devices[FAKE_GPU].extensions = how == NULL ? plain
+                                                    : "cl_khr_fp64 cl_nv_device_attribute_query";
+}
+
+bool fake_is_nvidia(cl_context context)
+{
+    return nvidia.how != NULL && context->device[0] == &fake_devices[FAKE_GPU];
+}
+
+bool fake_nvidia_does(const char *what, const char *options)
+{
+    const size_t length = strlen(what);
+    if (nvidia.how == NULL || strncmp(nvidia.how, what, length) != 0) return false;
+    return nvidia.how[length] == '\0' ||
+           (nvidia.how[length] == ' ' && strstr(options, nvidia.how + length + 1) != NULL);
+}
 
 static void make_least(void)
 {
@@ -266,6 +296,10 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
         if (d->svm == 0) return CL_INVALID_VALUE;
         return wide(to, d->svm);
     case MOST_SUBGROUPS: return narrow(to, 0);
+    case COMPUTE_CAPABILITY_MAJOR:
+    case COMPUTE_CAPABILITY_MINOR:
+        if (d != &fake_devices[FAKE_GPU] || nvidia.how == NULL) return CL_INVALID_VALUE;
+        return narrow(to, what == COMPUTE_CAPABILITY_MAJOR ? nvidia.major : nvidia.minor);
     case EXTENSIONS_WITH_VERSION:
         if (d->platform != &platforms[0] || d->type != CL_DEVICE_TYPE_CPU) return CL_INVALID_VALUE;
         return fake_answer(versions, sizeof versions, size, value, needed);

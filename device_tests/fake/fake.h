@@ -42,6 +42,16 @@ enum {
      * VideoCore. */
 };
 
+/* Makes the GPU one of NVIDIA's, for devices that are described from then on; NULL: as it was. Its
+ * programs' binaries are PTX: for sm_90, with the sources in comments. `how`:
+ *
+ *   "takes"           it builds such a binary for sm_90a, too
+ *   "refuses"         it does not; "refuses TEXT": if the program's options contain the text
+ *   "strips"          a binary lacks the sources
+ *   "hides"           a binary is not PTX
+ *   "wrong"           launches of programs for sm_90a are wrong; "wrong TEXT": as above */
+void fake_set_nvidia(unsigned major, unsigned minor, const char *how);
+
 /* A kernel's argument as it was set. */
 struct fake_argument {
     enum { FAKE_UNSET, FAKE_VALUE, FAKE_BUFFER, FAKE_POINTER, FAKE_LOCAL } kind;
@@ -57,6 +67,7 @@ struct fake_launch {
     const struct fake_argument *arguments;
     unsigned count; /* one more than the highest argument that was set */
     size_t offset[3], global[3], local[3];
+    bool sm_90a; /* its program is of a binary for that, and the device is not "wrong" */
     void *found; /* what fake_check made of it, for fake_run */
 };
 

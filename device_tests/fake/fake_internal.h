@@ -47,6 +47,11 @@ struct _cl_device_id {
 };
 extern struct _cl_device_id fake_devices[FAKE_DEVICES];
 
+/* Whether the GPU is NVIDIA's, and does what fake_set_nvidia says with a program of these options.
+ */
+bool fake_is_nvidia(cl_context context);
+bool fake_nvidia_does(const char *what, const char *options);
+
 struct _cl_context {
     struct object object;
     cl_device_id device[FAKE_DEVICES];
@@ -77,6 +82,7 @@ struct _cl_program {
     cl_context context;
     char *text, *options, log[200];
     bool binary;     /* it was made of a binary */
+    bool sm_90a;     /* which was PTX for sm_90a */
     cl_int building; /* how the last build ended; CL_BUILD_NONE */
 };
 

@@ -60,6 +60,50 @@ API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, cons
     return made;
 }
 
+/* NVIDIA's binaries. The options are a line. */
+#define PTX_VERSION "//\n.version 8.0\n.target "
+#define PTX_OPTIONS "\n// "
+#define PTX_BODY "\n.entry fake()\n{\n"
+
+static char *ptx_of(const struct _cl_program *p)
+{
+    const char *target = p->sm_90a ? "sm_90a" : "sm_90",
+               *text = !p->sm_90a && fake_nvidia_does("strips", p->options) ? "" : p->text,
+               *begin = fake_nvidia_does("hides", p->options) ? "" : PTX_VERSION;
+    char *ptx = malloc(strlen(begin) + strlen(target) + strlen(PTX_OPTIONS) + strlen(p->options) +
+                       strlen(PTX_BODY) + strlen(text) + 1);
+    if (ptx == NULL) fake_die("no memory");
+    char *at = ptx;
+    const char *const parts[] = {begin, target, PTX_OPTIONS, p->options, PTX_BODY, text};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        at = strcpy(at, parts[i]) + strlen(parts[i]);
+    return ptx;
+}
+
+/* A program of PTX; NULL if it is none. */
+static cl_program read_ptx(cl_context context, const char *binary, size_t size)
+{
+    const size_t version = strlen(PTX_VERSION);
+    if (size < version || memcmp(binary, PTX_VERSION, version) != 0) return NULL;
+    char *ptx = malloc(size + 1);
+    if (ptx == NULL) fake_die("no memory");
+    memcpy(ptx, binary, size);
+    ptx[size] = '\0';
+    char *target = ptx + version, *options = strstr(target, PTX_OPTIONS),
+         *body = options == NULL ? NULL : strstr(options, PTX_BODY);
+    cl_program made = NULL;
+    if (body != NULL) {
+        *options = *body = '\0';
+        made = new_program(context, copy_of(body + strlen(PTX_BODY)));
+        free(made->options);
+        made->options = copy_of(options + strlen(PTX_OPTIONS));
+        made->binary = true;
+        made->sm_90a = strcmp(target, "sm_90a") == 0;
+    }
+    free(ptx);
+    return made;
+}
+
 /* A binary is the device's name, the options and the text, each with its end. */
 API cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, const cl_device_id *ids,
                                          const size_t *lengths, const unsigned char **binaries,
@@ -70,7 +114,11 @@ API cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, cons
     if (code == NULL) code = &own;
     fake_lock();
     *code = CL_INVALID_CONTEXT;
-    if (fake_lives(context, CONTEXT, "clCreateProgramWithBinary")) {
+    if (fake_lives(context, CONTEXT, "clCreateProgramWithBinary") && fake_is_nvidia(context)) {
+        made = read_ptx(context, (const char *)binaries[0], lengths[0]);
+        *code = made != NULL ? CL_SUCCESS : CL_INVALID_BINARY;
+        if (status != NULL) *status = *code;
+    } else if (fake_lives(context, CONTEXT, "clCreateProgramWithBinary")) {
         const char *name = (const char *)binaries[0], *end = name + lengths[0];
         const size_t length = strlen(ids[0]->name) + 1;
         *code = count == 1 && lengths[0] > length + 1 && end[-1] == '\0' &&
@@ -110,6 +158,8 @@ API cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id 
         }
         if (strstr(program->options, "-cl-intel-") != NULL) code = CL_INVALID_BUILD_OPTIONS;
         if (strstr(program->text, "void ") == NULL) code = CL_BUILD_PROGRAM_FAILURE;
+        if (program->sm_90a && fake_nvidia_does("refuses", program->options))
+            code = CL_BUILD_PROGRAM_FAILURE;
         program->building = code == CL_SUCCESS ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
         strcpy(program->log, code == CL_SUCCESS ? "" : "there is no kernel in\n\tthese sources");
     }
@@ -127,9 +177,11 @@ API cl_int clGetProgramInfo(cl_program p, cl_program_info what, size_t size, voi
         const char *name = p->context->device[0]->name;
         const size_t parts[] = {strlen(name) + 1, strlen(p->options) + 1, strlen(p->text) + 1};
         size_t sizes[FAKE_DEVICES];
+        char *ptx = fake_is_nvidia(p->context) ? ptx_of(p) : NULL;
         for (cl_uint i = 0; i < p->context->count; i++)
-            sizes[i] = p->building != CL_BUILD_SUCCESS
-                           ? 0
+            sizes[i] = p->building != CL_BUILD_SUCCESS ? 0
+                       : ptx != NULL
+                           ? strlen(ptx)
                            : strlen(p->context->device[i]->name) + 1 + parts[1] + parts[2];
         switch (what) {
         case CL_PROGRAM_NUM_DEVICES:
@@ -147,6 +199,10 @@ API cl_int clGetProgramInfo(cl_program p, cl_program_info what, size_t size, voi
             for (cl_uint i = 0; i < p->context->count; i++) {
                 char *to = ((char **)value)[i];
                 if (to == NULL || sizes[i] == 0) continue;
+                if (ptx != NULL) {
+                    memcpy(to, ptx, sizes[i]);
+                    continue;
+                }
                 to = strcpy(to, p->context->device[i]->name) + sizes[i] - parts[1] - parts[2];
                 memcpy(to, p->options, parts[1]);
                 memcpy(to + parts[1], p->text, parts[2]);
@@ -161,6 +217,7 @@ API cl_int clGetProgramInfo(cl_program p, cl_program_info what, size_t size, voi
             break;
         default: code = CL_INVALID_VALUE;
         }
+        free(ptx);
     }
     fake_unlock();
     return code;
@@ -372,6 +429,8 @@ cl_int fake_task_make(cl_kernel kernel, cl_device_id device, cl_uint axes, const
         if (task->argument[i].kind == FAKE_UNSET) code = CL_INVALID_KERNEL_ARGS;
     task->launch.kernel = kernel->name;
     task->launch.options = kernel->program->options;
+    task->launch.sm_90a = kernel->program->sm_90a &&
+                          !fake_nvidia_does("wrong", kernel->program->options);
     task->launch.arguments = task->argument;
     if (code == CL_SUCCESS) code = kernels.check(&task->launch);
     if (code == CL_SUCCESS)

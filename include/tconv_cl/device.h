@@ -41,7 +41,9 @@ typedef enum tconv_matrix_unit {
     TCONV_MATRIX_PLAIN_QUADS = 7,     /* no unit: the same products in plain OpenCL C, for tests */
     TCONV_MATRIX_X86_AVX512_BF16 = 8, /* vdpbf16ps, and what AVX512_VNNI has */
     /* GPUs again. */
-    TCONV_MATRIX_AMD_WMMA12 = 9 /* gfx12: other fragments than those of gfx11 */
+    TCONV_MATRIX_AMD_WMMA12 = 9,   /* gfx12: other fragments than those of gfx11 */
+    TCONV_MATRIX_NVIDIA_WGMMA = 10 /* wgmma, compute capability 9.0; small tiles use mma.sync, and
+                                      so do all if the driver does not take wgmma */
 } tconv_matrix_unit;
 
 /* Families of GPUs whose registers, local memory and rates the cost model knows. Other GPUs are

@@ -90,6 +90,8 @@ struct tconv_request {
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;
     struct tconv_machine machine; /* the device as the cost model knows it, for this layer */
+    unsigned refused_tiles; /* a bit for each tile, by number, that failed its probe on a matrix
+                               unit which passed its trial */
 };
 
 /* The form of a weight in a packed filter. */
@@ -318,6 +320,21 @@ enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
 
 /* Whether the device's matrix unit would multiply the request's types (gpu/units.c). */
 bool tconv_uses_matrix_unit(const struct tconv_request *request);
+
+/* The matrix unit that a device uses where it does not use `unit`; TCONV_MATRIX_NONE: none. */
+tconv_matrix_unit tconv_unit_behind(tconv_matrix_unit unit);
+
+/* Of a candidate that uses a matrix unit: which one, and what plans must know of a unit that is
+ * probed by one of its tiles, the trial, before any other (gpu/units.h). */
+struct tconv_candidate_unit {
+    tconv_matrix_unit unit;
+    bool has_trial, is_trial; /* is_trial: the candidate has that tile */
+    unsigned tile;            /* the bit of the candidate's tile in refused_tiles */
+    struct tconv_tile trial;
+    uint64_t local_memory; /* bytes that kernels may take */
+};
+struct tconv_candidate_unit tconv_candidate_unit(const struct tconv_request *request,
+                                                 const struct tconv_candidate *candidate);
 
 /* Input channels in a word of TCONV_PACK_CHANNEL_WORDS: 4 if the device multiplies unsigned data by
  * signed weights, and the filter as signed bytes has no zero point; else 2. */

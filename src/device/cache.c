@@ -231,7 +231,7 @@ static tconv_status import_record(tconv_device *device, const struct tconv_recor
     if (whole == NULL) return tconv_fail_memory(error, record->key_size, "importing programs");
     const struct tconv_stored_key key = tconv_store_read_key(store, whole);
     if (key.own && key.kind == TCONV_STORED_PROGRAM) {
-        cl_program program = tconv_program_of(device, record);
+        cl_program program = tconv_program_of(device, key.key, record);
         if (program != NULL) status = tconv_program_keep(device, key.key, &program, error);
         *taken = program != NULL && status == TCONV_OK;
         if (*taken) clReleaseProgram(program);

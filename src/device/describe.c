@@ -93,18 +93,24 @@ struct unit_row {
     tconv_matrix_unit unit;
     tconv_architecture family;
     const char *extension, *devices;
-    cl_uint capability;
+    uint64_t least, most;
 };
+
+/* Of NVIDIA's devices, as 10 * major + minor. CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV and _MINOR_NV
+ * of cl_nv_device_attribute_query, which OpenCL's own headers do not name. */
+static uint64_t read_capability(cl_device_id device)
+{
+    return 10 * read_number(device, 0x4000, sizeof(cl_uint)) +
+           read_number(device, 0x4001, sizeof(cl_uint));
+}
 
 static bool has_unit(cl_device_id device, const tconv_device_info *d, const struct unit_row *row)
 {
     if (d->architecture != row->family ||
         (row->extension[0] != '\0' && !tconv_device_has_extension(device, row->extension)))
         return false;
-    /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
-     * headers do not name. */
-    if (row->capability > 0 && read_number(device, 0x4000, sizeof(cl_uint)) < row->capability)
-        return false;
+    const uint64_t capability = row->least > 0 ? read_capability(device) : 0;
+    if (capability < row->least || (row->most > 0 && capability > row->most)) return false;
     return row->devices[0] == '\0' || tconv_begins(d->name, row->devices);
 }
 
@@ -112,8 +118,8 @@ static bool has_unit(cl_device_id device, const tconv_device_info *d, const stru
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
-#define ROW(unit, name, family, extension, devices, capability)                                    \
-    {TCONV_MATRIX_##unit, TCONV_ARCHITECTURE_##family, extension, devices, capability},
+#define ROW(unit, name, family, extension, devices, least, most)                                   \
+    {TCONV_MATRIX_##unit, TCONV_ARCHITECTURE_##family, extension, devices, least, most},
     static const struct unit_row rows[] = {MATRIX_UNITS(ROW)};
 #undef ROW
     if (use == TCONV_USE_OFF) return TCONV_MATRIX_NONE;

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "device/kernel_source.h"
 #include "device/recognise.h"
+#include "device/sm_90a.h"
 #include "device/trace.h"
 
 #include <math.h>
@@ -93,7 +94,7 @@ static struct tconv_rejection *add(tconv_device *device, const char *key)
 }
 
 bool tconv_rejection_add(tconv_device *device, const char *key, const tconv_error *error,
-                         const char *log, double seconds, struct tconv_retry *retry)
+                         const char *log, double seconds, bool for_good, struct tconv_retry *retry)
 {
     bool first = false;
     char *own = log == NULL ? NULL : strdup(log);
@@ -101,8 +102,9 @@ bool tconv_rejection_add(tconv_device *device, const char *key, const tconv_erro
     struct tconv_rejection *r = failed(device, key);
     if (r == NULL) r = add(device, key);
     if (r != NULL) {
-        first = ++r->failures < AT_ONCE;
-        r->for_good = !first && tconv_logs_blame_source(r->log, own);
+        r->failures += for_good ? MOST_FAILURES : 1;
+        first = r->failures < AT_ONCE;
+        r->for_good = for_good || (!first && tconv_logs_blame_source(r->log, own));
         r->error = *error;
         r->last = tconv_os_seconds();
         const double pause = PAUSE * (seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS);
@@ -148,16 +150,34 @@ bool tconv_compiles_late(const tconv_device *device)
     return strcmp(device->info.platform, TCONV_POCL) == 0;
 }
 
-cl_program tconv_program_of(const tconv_device *device, const struct tconv_record *record)
+/* Makes a program of a binary, which is still to be built. NULL with a code. */
+static cl_program create_of(const tconv_device *device, const unsigned char *binary, size_t size,
+                            cl_int *code)
 {
-    const unsigned char *binary = record->binary;
-    cl_int code, accepted = CL_INVALID_BINARY;
-    cl_program program = clCreateProgramWithBinary(device->context, 1, &device->id,
-                                                   &record->binary_size, &binary, &accepted, &code);
-    if (code != CL_SUCCESS) return NULL;
-    if (accepted == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->id, "", NULL, NULL) == CL_SUCCESS)
-        return program;
+    cl_int accepted = CL_INVALID_BINARY;
+    cl_program program =
+        clCreateProgramWithBinary(device->context, 1, &device->id, &size, &binary, &accepted, code);
+    if (*code != CL_SUCCESS) return NULL;
+    if (accepted == CL_SUCCESS) return program;
+    *code = accepted;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+cl_program tconv_program_of(const tconv_device *device, const char *key,
+                            const struct tconv_record *record)
+{
+    cl_int code;
+    size_t size = record->binary_size;
+    const char *lacks = "nothing to change";
+    /* The driver may have given what the program was before it was changed. */
+    unsigned char *changed =
+        tconv_needs_sm_90a(key) ? tconv_sm_90a(record->binary, size, &size, &lacks) : NULL;
+    if (changed == NULL && lacks == NULL) return NULL; /* without memory */
+    cl_program program = create_of(device, changed != NULL ? changed : record->binary, size, &code);
+    free(changed);
+    if (program == NULL) return NULL;
+    if (clBuildProgram(program, 1, &device->id, "", NULL, NULL) == CL_SUCCESS) return program;
     clReleaseProgram(program);
     return NULL;
 }
@@ -223,7 +243,7 @@ static cl_program load(const tconv_device *device, const char *key)
     void *bytes;
     struct tconv_record record;
     if (!tconv_store_load(&device->store, TCONV_STORED_PROGRAM, key, &bytes, &record)) return NULL;
-    cl_program program = tconv_program_of(device, &record);
+    cl_program program = tconv_program_of(device, key, &record);
     free(bytes);
     return program;
 }
@@ -265,6 +285,7 @@ struct order {
     struct tconv_retry *retry;
     const char *source; /* from where it came */
     bool again;         /* it did not build, and is to be built once more */
+    bool for_good;      /* it never will: the driver does not take its changed binary */
 };
 
 static struct order order_of(tconv_device *device, const char *key, struct tconv_retry *retry)
@@ -303,8 +324,56 @@ static tconv_status build_failure(const tconv_device *device, cl_program program
     return status;
 }
 
-static tconv_status build(const struct order *order, cl_program *out, char **log,
-                          tconv_error *error)
+/* True for codes that tell of the program. */
+static bool refuses_program(cl_int code)
+{
+    switch (code) {
+    case CL_BUILD_PROGRAM_FAILURE:
+    case CL_COMPILE_PROGRAM_FAILURE:
+    case CL_LINK_PROGRAM_FAILURE:
+    case CL_INVALID_BINARY: return true;
+    default: return false;
+    }
+}
+
+/* Builds the changed binary of a program that needs that, instead of the program (sm_90a.h). */
+static tconv_status change(struct order *order, cl_program *program, char **log, tconv_error *error)
+{
+    const tconv_device *device = order->device;
+    size_t size = 0, changed_size = 0;
+    const char *lacks = "is not given";
+    unsigned char *binary = tconv_program_binary(device, *program, &size), *changed = NULL;
+    if (binary != NULL) changed = tconv_sm_90a(binary, size, &changed_size, &lacks);
+    clReleaseProgram(*program);
+    *program = NULL;
+    free(binary);
+    order->for_good = lacks != NULL;
+    if (changed == NULL && lacks == NULL)
+        return tconv_fail_memory(error, size, "changing a program's binary");
+    if (changed == NULL)
+        return tconv_fail(error, TCONV_ERROR_BUILD,
+                          "%s cannot be changed for sm_90a: its binary %s on %s with driver %s",
+                          order->name, lacks, device->info.name, device->info.driver);
+    cl_int code;
+    cl_program made = create_of(device, changed, changed_size, &code);
+    free(changed);
+    order->for_good = refuses_program(code);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clCreateProgramWithBinary", "building %s for sm_90a",
+                                 order->name);
+    code = clBuildProgram(made, 1, &device->id, "", NULL, NULL);
+    order->for_good = refuses_program(code);
+    if (code == CL_SUCCESS) {
+        *program = made;
+        return TCONV_OK;
+    }
+    const tconv_status status =
+        build_failure(device, made, order->name, order->options, code, log, error);
+    clReleaseProgram(made);
+    return status;
+}
+
+static tconv_status build(struct order *order, cl_program *out, char **log, tconv_error *error)
 {
     const tconv_device *device = order->device;
     struct tconv_kernel_source source;
@@ -328,6 +397,7 @@ static tconv_status build(const struct order *order, cl_program *out, char **log
             clReleaseProgram(program);
         } else {
             *out = program;
+            if (tconv_needs_sm_90a(order->key)) status = change(order, out, log, error);
         }
     }
     tconv_kernel_source_free(&source);
@@ -338,13 +408,7 @@ static tconv_status build(const struct order *order, cl_program *out, char **log
  * errors, once. */
 static bool may_pass(const tconv_device *device, const tconv_error *error)
 {
-    switch (error->opencl_code) {
-    case CL_BUILD_PROGRAM_FAILURE:
-    case CL_COMPILE_PROGRAM_FAILURE:
-    case CL_LINK_PROGRAM_FAILURE:
-    case CL_INVALID_BINARY: return device->kernel_dir == NULL;
-    default: return false;
-    }
+    return refuses_program(error->opencl_code) && device->kernel_dir == NULL;
 }
 
 /* Builds a program, unless it must wait or was rejected. */
@@ -361,9 +425,10 @@ static tconv_status compile(struct order *order, cl_program *program, tconv_erro
         store_program(device, order->key, *program, NULL); /* else it is compiled again */
         return TCONV_OK;
     }
-    if (may_pass(device, error))
+    if (order->for_good || may_pass(device, error))
         order->again = tconv_rejection_add(device, order->key, error, log,
-                                           tconv_os_seconds() - begin, order->retry);
+                                           tconv_os_seconds() - begin, order->for_good,
+                                           order->retry);
     free(log);
     return status;
 }
@@ -418,7 +483,7 @@ bool tconv_device_complete_program(tconv_device *device, const char *key,
     char *log = NULL;
     bool stored = false;
     if (!tconv_store_has_folder(&device->store, TCONV_STORED_PROGRAM)) return true;
-    const struct order order = order_of(device, key, NULL);
+    struct order order = order_of(device, key, NULL);
     if (!tconv_compiles_late(device))
         program = tconv_program_find(device, key);
     else if (build(&order, &program, &log, NULL) != TCONV_OK)

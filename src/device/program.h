@@ -48,8 +48,10 @@ cl_program tconv_program_find(tconv_device *device, const char *key);
 tconv_status tconv_program_keep(tconv_device *device, const char *key, cl_program *program,
                                 tconv_error *error);
 
-/* Builds a program from a record. NULL if the driver refuses it. */
-cl_program tconv_program_of(const tconv_device *device, const struct tconv_record *record);
+/* Builds the program with this key from a record. NULL if the driver refuses it, or without memory.
+ */
+cl_program tconv_program_of(const tconv_device *device, const char *key,
+                            const struct tconv_record *record);
 
 /* The binary of a program for the device, from malloc. NULL if the driver gives none. */
 unsigned char *tconv_program_binary(const tconv_device *device, cl_program program, size_t *size);
@@ -71,9 +73,9 @@ bool tconv_rejection_allows(tconv_device *device, const char *key, struct tconv_
                             tconv_error *error);
 
 /* Notes that a program did not build, its log, and how long that took. Returns true the first time:
- * it is to be built once more. */
+ * it is to be built once more, unless this failure is `for_good`. */
 bool tconv_rejection_add(tconv_device *device, const char *key, const tconv_error *error,
-                         const char *log, double seconds, struct tconv_retry *retry);
+                         const char *log, double seconds, bool for_good, struct tconv_retry *retry);
 
 /* Forgets a program's failures: it has built. */
 void tconv_rejection_remove(tconv_device *device, const char *key);

@@ -129,6 +129,10 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         const bool edited = plan->device->kernel_dir != NULL && status != TCONV_ERROR_ALGORITHM;
         if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(error))
             return status;
+        if (tconv_plan_refuse_tile(plan, &candidate)) {
+            tconv_trace_passed_over(plan, &candidate, error->message);
+            continue;
+        }
         if (excluded == 0) first = *error;
         excluded |= 1u << tconv_algorithm_index(candidate.algorithm);
         status = tconv_plan_pass_over(plan, &candidate, error->message, error);

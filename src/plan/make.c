@@ -81,7 +81,9 @@ static tconv_status check_local_memory(tconv_plan *plan, const struct tconv_laun
                                        cl_kernel kernel, tconv_error *error)
 {
     cl_ulong bytes = 0;
-    const cl_ulong all = plan->device->info.local_memory;
+    const cl_ulong device = plan->device->info.local_memory,
+                   unit = tconv_candidate_unit(&plan->request, &plan->candidate).local_memory,
+                   all = unit > device ? unit : device;
     clGetKernelWorkGroupInfo(kernel, plan->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes,
                              &bytes, NULL);
     bytes += launch->local_bytes;

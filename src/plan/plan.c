@@ -225,9 +225,13 @@ int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
 
 tconv_matrix_unit tconv_plan_matrix_unit(const tconv_plan *plan)
 {
-    const bool used = plan != NULL && tconv_unit_use(plan->candidate.algorithm, &plan->request) !=
-                                          TCONV_USES_NO_UNIT;
-    return used ? plan->info.matrix_unit : TCONV_MATRIX_NONE;
+    if (plan == NULL) return TCONV_MATRIX_NONE;
+    switch (tconv_unit_use(plan->candidate.algorithm, &plan->request)) {
+    case TCONV_USES_MATRIX: return tconv_candidate_unit(&plan->request, &plan->candidate).unit;
+    case TCONV_USES_WORDS: return plan->info.matrix_unit;
+    case TCONV_USES_NO_UNIT: break;
+    }
+    return TCONV_MATRIX_NONE;
 }
 
 tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *choice, tconv_error *error)

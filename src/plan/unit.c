@@ -16,19 +16,26 @@
 /* ---- matrix units: plans for small problems ---- */
 
 /* The problems have one axis, and numbers that no type rounds. In the second problem channels are
- * last and fill whole units of 16 bytes, which kernels copy in another way. */
-enum {
-    MOST_IN = 48,
-    MOST_OUT = 19,
-    INPUT = 21,
-    KERNEL = 3,
-    STRIDE = 2,
-    OUTPUT = STRIDE * (INPUT - 1) + KERNEL
-};
+ * last and fill whole units of 16 bytes, which kernels copy in another way. The third one is for
+ * units whose tiles are so high and wide that the others leave most of a tile empty: it has several
+ * tiles, and more stages than local memory. */
+enum { KERNEL = 3, STRIDE = 2 };
 static const struct small {
-    int in, out;
-    bool last;
-} small_problems[] = {{37, 19, false}, {48, 16, true}};
+    int in, out, input; /* channels and points */
+    bool last, large;
+} small_problems[] = {
+    {37, 19, 21, false, false}, {48, 16, 21, true, false}, {160, 136, 140, true, true}};
+
+static int outputs_of(const struct small *small)
+{
+    return STRIDE * (small->input - 1) + KERNEL;
+}
+
+/* True for a device with a unit that is probed by a trial first. */
+static bool has_trial(const tconv_device *device)
+{
+    return tconv_unit_behind(device->info.matrix_unit) != TCONV_MATRIX_NONE;
+}
 
 static int data_at(int ci, int x)
 {
@@ -44,7 +51,7 @@ static int output_at(const struct small *small, int co, int o)
 {
     int sum = 0;
     for (int k = 0; k < KERNEL; k++)
-        if ((o - k) % STRIDE == 0 && o >= k && (o - k) / STRIDE < INPUT)
+        if ((o - k) % STRIDE == 0 && o >= k && (o - k) / STRIDE < small->input)
             for (int ci = 0; ci < small->in; ci++)
                 sum += data_at(ci, (o - k) / STRIDE) * filter_at(ci, co, k);
     return sum;
@@ -66,9 +73,10 @@ static void put(tconv_type type, void *tensor, int index, int value)
 
 static bool output_is_right(const struct small *small, bool floating, const int32_t *output)
 {
+    const int outputs = outputs_of(small);
     for (int co = 0; co < small->out; co++)
-        for (int o = 0; o < OUTPUT; o++) {
-            const int32_t *computed = &output[small->last ? o * small->out + co : co * OUTPUT + o];
+        for (int o = 0; o < outputs; o++) {
+            const int32_t *computed = &output[small->last ? o * small->out + co : co * outputs + o];
             const int wanted = output_at(small, co, o);
             float single;
             memcpy(&single, computed, sizeof single);
@@ -89,26 +97,32 @@ static tconv_status make_named(tconv_plan *plan, const char *name, tconv_error *
                       "algorithm %.60s does not take this problem: %s", name, reason.text);
 }
 
+/* Where a small problem's tensors are on the host. */
+struct tensors {
+    char *data, *weights;
+    int32_t *output;
+};
+
 /* Computes a small problem with a plan that has begun. */
 static tconv_status compute(tconv_plan *plan, const struct small *small, const char *tile,
-                            struct tconv_scratch *scratch, tconv_packed_filter **filter,
-                            bool *right, tconv_error *error)
+                            const struct tensors *tensors, struct tconv_scratch *scratch,
+                            tconv_packed_filter **filter, bool *right, tconv_error *error)
 {
     const tconv_problem *problem = &plan->problem;
-    char data[4 * MOST_IN * INPUT] = {0}, weights[4 * MOST_IN * MOST_OUT * KERNEL] = {0};
-    int32_t output[MOST_OUT * OUTPUT];
+    char *data = tensors->data, *weights = tensors->weights;
+    int32_t *output = tensors->output;
     const struct tconv_contents contents = {data, weights, output};
     tconv_status status;
     for (int ci = 0; ci < small->in; ci++) {
-        for (int x = 0; x < INPUT; x++)
-            put(problem->data_type, data, small->last ? x * small->in + ci : ci * INPUT + x,
+        for (int x = 0; x < small->input; x++)
+            put(problem->data_type, data, small->last ? x * small->in + ci : ci * small->input + x,
                 data_at(ci, x));
         for (int co = 0; co < small->out; co++)
             for (int k = 0; k < KERNEL; k++)
                 put(problem->filter_type, weights, (ci * small->out + co) * KERNEL + k,
                     filter_at(ci, co, k));
     }
-    memset(output, 0xff, sizeof output);
+    memset(output, 0xff, (size_t)plan->geometry.output_bytes);
     if ((status = make_named(plan, tile, error)) != TCONV_OK ||
         (status = tconv_scratch_make(plan, &contents, scratch, error)) != TCONV_OK ||
         (status = tconv_scratch_pack(scratch, plan, filter, error)) != TCONV_OK)
@@ -124,6 +138,25 @@ static tconv_status compute(tconv_plan *plan, const struct small *small, const c
     return TCONV_OK;
 }
 
+/* The same with memory for the tensors. */
+static tconv_status compute_anywhere(tconv_plan *plan, const struct small *small, const char *tile,
+                                     struct tconv_scratch *scratch, tconv_packed_filter **filter,
+                                     bool *right, tconv_error *error)
+{
+    const size_t data = (size_t)plan->geometry.data_bytes,
+                 weights = (size_t)plan->geometry.filter_bytes,
+                 output = (size_t)plan->geometry.output_bytes;
+    const struct tensors tensors = {calloc(data, 1), calloc(weights, 1), malloc(output)};
+    const tconv_status status =
+        tensors.data == NULL || tensors.weights == NULL || tensors.output == NULL
+            ? tconv_fail_memory(error, data + weights + output, "a small problem's tensors")
+            : compute(plan, small, tile, &tensors, scratch, filter, right, error);
+    free(tensors.data);
+    free(tensors.weights);
+    free(tensors.output);
+    return status;
+}
+
 static tconv_status run_one(tconv_device *device, const struct small *small, tconv_type data_type,
                             tconv_type filter_type, const char *tile, struct tconv_retry *retry,
                             bool *right, tconv_error *error)
@@ -135,8 +168,8 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
     problem.data_type = data_type;
     problem.filter_type = filter_type;
     problem.output_type = tconv_type_is_floating(data_type) ? TCONV_F32 : TCONV_I32;
-    problem.data = small->last ? (tconv_shape){3, {1, INPUT, small->in}}
-                               : (tconv_shape){3, {1, small->in, INPUT}};
+    problem.data = small->last ? (tconv_shape){3, {1, small->input, small->in}}
+                               : (tconv_shape){3, {1, small->in, small->input}};
     problem.filter = (tconv_shape){3, {small->in, small->out, KERNEL}};
     problem.strides = (tconv_list){1, {STRIDE}};
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
@@ -147,7 +180,7 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
     struct tconv_scratch scratch = {.queue = NULL};
     tconv_packed_filter *filter = NULL;
     plan->retry = *retry;
-    status = compute(plan, small, tile, &scratch, &filter, right, error);
+    status = compute_anywhere(plan, small, tile, &scratch, &filter, right, error);
     *retry = plan->retry;
     tconv_scratch_free(&scratch);
     tconv_packed_filter_release(filter);
@@ -173,6 +206,7 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
     int taken = 0;
     *right = true;
     for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems && *right; i++) {
+        if (small_problems[i].large && !has_trial(device)) continue;
         const tconv_status status =
             run_one(device, &small_problems[i], data_type, filter_type, text, retry, right, error);
         if (status != TCONV_OK && status != TCONV_ERROR_ALGORITHM) return status;
@@ -375,6 +409,14 @@ static tconv_status run_probe(tconv_device *device, const struct question *q,
     return tconv_probe_run(device, q->data_type, q->filter_type, algorithm, retry, right, error);
 }
 
+/* True if the error of a probe is the kernel's own. One that takes more local memory than OpenCL
+ * reports may lack resources when it is launched. */
+static bool is_unfit(const tconv_device *device, const tconv_error *error)
+{
+    return tconv_kernel_is_unfit(error) ||
+           (has_trial(device) && error->opencl_code == CL_OUT_OF_RESOURCES);
+}
+
 /* Runs a probe, unless the device has its verdict. An error that is not the kernel's own is
  * returned. If a program did not build that may build later, no verdict is kept. */
 static tconv_status ask(tconv_device *device, const char *name, const struct question *q,
@@ -389,7 +431,7 @@ static tconv_status ask(tconv_device *device, const char *name, const struct que
     struct tconv_retry its = {.begun = retry->begun, .insist = retry->insist};
     const tconv_status status = run_probe(device, q, &its, right, error);
     tconv_retry_join(retry, &its);
-    if (status != TCONV_OK && !tconv_kernel_is_unfit(error)) return status;
+    if (status != TCONV_OK && !is_unfit(device, error)) return status;
     *right = status == TCONV_OK && *right;
     if (status == TCONV_OK || !its.unsure) atomic_store(verdict, *right ? 1 : -1);
     return TCONV_OK;
@@ -420,32 +462,92 @@ tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tcon
 
 /* ---- the plan's unit ---- */
 
-tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
-                                  bool *right, tconv_error *error)
+/* Probes a tile of the matrix unit. */
+static tconv_status probe_tile(tconv_plan *plan, const struct tconv_candidate *candidate,
+                               bool *right, tconv_error *error)
 {
     const tconv_type data = plan->loops.data_type;
     char text[TCONV_TILE_TEXT + 40], tile[TCONV_TILE_TEXT];
-    *right = true;
-    switch (tconv_unit_use(candidate->algorithm, &plan->request)) {
-    case TCONV_USES_NO_UNIT: return TCONV_OK;
-    case TCONV_USES_WORDS:
-        return tconv_probe_words(plan->device, data, tconv_word_channels(&plan->request),
-                                 &plan->retry, right, error);
-    case TCONV_USES_MATRIX: break;
-    }
     tconv_tile_text(candidate, tile, sizeof tile);
     snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
     return tconv_probe_matrix(plan->device, data, tconv_weight_type(data, plan->loops.filter_type),
                               text, &plan->retry, right, error);
 }
 
+/* What a candidate's probes say. */
+enum finding { RIGHT, WRONG_TILE, WRONG_UNIT };
+
+/* Probes the trial of a unit that has one, then the candidate's own tile. A trial that failed, in
+ * any types, is not tried again on this device. */
+static tconv_status probe_after_trial(tconv_plan *plan, const struct tconv_candidate *candidate,
+                                      const struct tconv_candidate_unit *unit,
+                                      enum finding *finding, tconv_error *error)
+{
+    bool right = false;
+    struct tconv_candidate trial = *candidate;
+    atomic_int *failed = tconv_device_verdict(plan->device, "trials");
+    *finding = WRONG_UNIT;
+    if (failed == NULL)
+        return tconv_fail_memory(error, sizeof *failed, "keeping the verdict of a probe");
+    if (atomic_load(failed) < 0) return TCONV_OK;
+    trial.tile = unit->trial;
+    const bool unsure = plan->retry.unsure;
+    plan->retry.unsure = false; /* whether the trial may yet pass */
+    tconv_status status = probe_tile(plan, &trial, &right, error);
+    if (status == TCONV_OK && !right && !plan->retry.unsure) atomic_store(failed, -1);
+    plan->retry.unsure = plan->retry.unsure || unsure;
+    if (status != TCONV_OK || !right) return status;
+    if (!unit->is_trial) status = probe_tile(plan, candidate, &right, error);
+    *finding = right ? RIGHT : WRONG_TILE;
+    return status;
+}
+
+static tconv_status test_candidate(tconv_plan *plan, const struct tconv_candidate *candidate,
+                                   enum finding *finding, tconv_error *error)
+{
+    bool right = true;
+    tconv_status status = TCONV_OK;
+    struct tconv_candidate_unit unit;
+    switch (tconv_unit_use(candidate->algorithm, &plan->request)) {
+    case TCONV_USES_NO_UNIT: break;
+    case TCONV_USES_WORDS:
+        status = tconv_probe_words(plan->device, plan->loops.data_type,
+                                   tconv_word_channels(&plan->request), &plan->retry, &right,
+                                   error);
+        break;
+    case TCONV_USES_MATRIX:
+        unit = tconv_candidate_unit(&plan->request, candidate);
+        if (unit.has_trial) return probe_after_trial(plan, candidate, &unit, finding, error);
+        status = probe_tile(plan, candidate, &right, error);
+        break;
+    }
+    *finding = right ? RIGHT : WRONG_UNIT;
+    return status;
+}
+
+tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
+                                  bool *right, tconv_error *error)
+{
+    enum finding finding = WRONG_UNIT;
+    const tconv_status status = test_candidate(plan, candidate, &finding, error);
+    *right = finding == RIGHT;
+    return status;
+}
+
+bool tconv_plan_refuse_tile(tconv_plan *plan, const struct tconv_candidate *candidate)
+{
+    if (tconv_unit_use(candidate->algorithm, &plan->request) != TCONV_USES_MATRIX) return false;
+    const struct tconv_candidate_unit unit = tconv_candidate_unit(&plan->request, candidate);
+    if (unit.has_trial) plan->request.refused_tiles |= unit.tile;
+    return unit.has_trial;
+}
+
 tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                     bool *lost, tconv_error *error)
 {
-    const struct tconv_algorithm *algorithm = candidate->algorithm;
-    bool right;
-    const tconv_status status = tconv_plan_test_unit(plan, candidate, &right, error);
-    *lost = status == TCONV_OK && !right;
+    enum finding finding = WRONG_UNIT;
+    const tconv_status status = test_candidate(plan, candidate, &finding, error);
+    *lost = status == TCONV_OK && finding != RIGHT;
     if (status != TCONV_OK) {
         const tconv_error own = *error;
         snprintf(error->message, sizeof error->message,
@@ -453,7 +555,18 @@ tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candida
                  own.message);
     }
     if (!*lost) return status;
-    const bool needed = tconv_unit_use(algorithm, &plan->request) == TCONV_USES_MATRIX;
+    const bool needed = tconv_unit_use(candidate->algorithm, &plan->request) == TCONV_USES_MATRIX;
+    const struct tconv_candidate_unit unit = tconv_candidate_unit(&plan->request, candidate);
+    if (needed && unit.has_trial) { /* the algorithm has other tiles */
+        if (finding == WRONG_UNIT)
+            plan->info.matrix_unit = tconv_unit_behind(unit.unit);
+        else
+            plan->request.refused_tiles |= unit.tile;
+        tconv_trace_passed_over(plan, candidate,
+                                "small problems came out wrong with this tile, or its kernels do "
+                                "not build or run");
+        return TCONV_OK;
+    }
     plan->info.matrix_unit = TCONV_MATRIX_NONE;
     if (!needed) return TCONV_OK;
     return tconv_plan_pass_over(
@@ -463,20 +576,30 @@ tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candida
         error);
 }
 
-tconv_status tconv_plan_settle_units(tconv_plan *plan, tconv_error *error)
+/* Settles the unit for the tiles of an algorithm that a search may time, and once more for others
+ * if one of them is lost. */
+static tconv_status settle_tiles(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+                                 tconv_error *error)
 {
     tconv_status status = TCONV_OK;
     struct tconv_candidates candidates;
     struct tconv_reason reason;
-    for (int i = 0; status == TCONV_OK && tconv_algorithm_at(i) != NULL; i++) {
-        const struct tconv_algorithm *one = tconv_algorithm_at(i);
-        if (tconv_unit_use(one, &plan->request) == TCONV_USES_NO_UNIT ||
-            !tconv_enumerate(one, &plan->request, NULL, &candidates, &reason))
-            continue;
-        bool lost = false;
+    for (bool lost = true; lost && status == TCONV_OK;) {
+        lost = false;
+        if (tconv_unit_use(algorithm, &plan->request) == TCONV_USES_NO_UNIT ||
+            !tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason))
+            break;
         for (int c = 0;
              c < candidates.count && c < TCONV_MOST_TIMED_TILES && !lost && status == TCONV_OK; c++)
             status = tconv_plan_settle_unit(plan, &candidates.list[c], &lost, error);
     }
+    return status;
+}
+
+tconv_status tconv_plan_settle_units(tconv_plan *plan, tconv_error *error)
+{
+    tconv_status status = TCONV_OK;
+    for (int i = 0; status == TCONV_OK && tconv_algorithm_at(i) != NULL; i++)
+        status = settle_tiles(plan, tconv_algorithm_at(i), error);
     return status;
 }

@@ -12,9 +12,14 @@ tconv_status tconv_plan_test_unit(tconv_plan *plan, const struct tconv_candidate
 
 /* The same. If the probe fails, the plan stops using the unit and `*lost` is true. Candidates must
  * then be enumerated again: algorithms with portable code have other candidates, the others are
- * passed over. */
+ * passed over. A unit that has a trial (algorithm/gpu/units.h) only loses the tile; if the trial
+ * failed, the unit behind it is used instead. */
 tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                     bool *lost, tconv_error *error);
+
+/* After the kernels of a candidate turned out to be unfit: leaves its tile out if its unit has a
+ * trial, which passed. True: candidates must be enumerated again. */
+bool tconv_plan_refuse_tile(tconv_plan *plan, const struct tconv_candidate *candidate);
 
 /* Settles the unit for all tiles that a search may time. */
 tconv_status tconv_plan_settle_units(tconv_plan *plan, tconv_error *error);

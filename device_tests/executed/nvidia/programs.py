@@ -2,7 +2,6 @@
 """NVIDIA's programs: how they are compiled, and defects that must be found. Needs clang-19 and libclc."""
 
 import os
-import re
 
 import offline_gate
 from common import HALF_CONVERSIONS
@@ -17,9 +16,6 @@ static uint global_offset(void) { uint offset; __asm__("mov.u32 %0, %%envreg3;" 
 #define get_global_offset(dimension) ((dimension) == 0 ? (size_t)global_offset() : 0)
 """
 
-# A comment of PTX that is an instruction for sm_90a, as the library makes it one before it hands PTX to the driver.
-MARK = "//@sm_90a "
-
 
 def compile_program(number, target, options, text, folder):
     """Writes NUMBER.ptx."""
@@ -32,22 +28,20 @@ def compile_program(number, target, options, text, folder):
     offline_gate.run([*command, *library, *options, "-S", "-o", path + ".ptx", path + ".cl"])
     with open(path + ".ptx", encoding="utf-8") as file:
         ptx = file.read()
-    if MARK in ptx:
-        ptx = re.sub(r"^(\.target sm_90)\b", r"\1a", ptx, flags=re.M)
-        ptx = re.sub(MARK + r"\..*", "", ptx).replace(MARK, "")  # a directive changes nothing that is executed
+    if offline_gate.MARK in ptx:
         with open(path + ".ptx", "w", encoding="utf-8") as file:
-            file.write(ptx)
-
+            file.write(offline_gate.changed_for_sm_90a(ptx))
 
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
+WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
 AFTER_COPIES = "COPIES_ARE_THERE(AHEAD - 1);\n        barrier(CLK_LOCAL_MEM_FENCE);\n        LANES_MEET;"
 DEFECTS = [
     (
         "mma: sums in other rows",
-        "#define ROW_OF(lane, i) ((lane) / 4 + (i) / 2 * 8)",
-        "#define ROW_OF(lane, i) ((lane) / 4 * 2 + (i) / 2)",
+        "#define ROW_OF(lane, i) ((lane) / 32 * 16 + (lane) % 32 / 4 + (i) / 2 * 8)",
+        "#define ROW_OF(lane, i) ((lane) / 32 * 16 + (lane) % 32 / 4 * 2 + (i) / 2)",
         MATRIX_CASE % "f16",
         "expected",
     ),
@@ -177,5 +171,61 @@ DEFECTS = [
         "sum = MULTIPLY_ADD(READ_DATA(x",
         "sm_90 reference f32 odd",
         "of the data, which has",
+    ),
+    (
+        "wgmma: no proxy fence behind the copies",
+        '#define SHOW_COPIES __asm__ volatile("fence.proxy.async.shared::cta;" : : : "memory")',
+        "#define SHOW_COPIES",
+        WGMMA_CASE,
+        "without a fence.proxy.async behind it",
+    ),
+    (
+        "wgmma: no fence before the first product",
+        '"wgmma.fence.sync.aligned;"',
+        '"// no fence"',
+        WGMMA_CASE,
+        "no wgmma.fence stands behind",
+    ),
+    (
+        "wgmma: nobody waits for products",
+        '"wgmma.wait_group.sync.aligned 0;"',
+        '"wgmma.wait_group.sync.aligned 1;"',
+        WGMMA_CASE,
+        "which a product under way reads",
+    ),
+    (
+        "wgmma: another swizzle of inputs",
+        '"0x80000020"',
+        '"0xc0000020"',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: a wrong step between 8 rows",
+        '#define HIGH_FILTER "8"',
+        '#define HIGH_FILTER "16"',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: the same words of inputs twice",
+        '"add.u32 input, input, 2;\\n"',
+        '""',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: a wrong step between quads",
+        '#define TWO_QUADS "256"',
+        '#define TWO_QUADS "128"',
+        WGMMA_CASE,
+        "expected",
+    ),
+    (
+        "wgmma: a stage is loaded where another one is multiplied",
+        "next = AHEAD * STAGE_WORDS;",
+        "next = (AHEAD - 1) * STAGE_WORDS;",
+        "sm_90a matrix_group:kt=16:wn=128 f16 wide math=fast format=NXC",
+        "which a copy that nobody waited for writes",
     ),
 ]

@@ -77,6 +77,19 @@
     F(matrix_finish_wait, 7000, 0, "cycles", "of the launch that adds up parts")                   \
     F(matrix_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
+/* The same by NVIDIA's wgmma. Predicted: from data sheets, from published times of products of
+ * matrices on an H100, which reach wgmma_share of what the multiplier, local memory or the cache
+ * allow, and from instructions that scripts/loop_counts.py counts. No kernel was measured. */
+#define TCONV_WGMMA_FIELDS(F)                                                                      \
+    F(wgmma_speed, 8, 1, "ratio", "of the unit to f32, for words of 32 bits")                      \
+    F(wgmma_local, 128, 1, "bytes", "of local memory that are read and written in a cycle")        \
+    F(wgmma_l2, 44, 1, "bytes", "that a unit has from the cache in a cycle")                       \
+    F(wgmma_share, 0.56, 0.1, "ratio", "of a stage's bound that is reached")                       \
+    F(wgmma_stage, 75, 0, "number", "instructions of a stage beside copies")                       \
+    F(wgmma_stage_wait, 330, 0, "cycles", "of a stage of a group that has the unit for itself")    \
+    F(wgmma_begin_wait, 5000, 0, "cycles", "before and after all stages")                          \
+    F(wgmma_store_wait, 62.5, 0, "cycles", "of an output")
+
 /* What differs for a family of GPUs: a list for each row of base/architectures.h, whose fields
  * machine.c sets. A value may ask `device`, and `machine` as it is so far.
  *
@@ -337,6 +350,7 @@
     TCONV_GPU_FIELDS(F)                                                                            \
     TCONV_TILED_FIELDS(F)                                                                          \
     TCONV_MATRIX_FIELDS(F)                                                                         \
+    TCONV_WGMMA_FIELDS(F)                                                                          \
     TCONV_DIRECT_FIELDS(F)                                                                         \
     TCONV_CPU_FIELDS(F)                                                                            \
     TCONV_PACKED_FIELDS(F)                                                                         \

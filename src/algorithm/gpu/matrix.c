@@ -6,6 +6,7 @@
 #include "algorithm/gpu/units.h"
 #include "base/checked.h"
 #include "base/element_types.h"
+#include "base/matrix_units.h"
 #include "gpu/tiled_table.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 struct fragment {
     const struct tconv_unit *unit;
     int lanes, positions, depth;
-    int64_t local_memory; /* bytes that the device has */
+    int64_t local_memory; /* bytes that the device has for the tile */
 };
 
 /* Low tiles cost more, because they copy as many inputs for fewer multiply-adds. */
@@ -51,12 +52,13 @@ static bool fills_unit(const struct tconv_request *request, const struct tconv_u
                         loops->in_channels, least);
 }
 
-/* Chooses the unit and its fragment. False with a reason if no unit multiplies these types. */
-static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
-                            struct tconv_reason *reason)
+/* Chooses unit number `number` of the request, and its fragment. False with a reason if no unit
+ * multiplies these types. */
+static bool choose_fragment(const struct tconv_request *request, int number,
+                            struct fragment *fragment, struct tconv_reason *reason)
 {
     const struct tconv_loops *loops = request->loops;
-    const struct tconv_unit *unit = tconv_unit_for(request);
+    const struct tconv_unit *unit = tconv_unit_for(request, number);
     if (unit == NULL ||
         (tconv_type_is_byte(loops->data_type) && !tconv_type_is_byte(loops->filter_type)))
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
@@ -66,8 +68,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it does not subtract a zero point of the filter");
     if (!fills_unit(request, unit, reason)) return false;
     *fragment = (struct fragment){unit, unit->lanes, unit->positions,
-                                  tconv_unit_depth(unit, loops->data_type),
-                                  (int64_t)request->device->local_memory};
+                                  tconv_unit_depth(unit, loops->data_type), 0};
     if (unit->lanes == 0)
         fragment->lanes = fragment->positions = (int)request->device->subgroup_least;
     return true;
@@ -78,6 +79,18 @@ static int items_of(const struct fragment *f, const struct tconv_tile *t)
     return f->lanes * t->slices * (t->mt / t->wm) * (t->nt / t->wn);
 }
 
+/* The same for the unit that has a tile. */
+static void find_fragment(const struct tconv_request *request, const struct tconv_tile *tile,
+                          struct fragment *fragment)
+{
+    struct tconv_reason reason;
+    size_t index;
+    const struct tconv_unit *unit = tconv_unit_of_tile(request, tile, &index);
+    for (int number = 0; choose_fragment(request, number, fragment, &reason); number++)
+        if (fragment->unit == unit) break;
+    fragment->local_memory = tconv_unit_memory(fragment->unit, index, request->device);
+}
+
 static int64_t word_of(const struct tconv_positions *g)
 {
     return 4 / (int64_t)tconv_type_size(g->folded.loops.data_type);
@@ -85,17 +98,21 @@ static int64_t word_of(const struct tconv_positions *g)
 
 /* Bytes of local memory with this number of stages: the stages, or what the epilogue needs (the
  * accumulators of one pass of stores, and the numbers of outputs and rows), whichever is more; for
- * bytes also the sums of weights. */
+ * bytes also the sums of weights. A pass is a fragment, or half of one if that exceeds the stages.
+ */
 static int64_t local_bytes_with(const struct tconv_positions *g, const struct fragment *f,
                                 const struct tconv_tile *t, int buffers)
 {
     const int pad = f->unit->swizzled ? 0 : 4;
     const int64_t stages = buffers * (int64_t)(t->mt + t->nt) * (t->kt + pad);
-    const int64_t rows = (int64_t)(t->mt / t->wm) * f->unit->rows;
-    const int64_t finished = t->slices *
-                             (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->unit->pad));
     const int64_t ends = (int64_t)t->mt * (g->rows_last ? 2 : 3) +
                          t->nt * tconv_positions_output_bytes(g) / 4;
+    int64_t rows = (int64_t)(t->mt / t->wm) * f->unit->rows, finished;
+    do {
+        finished = t->slices * (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->unit->pad));
+        rows /= 2;
+    } while (f->unit->halves_rows && finished + ends > stages &&
+             rows == (t->mt / t->wm) * f->unit->rows / 2);
     return 4 * (tconv_max(stages, finished + ends) + (word_of(g) == 4 ? t->mt : 0));
 }
 
@@ -133,10 +150,49 @@ static bool taps_inside(const struct tconv_positions *g, const struct fragment *
     return f->unit->taps_inside && g->last && g->most_taps > 1;
 }
 
+/* The same on a unit whose products run beside instructions. Predicted, not measured: published
+ * times of such kernels are bounds of the multiplier, local memory or the cache divided by
+ * wgmma_share. */
+static double cost_beside(const struct tconv_positions *g, const struct fragment *f,
+                          const struct tconv_tile *t, const tconv_device_info *device)
+{
+    enum { OWN_REGISTERS = 64 }; /* of a work-item beside its sums */
+    const struct tconv_machine *m = g->folded.machine;
+    const double items = items_of(f, t), warps = items / m->warp, row = 4.0 * t->kt; /* bytes */
+    const double reuses = taps_inside(g, f) ? (double)g->reaching / (double)g->phases : 1;
+    const double stages = tconv_positions_busiest_stages(g);
+    const bool copied = g->last && word_of(g) > 1; /* by instructions that nobody waits for */
+    const double element = copied ? 0 : 4 * (double)word_of(g) * m->matrix_element;
+    const double issued =
+        warps / m->unit_issue *
+        (m->wgmma_stage +
+         t->kt / 4 / items * (t->mt * m->matrix_quad + t->nt * (m->matrix_quad + element)));
+    const double products = (double)t->mt * t->nt * t->kt / (m->unit_lanes * m->wgmma_speed);
+    const double read = (double)t->mt / f->unit->rows * (t->nt / t->wn) * (f->unit->rows + t->wn),
+                 local = row * (read + t->mt + t->nt * (reuses > 1 ? 2 : 1)) / m->wgmma_local;
+    const double cache = row * (t->mt + t->nt / reuses) / m->wgmma_l2;
+    const double stage =
+        tconv_larger(tconv_larger(products, tconv_larger(local, cache)) / m->wgmma_share, issued);
+    const double ends = m->wgmma_begin_wait + m->wgmma_store_wait * t->mt * t->nt / items;
+    const double wait = copied ? m->wgmma_stage_wait : m->matrix_stage_wait;
+    const struct tconv_group_cost group = {
+        .busy = stages * stage + ends / 2, /* another group covers the other half */
+        .alone = stages * tconv_larger(stage, wait) + ends,
+        .warps = warps,
+        .registers = OWN_REGISTERS + registers_of(g, f, t),
+        /* In the measure of what the device reports. */
+        .local = (int64_t)((double)local_bytes(g, f, t) * m->unit_local *
+                           (double)device->local_memory / (double)f->unit->local_memory),
+        .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
+    };
+    return tconv_positions_cost(g, &group, device) * f->unit->slowness;
+}
+
 /* The cost of the layer with this tile. */
 static double cost_of(const struct tconv_positions *g, const struct fragment *f,
                       const struct tconv_tile *t, const tconv_device_info *device)
 {
+    if (f->unit->begins_products) return cost_beside(g, f, t, device);
     const struct tconv_machine *m = g->folded.machine;
     const double items = items_of(f, t), word = (double)word_of(g);
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
@@ -204,12 +260,11 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
 
 /* `copied`: the kernel reads a copy of plain data. */
 static bool prepare(const struct tconv_request *request, bool copied, struct tconv_positions *g,
-                    struct fragment *fragment, struct tconv_reason *reason)
+                    struct tconv_reason *reason)
 {
     const int64_t quad = 16 / (int64_t)tconv_type_size(request->loops->data_type);
-    return choose_fragment(request, fragment, reason) &&
-           (copied ? tconv_positions_prepare_copied(g, request, &product, quad, reason)
-                   : tconv_positions_prepare(g, request, &product, reason));
+    return copied ? tconv_positions_prepare_copied(g, request, &product, quad, reason)
+                  : tconv_positions_prepare(g, request, &product, reason);
 }
 
 /* Adds the candidates of a tile. */
@@ -236,17 +291,32 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 {
     struct tconv_positions plain, g;
     struct fragment f;
-    if (!prepare(request, false, &plain, &f, reason)) return false;
-    struct tconv_reason not_copied;
-    const bool may_copy = prepare(request, true, &g, &f, &not_copied);
+    if (!choose_fragment(request, 0, &f, reason) || !prepare(request, false, &plain, reason))
+        return false;
+    struct tconv_reason other;
+    const bool may_copy = prepare(request, true, &g, &other);
     struct tconv_tile t;
     int least = INT_MAX;
-    for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++)
-        if (items_of(&f, &t) < least) least = items_of(&f, &t);
+    for (int n = 0; choose_fragment(request, n, &f, &other); n++)
+        for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++)
+            if (items_of(&f, &t) < least) least = items_of(&f, &t);
     tconv_refuse(reason, "it needs work-groups of %d work-items, or more local memory", least);
-    for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++) {
-        add_tile(request, &plain, &f, &t, candidates, reason);
-        if (may_copy) add_tile(request, &g, &f, &t, candidates, reason);
+    int preferred_rows = INT_MAX, preferred_positions = INT_MAX;
+    for (int n = 0; choose_fragment(request, n, &f, &other); n++) {
+        const int before = candidates->count;
+        for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++) {
+            if (f.unit->local_memory != 0 && (request->refused_tiles >> i & 1) != 0) continue;
+            /* A preferred unit has these. The costs of both units are from different models. */
+            if (t.mt >= preferred_rows && t.nt >= preferred_positions) continue;
+            f.local_memory = tconv_unit_memory(f.unit, i, request->device);
+            add_tile(request, &plain, &f, &t, candidates, reason);
+            if (may_copy) add_tile(request, &g, &f, &t, candidates, reason);
+        }
+        if (candidates->count == before) continue;
+        for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++) {
+            preferred_rows = t.mt < preferred_rows ? t.mt : preferred_rows;
+            preferred_positions = t.nt < preferred_positions ? t.nt : preferred_positions;
+        }
     }
     return candidates->count > 0;
 }
@@ -257,6 +327,8 @@ static void write_options(const struct tconv_positions *g, const struct fragment
 {
     const int gm = t->mt / t->wm, gn = t->nt / t->wn;
     tconv_launch_option(launch, "MATRIX", f->unit->macro);
+    if (f->unit->begins_products && split != TCONV_FINISHED_SUMS)
+        tconv_launch_option(launch, TCONV_SM_90A, 1);
     if (f->unit->lanes == 0) tconv_launch_option(launch, "LANES", f->lanes);
     tconv_launch_option(launch, "MT", t->mt);
     tconv_launch_option(launch, "NT", t->nt);
@@ -289,7 +361,8 @@ static tconv_status write(const struct tconv_request *request,
     struct fragment f;
     struct tconv_reason reason;
     const struct tconv_tile *t = &candidate->tile;
-    prepare(request, t->copy != 0, &g, &f, &reason);
+    find_fragment(request, t, &f);
+    prepare(request, t->copy != 0, &g, &reason);
     tconv_positions_set_tile(&g, t->mt, t->nt, t->kt * (int)word_of(&g), t->parts);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const int items = items_of(&f, t);

@@ -33,6 +33,11 @@ static const struct tconv_tile nvidia_tiles[] = {
     TILE(16, 64, 16, 16, 1, 32),   TILE(16, 32, 16, 16, 4, 32),
 };
 
+/* NVIDIA's wgmma. A warpgroup has 64 rows. The last one is the trial. */
+static const struct tconv_tile wgmma_tiles[] = {
+    TILE(128, 256, 64, 256, 1, 32), TILE(128, 128, 64, 128, 1, 32), TILE(64, 128, 64, 128, 1, 32),
+    TILE(128, 128, 64, 128, 1, 16)};
+
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
  * multiplied by the lanes of the sub-group: tconv_unit_tile. */
 static const struct tconv_tile intel_tiles[] = {
@@ -51,8 +56,31 @@ static const struct tconv_tile plain_tiles[] = {
     .rows = 16, .positions = 16, .least_wide = 1, .half_depth = 8, TILES(usual_tiles),             \
     .buffers = 2, .most_sums = 64, .unconditional = true, .waits_for_all = true, .slowness = 1
 
-/* The first row that fits is taken. The last row fits every device. */
+/* The first rows that fit are preferred. The last row fits every device. */
 static const struct tconv_unit units[] = {
+    {
+        .macro = 7,
+        .device = TCONV_MATRIX_NVIDIA_WGMMA,
+        .lanes = 128,
+        .rows = 64,
+        .positions = 8,
+        .halves_rows = true,
+        .pad = 8,
+        .least_wide = 8,
+        .f32_depth = 8,
+        .half_depth = 8,
+        .byte_depth = 8,
+        .rounds_f32 = true,
+        TILES(wgmma_tiles),
+        .buffers = 3,
+        .local_memory = 227 << 10,
+        .begins_products = true,
+        .swizzled = true,
+        .most_last_sums = 128,
+        .most_sums = 64,
+        .taps_inside = true,
+        .slowness = 1,
+    },
     {
         .macro = 2,
         .device = TCONV_MATRIX_NVIDIA_MMA,
@@ -143,11 +171,18 @@ static const struct tconv_unit units[] = {
     },
 };
 
+tconv_matrix_unit tconv_unit_behind(tconv_matrix_unit unit)
+{
+    return unit == TCONV_MATRIX_NVIDIA_WGMMA ? TCONV_MATRIX_NVIDIA_MMA : TCONV_MATRIX_NONE;
+}
+
 static bool has_unit(const tconv_device_info *device, const struct tconv_unit *unit)
 {
     const uint64_t lanes = device->subgroup_least;
-    return unit->device == TCONV_MATRIX_NONE ||
-           (unit->device == device->matrix_unit && (unit->lanes != 0 || lanes == 8 || lanes == 16));
+    tconv_matrix_unit own = device->matrix_unit;
+    while (own != unit->device && own != TCONV_MATRIX_NONE) own = tconv_unit_behind(own);
+    return own == unit->device &&
+           (own == TCONV_MATRIX_NONE || unit->lanes != 0 || lanes == 8 || lanes == 16);
 }
 
 int tconv_unit_depth(const struct tconv_unit *unit, tconv_type data)
@@ -158,13 +193,46 @@ int tconv_unit_depth(const struct tconv_unit *unit, tconv_type data)
                                                      : 0;
 }
 
-const struct tconv_unit *tconv_unit_for(const struct tconv_request *request)
+const struct tconv_unit *tconv_unit_for(const struct tconv_request *request, int number)
 {
+    int found = 0;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (has_unit(request->device, &units[i]) &&
-            tconv_unit_depth(&units[i], request->loops->data_type) != 0)
+            tconv_unit_depth(&units[i], request->loops->data_type) != 0 &&
+            (units[i].device != TCONV_MATRIX_NONE || found == 0) && found++ == number)
             return &units[i];
     return NULL;
+}
+
+static bool same_tile(const struct tconv_tile *a, const struct tconv_tile *b)
+{
+    return a->mt == b->mt && a->nt == b->nt && a->wm == b->wm && a->wn == b->wn &&
+           a->slices == b->slices && a->kt == b->kt;
+}
+
+const struct tconv_unit *tconv_unit_of_tile(const struct tconv_request *request,
+                                            const struct tconv_tile *tile, size_t *index)
+{
+    const struct tconv_unit *unit;
+    struct tconv_tile one;
+    for (int n = 0; (unit = tconv_unit_for(request, n)) != NULL; n++)
+        for (*index = 0; tconv_unit_tile(unit, (int)request->device->subgroup_least, *index, &one);
+             ++*index)
+            if (same_tile(tile, &one)) return unit;
+    return NULL;
+}
+
+bool tconv_unit_is_trial(const struct tconv_unit *unit, size_t index)
+{
+    return unit->local_memory != 0 && index == unit->tile_count - 1;
+}
+
+int64_t tconv_unit_memory(const struct tconv_unit *unit, size_t index,
+                          const tconv_device_info *device)
+{
+    const int64_t reported = (int64_t)device->local_memory;
+    return unit->local_memory <= reported || tconv_unit_is_trial(unit, index) ? reported
+                                                                              : unit->local_memory;
 }
 
 bool tconv_unit_tile(const struct tconv_unit *unit, int lanes, size_t index,
@@ -179,8 +247,37 @@ bool tconv_unit_tile(const struct tconv_unit *unit, int lanes, size_t index,
     return true;
 }
 
+struct tconv_candidate_unit tconv_candidate_unit(const struct tconv_request *request,
+                                                 const struct tconv_candidate *candidate)
+{
+    size_t index;
+    const struct tconv_unit *unit = candidate->algorithm->packing == TCONV_PACK_WORDS
+                                        ? tconv_unit_of_tile(request, &candidate->tile, &index)
+                                        : NULL;
+    if (unit == NULL)
+        return (struct tconv_candidate_unit){.unit = TCONV_MATRIX_NONE,
+                                             .local_memory = request->device->local_memory};
+    struct tconv_candidate_unit its = {
+        .unit = unit->device,
+        .has_trial = unit->local_memory != 0,
+        .is_trial = tconv_unit_is_trial(unit, index),
+        .tile = 1u << index,
+        .trial = candidate->tile,
+        .local_memory = (uint64_t)tconv_unit_memory(unit, index, request->device)};
+    if (its.has_trial) {
+        const struct tconv_tile *trial = &unit->tiles[unit->tile_count - 1];
+        its.trial.mt = trial->mt;
+        its.trial.nt = trial->nt;
+        its.trial.wm = trial->wm;
+        its.trial.wn = trial->wn;
+        its.trial.slices = trial->slices;
+        its.trial.kt = trial->kt;
+    }
+    return its;
+}
+
 bool tconv_uses_matrix_unit(const struct tconv_request *request)
 {
-    const struct tconv_unit *unit = tconv_unit_for(request);
+    const struct tconv_unit *unit = tconv_unit_for(request, 0);
     return unit != NULL && unit->device != TCONV_MATRIX_NONE;
 }

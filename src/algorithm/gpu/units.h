@@ -14,6 +14,7 @@ struct tconv_unit {
     int lanes; /* LANES. 0: as many as the device's sub-groups have, 8 or 16; FRAG_N is then the
                   same number, and nt and wn are multiples of it */
     int rows, positions; /* FRAG_M, FRAG_N */
+    bool halves_rows;    /* HALVES_ROWS */
     int pad;             /* PAD_POSITIONS, words */
     int least_wide;      /* fragments along positions that a sub-group has at least */
 
@@ -35,16 +36,35 @@ struct tconv_unit {
     int sharing;
     int most_registers; /* the most that a tile may need by that count; 0: no limit */
 
-    bool swizzled;      /* SWIZZLED */
-    bool unconditional; /* UNCONDITIONAL_LOADS */
-    bool taps_inside;   /* TAPS_INSIDE, if several taps read neighbouring channels */
-    bool waits_for_all; /* besides matrix_stage_wait, the last warp's loads wait behind what all
-                           other warps issue */
-    double slowness;    /* a factor of the cost */
+    /* Bytes of local memory that its kernels may take, whatever OpenCL reports. 0: what OpenCL
+     * reports. Else that limits the last tile alone, the unit's trial: it is probed before any
+     * other tile, and if it fails, the unit is not used at all. */
+    int64_t local_memory;
+
+    bool begins_products; /* BEGINS_PRODUCTS, and SM_90A */
+    bool swizzled;        /* SWIZZLED */
+    bool unconditional;   /* UNCONDITIONAL_LOADS */
+    bool taps_inside;     /* TAPS_INSIDE, if several taps read neighbouring channels */
+    bool waits_for_all;   /* besides matrix_stage_wait, the last warp's loads wait behind what all
+                             other warps issue */
+    double slowness;      /* a factor of the cost */
 };
 
-/* The unit that multiplies the types of a request on its device; NULL if there is none. */
-const struct tconv_unit *tconv_unit_for(const struct tconv_request *request);
+/* The units that multiply the types of a request on its device, by number, the preferred one first;
+ * NULL past the last one. Plain OpenCL C is among them only if there is no other. */
+const struct tconv_unit *tconv_unit_for(const struct tconv_request *request, int number);
+
+/* The unit that has a tile, and the tile's number there; NULL if none of the request's units has
+ * it. No two of them have the same tile. */
+const struct tconv_unit *tconv_unit_of_tile(const struct tconv_request *request,
+                                            const struct tconv_tile *tile, size_t *index);
+
+/* Whether a unit's tile is its trial. */
+bool tconv_unit_is_trial(const struct tconv_unit *unit, size_t index);
+
+/* Bytes of local memory that a device has for a unit's tile. */
+int64_t tconv_unit_memory(const struct tconv_unit *unit, size_t index,
+                          const tconv_device_info *device);
 
 /* DEPTH of a unit for an element type of the data; 0: the unit does not multiply this type. */
 int tconv_unit_depth(const struct tconv_unit *unit, tconv_type data);
