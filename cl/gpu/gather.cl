@@ -408,16 +408,20 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
     const long in_channels = table[FOLDED_IN_CHANNELS];
     const long quads = DOT ? (in_channels + 3) / 4 : in_channels;
     const acc_t zero = FILTER_ZERO(table);
-    const long kernel_x = table[FOLDED_KERNEL_X], kernel_y = table[FOLDED_KERNEL_Y],
-               kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y;
-    const long k = tap_number % kernel_x, kzy = tap_number / kernel_x;
-    const long g = all_blocks / table[FOLDED_BLOCKS], block = all_blocks % table[FOLDED_BLOCKS];
+    /* 32 bits suffice (gather.c); dividing 64 bits takes hundreds of instructions on GPUs. */
+    const uint kernel_x = (uint)table[FOLDED_KERNEL_X], kernel_y = (uint)table[FOLDED_KERNEL_Y],
+               blocks = (uint)table[FOLDED_BLOCKS];
+    const uint kzy_number = (uint)tap_number / kernel_x, kz = kzy_number / kernel_y,
+               group = (uint)all_blocks / blocks;
+    const long kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y, kzy = kzy_number;
+    const long k = (uint)tap_number - kzy_number * kernel_x, ky = kzy_number - kz * kernel_y;
+    const long g = group, block = (uint)all_blocks - group * blocks;
     __global const long *tap = table + table[GATHER_TAPS_AT] + k * GATHER_TAP_LONGS;
     __global const filter_t *from =
         weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
         (DOT ? 4 : 1) * ci * table[FOLDED_SOURCE_IN_STEP] +
-        block * MW * table[FOLDED_SOURCE_OUT_STEP] + kzy / kernel_y * table[FOLDED_SOURCE_Z_STEP] +
-        kzy % kernel_y * table[FOLDED_SOURCE_Y_STEP] + k * table[FOLDED_SOURCE_X_STEP];
+        block * MW * table[FOLDED_SOURCE_OUT_STEP] + kz * table[FOLDED_SOURCE_Z_STEP] +
+        ky * table[FOLDED_SOURCE_Y_STEP] + k * table[FOLDED_SOURCE_X_STEP];
     __global packed_t *to =
         filter + table[GATHER_HEADER] +
         (((all_blocks * kernel_zy + kzy) * kernel_x + tap[GATHER_TAP_START]) * quads +
