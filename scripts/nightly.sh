@@ -119,6 +119,8 @@ lane_others() {
     step oclgrind_layer oclgrind_test layer
     step oclgrind_counts sh scripts/oclgrind_counts.sh
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
+    step phone_tools sh scripts/mesa_tools.sh
+    step phone_programs python3 scripts/mesa_gate.py
     step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt
     step amd_code_suite amd_code bench/suite.csv device_tests/amd/suite.txt
     for target in armhf macos; do step cross_$target sh scripts/cross.sh $target; done
