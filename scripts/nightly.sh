@@ -119,6 +119,8 @@ lane_others() {
     step oclgrind_layer oclgrind_test layer
     step oclgrind_counts sh scripts/oclgrind_counts.sh
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
+    step phone_tools sh scripts/mesa_tools.sh
+    step phone_programs python3 scripts/mesa_gate.py
     step amd_code executed_code amd device_tests/executed/layers.csv nightly.txt
     step amd_code_suite executed_code amd bench/suite.csv suite.txt
     step intel_code executed_code intel device_tests/executed/layers.csv nightly.txt

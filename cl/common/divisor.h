@@ -12,6 +12,8 @@
 enum { DIVISOR_BITS = 26 };
 
 #ifdef __OPENCL_VERSION__
+#include "common/types.clh"
+
 /* The number d. */
 static int divisor_of(const long divisor)
 {

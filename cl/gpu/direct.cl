@@ -85,12 +85,13 @@ static int weight_at(const int channel, const int ci, const int tap, table_t tab
            tap * (int)table[DIRECT_WEIGHT_TAP];
 }
 
-/* The index of tap k along x. */
-static int tap_index_of(const int k, table_t table)
+/* The index of tap k along x. 32 bits suffice: folded.c limits kernels, also dilated ones. Dividing
+ * 64 bits takes hundreds of instructions on GPUs. */
+static int tap_index_of(const uint k, table_t table)
 {
-    const long phase = k * table[FOLDED_DILATION_X] % table[FOLDED_STRIDE_X];
-    return (int)(table[table[DIRECT_X_AT] + phase * REACH_LONGS + REACH_TAP] +
-                 k / table[DIRECT_TAP_STEP_X]);
+    const uint phase = k * (uint)table[FOLDED_DILATION_X] % (uint)table[FOLDED_STRIDE_X];
+    return (int)table[(int)table[DIRECT_X_AT] + (int)phase * REACH_LONGS + REACH_TAP] +
+           (int)(k / (uint)table[DIRECT_TAP_STEP_X]);
 }
 
 /* A work-item packs weights of one tap and input channel. */
@@ -98,33 +99,42 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                                 const ulong weights_offset, __global packed_t *restrict filter,
                                 const ulong filter_offset, table_t restrict table)
 {
-    const int out_channels = (int)table[FOLDED_OUT_CHANNELS],
-              channels = (int)table[FOLDED_GROUPS] * out_channels,
-              taps_x = (int)table[FOLDED_KERNEL_X], taps_y = (int)table[FOLDED_KERNEL_Y],
-              taps = taps_x * taps_y * (int)table[FOLDED_KERNEL_Z];
+    const uint out_channels = (uint)table[FOLDED_OUT_CHANNELS],
+               channels = (uint)table[FOLDED_GROUPS] * out_channels,
+               taps_x = (uint)table[FOLDED_KERNEL_X], taps_y = (uint)table[FOLDED_KERNEL_Y],
+               taps = taps_x * taps_y * (uint)table[FOLDED_KERNEL_Z];
     const acc_t zero = FILTER_ZERO(table);
-    const int channel = (int)get_global_id(0);
+    const uint channel = (uint)get_global_id(0);
     if (channel >= channels) return;
-    for (int tap = (int)get_global_id(1); tap < taps; tap += (int)get_global_size(1))
-        for (int ci = (int)get_global_id(2); ci < table[FOLDED_IN_CHANNELS];
+    const uint group = channel / out_channels;
+    weights += weights_offset + group * table[FOLDED_SOURCE_GROUP_STEP] +
+               (channel - group * out_channels) * table[FOLDED_SOURCE_OUT_STEP];
+    filter += filter_offset;
+    for (uint tap = (uint)get_global_id(1); tap < taps; tap += (uint)get_global_size(1)) {
+        const uint row = tap / taps_x, tap_z = row / taps_y, tap_y = row - tap_z * taps_y,
+                   tap_x = tap - row * taps_x;
+        const int packed_tap = (int)(row * taps_x) + tap_index_of(tap_x, table);
+        __global const filter_t *from = weights + tap_z * table[FOLDED_SOURCE_Z_STEP] +
+                                        tap_y * table[FOLDED_SOURCE_Y_STEP] +
+                                        tap_x * table[FOLDED_SOURCE_X_STEP];
+        for (int ci = (int)get_global_id(2); ci < (int)table[FOLDED_IN_CHANNELS];
              ci += (int)get_global_size(2))
-            PACK(weights + weights_offset +
-                     channel / out_channels * table[FOLDED_SOURCE_GROUP_STEP] +
-                     channel % out_channels * table[FOLDED_SOURCE_OUT_STEP] +
-                     ci * table[FOLDED_SOURCE_IN_STEP] +
-                     tap / taps_x / taps_y * table[FOLDED_SOURCE_Z_STEP] +
-                     tap / taps_x % taps_y * table[FOLDED_SOURCE_Y_STEP] +
-                     tap % taps_x * table[FOLDED_SOURCE_X_STEP],
-                 filter + filter_offset +
-                     weight_at(channel, ci,
-                               tap / taps_x * taps_x + tap_index_of(tap % taps_x, table), table),
-                 zero);
+            PACK(from + ci * table[FOLDED_SOURCE_IN_STEP],
+                 filter + weight_at((int)channel, ci, packed_tap, table), zero);
+    }
 }
 
-/* The sums of an output, one or those of a vector. */
-typedef struct {
-    acc_t lane[VW];
-} sum_t;
+/* The sums of a work-item, for output i in channel m, and its lane v. Lanes that are channels have
+ * the same inputs, and so are a vector. */
+#if LANES_CHANNELS
+#define NUMBERS SUMS
+typedef vec_t sum_t;
+#define SUM(i, m, v) (*sums)[(i)*CHANNELS + (m)]
+#else
+#define NUMBERS (SUMS * VW)
+typedef acc_t sum_t;
+#define SUM(i, m, v) (*sums)[((i)*CHANNELS + (m)) * VW + (v)]
+#endif
 
 #if LANES_X
 /* The chunks of a row that a vector of outputs reads, from the one with input_x - SHIFT on.
@@ -146,6 +156,7 @@ typedef struct {
 
 /* The inputs, weights and steps of a work-item. Steps are in elements. */
 struct item {
+    FIRST_MEMBER
     __global const data_t *data; /* data of the group's first channel */
     __global const packed_t *weights;
     int apart;              /* between inputs of two of its outputs */
@@ -167,9 +178,9 @@ struct item {
  * and chunks are aligned. Both are constants, because compilers put loads together only if no
  * branch lies between them. */
 #if VW == 1
-static void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, const bool checked,
-                    const bool aligned, __global const data_t *data, const int at,
-                    const int x[OUTPUTS], __global const packed_t *weights)
+static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
+                            const bool aligned, __global const data_t *data, const int at,
+                            const int (*x)[OUTPUTS], __global const packed_t *weights)
 {
     const int data_step = ADJACENT ? 1 : item->data_step;
     const int tap_step = LAST ? item->weight_tap : 1;
@@ -185,39 +196,41 @@ static void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, cons
                 READ_WEIGHT(weights + min(m, item->last) * item->weight_channel + j * tap_step);
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
-                if (checked && (uint)(x[i] - j * item->step) >= (uint)item->inputs) continue;
+                if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
                 const acc_t value =
-                    READ_DATA(data + (at + i * item->apart) - j * data_step, item->zero);
-                EACH for (int m = 0; m < CHANNELS; m++) sums[i][m].lane[0] =
-                    MULTIPLY_ADD(value, w[m], sums[i][m].lane[0]);
+                    READ_DATA(data + (at + i * item->apart - j * data_step), item->zero);
+                EACH for (int m = 0; m < CHANNELS; m++)
+                    SUM(i, m, 0) = MULTIPLY_ADD(value, w[m], SUM(i, m, 0));
             }
         }
     }
 }
 #elif LAST
 /* Neighbouring channels: a vector of weights, and for each lane its own input or that of all. */
-static INLINED void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item,
-                            const bool checked, const bool aligned, __global const data_t *data,
-                            const int at, const int x[OUTPUTS], __global const packed_t *weights)
+static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
+                            const bool aligned, __global const data_t *data, const int at,
+                            const int (*x)[OUTPUTS], __global const packed_t *weights)
 {
     for (int ci = 0; ci < (DEPTHWISE ? 1 : item->in_channels);
          ci += CHUNK, data += CHUNK, weights += CHUNK * item->weight_in) {
         EACH_TAP for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)
         {
             __global const packed_t *tap = weights + j * item->weight_tap;
-            acc_t w[VW];
-            if (DEPTHWISE) read_weights(tap, VW, aligned, w);
+#if DEPTHWISE
+            const vec_t w = read_weights(tap, aligned);
+#endif
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
-                if (checked && (uint)(x[i] - j * item->step) >= (uint)item->inputs) continue;
+                if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
+                __global const data_t *from = data + (at + i * item->apart - j * item->data_step);
+#if DEPTHWISE
+                SUM(i, 0, 0) = MULTIPLY_ADD(read_data(from, aligned), w, SUM(i, 0, 0));
+#else
                 acc_t in[CHUNK];
-                read_data(data + (at + i * item->apart) - j * item->data_step, CHUNK, aligned, in);
-                EACH for (int c = 0; c < (DEPTHWISE ? 1 : CHUNK); c++)
-                {
-                    if (!DEPTHWISE) read_weights(tap + c * item->weight_in, VW, aligned, w);
-                    EACH for (int v = 0; v < VW; v++) sums[i][0].lane[v] =
-                        MULTIPLY_ADD(in[DEPTHWISE ? v : c], w[v], sums[i][0].lane[v]);
-                }
+                READ_WIDE(DATA, from, CHUNK, aligned, in, 0);
+                EACH for (int c = 0; c < CHUNK; c++) SUM(i, 0, 0) = MULTIPLY_ADD(
+                    (vec_t)(in[c]), read_weights(tap + c * item->weight_in, aligned), SUM(i, 0, 0));
+#endif
             }
         }
     }
@@ -226,9 +239,43 @@ static INLINED void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *it
 /* Neighbouring outputs along x. Input number i of the row, counted from input_x - SHIFT on, reaches
  * lane v by tap v + RX - SX * (i - SHIFT), if there is such a tap. */
 #define TAP_OF(v, i) ((v) + RX - SX * ((i)-SHIFT))
-static INLINED void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item,
-                            const bool checked, const bool aligned, __global const data_t *data,
-                            const int at, const int x[OUTPUTS], __global const packed_t *weights)
+/* Adds the products of chunk number c of output i, and those of its element n. Both are written one
+ * after the other, because Mesa's compilers unroll no long loop, and keep arrays in memory that are
+ * then indexed. */
+#define ADD_CHUNK(c)                                                                               \
+    do {                                                                                           \
+        if (checked && (uint)((*x)[i] + (c)*CHUNK) >= (uint)item->inputs) break;                   \
+        acc_t in[CHUNK];                                                                           \
+        READ_WIDE(DATA, data + (at + i * item->apart + (c)*CHUNK), CHUNK, aligned, in, 0);         \
+        ADD_INPUTS(c)                                                                              \
+    } while (0)
+#define ADD_INPUT(c, number)                                                                       \
+    {                                                                                              \
+        int n = (number); /* a variable: types.clh */                                              \
+        EACH for (int v = 0; v < VW; v++)                                                          \
+        {                                                                                          \
+            const int k = TAP_OF(v, (c)*CHUNK + n);                                                \
+            if (k < 0 || k >= KX) continue;                                                        \
+            EACH for (int m = 0; m < CHANNELS; m++)                                                \
+                SUM(i, m, v) = MULTIPLY_ADD(in[n], w[m][WEIGHT_OF(k)], SUM(i, m, v));              \
+        }                                                                                          \
+    }
+#define ADD_TWO(c, n) ADD_INPUT(c, n) ADD_INPUT(c, (n) + 1)
+#define ADD_FOUR(c, n) ADD_TWO(c, n) ADD_TWO(c, (n) + 2)
+#if CHUNK == 1
+#define ADD_INPUTS(c) ADD_INPUT(c, 0)
+#elif CHUNK == 2
+#define ADD_INPUTS(c) ADD_TWO(c, 0)
+#elif CHUNK == 4
+#define ADD_INPUTS(c) ADD_FOUR(c, 0)
+#elif CHUNK == 8
+#define ADD_INPUTS(c) ADD_FOUR(c, 0) ADD_FOUR(c, 4)
+#else
+#error "CHUNK must be 1, 2, 4 or 8"
+#endif
+static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
+                            const bool aligned, __global const data_t *data, const int at,
+                            const int (*x)[OUTPUTS], __global const packed_t *weights)
 {
 #if !SINGLE
     for (int ci = 0; ci < item->in_channels;
@@ -240,31 +287,28 @@ static INLINED void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *it
         {
             __global const packed_t *row = weights + min(m, item->last) * item->weight_channel;
             EACH for (int k = 0; k < KX; k += WEIGHT_CHUNK)
-                read_weights(row + k, WEIGHT_CHUNK, aligned, w[m] + k);
+                READ_WIDE(PACKED, row + k, WEIGHT_CHUNK, aligned, w[m], k);
         }
         EACH for (int i = 0; i < OUTPUTS; i++)
         {
-            EACH for (int c = FIRST_CHUNK; c <= LAST_CHUNK; c++)
-            {
-                if (checked && (uint)(x[i] + c * CHUNK) >= (uint)item->inputs) continue;
-                acc_t in[CHUNK];
-                read_data(data + (at + i * item->apart) + c * CHUNK, CHUNK, aligned, in);
-                EACH for (int n = 0; n < CHUNK; n++) EACH for (int v = 0; v < VW; v++)
-                {
-                    const int k = TAP_OF(v, c * CHUNK + n);
-                    if (k < 0 || k >= KX) continue;
-                    EACH for (int m = 0; m < CHANNELS; m++) sums[i][m].lane[v] =
-                        MULTIPLY_ADD(in[n], w[m][WEIGHT_OF(k)], sums[i][m].lane[v]);
-                }
-            }
+            ADD_CHUNK(FIRST_CHUNK);
+#if FIRST_CHUNK + 1 <= LAST_CHUNK
+            ADD_CHUNK(FIRST_CHUNK + 1);
+#endif
+#if FIRST_CHUNK + 2 <= LAST_CHUNK
+            ADD_CHUNK(FIRST_CHUNK + 2);
+#endif
+#if FIRST_CHUNK + 3 <= LAST_CHUNK
+            for (int c = FIRST_CHUNK + 3; c <= LAST_CHUNK; c++) ADD_CHUNK(c);
+#endif
         }
     }
 }
 #endif
 
 /* Adds all taps of the outputs whose first input is (input_y, input_x) in a slice along z. */
-static void add_taps(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, const int input_y,
-                     const int input_x, table_t slice, table_t table)
+static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, const int input_y,
+                             const int input_x, table_t slice, table_t table)
 {
     const int past = (OUTPUTS - 1) * item->apart_in;
 #if LANES_X
@@ -294,11 +338,11 @@ static void add_taps(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, con
                            : -(1 << 30);
             __global const packed_t *weights = item->weights + tap * item->weight_tap;
             if (VW > 1 && !item->aligned)
-                add_row(sums, item, true, false, data, at, x, weights);
+                add_row(sums, item, true, false, data, at, &x, weights);
             else if (whole)
-                add_row(sums, item, false, true, data, at, x, weights);
+                add_row(sums, item, false, true, data, at, &x, weights);
             else
-                add_row(sums, item, true, true, data, at, x, weights);
+                add_row(sums, item, true, true, data, at, &x, weights);
         }
     }
 }
@@ -312,26 +356,27 @@ static void add_taps(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, con
 #endif
 
 /* Stores an output, or a vector from output number `at` on. */
-static INLINED void put_sum(const struct epilogue *f, const sum_t *sum, const long at,
+static INLINED void put_sum(const struct epilogue *f, const vec_t sum, const long at,
                             const int channel, const bool aligned)
 {
 #if VW == 1
-    put_one(f, affine_one(f, sum->lane[0], channel), at, channel);
+    put_one(f, affine_one(f, sum, channel), at, channel);
 #else
-    result_t factors[VW], biases[VW];
-    slope_t slopes[VW];
-    slope_vec_t slope;
-    EACH for (int v = 0; v < VW; v++)
-    {
-        const int own = channel + (LAST ? v : 0);
-        factors[v] = factor_of(f, own);
-        biases[v] = BIAS_OF(f, own);
-        slopes[v] = SLOPE_OF(f, own);
-    }
-    LOAD_SLOPES(slopes, slope)
-    put_wide(f, affine_lanes(LOAD(sum->lane), LOAD(factors), LOAD(biases)), at, aligned, slope);
+    put_wide(f,
+             affine_lanes(sum, OF_LANES(factor_of, f, channel, LAST),
+                          OF_LANES(BIAS_OF, f, channel, LAST)),
+             at, aligned, EACH_SLOPE(OF_LANES, f, channel, LAST));
 #endif
 }
+
+#if VW == 1 || LAST
+#define FIRST_SUM sums[0]
+#define SUM_NUMBERS 1
+#else
+#define SUM_NUMBERS VW
+#define LANE_OF_FIRST(lane) sums[lane]
+#define FIRST_SUM LANES_OF(LANE_OF_FIRST)
+#endif
 
 KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_offset,
                          __global const packed_t *restrict filter, const ulong filter_offset,
@@ -426,20 +471,17 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     table_t slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
 #pragma unroll 1
     for (int done = 0; done < outputs && done * apart < left; done += OUTPUTS) {
-        sum_t sums[OUTPUTS][CHANNELS];
-        EACH for (int i = 0; i < SUMS; i++) EACH for (int v = 0; v < VW; v++)
-            sums[i / CHANNELS][i % CHANNELS]
-                .lane[v] = 0;
-        add_taps(sums, &item, input_y, input_x, slice, table);
+        sum_t sums[NUMBERS];
+        EACH for (int i = 0; i < NUMBERS; i++) sums[i] = 0;
+        add_taps(&sums, &item, input_y, input_x, slice, table);
         EACH_PART for (int i = 0; i < SUMS; i++)
         {
             const int o = i / CHANNELS, m = i % CHANNELS;
             if ((done + o) * apart < left && m <= item.last)
-                put_sum(&epilogue, &sums[0][0], at + o * apart_at + m * channel_at, channel + m,
+                put_sum(&epilogue, FIRST_SUM, at + o * apart_at + m * channel_at, channel + m,
                         item.aligned);
-            EACH for (int next = 1; next < SUMS; next++)
-                sums[(next - 1) / CHANNELS][(next - 1) % CHANNELS] =
-                    sums[next / CHANNELS][next % CHANNELS];
+            EACH for (int next = SUM_NUMBERS; next < NUMBERS; next++)
+                sums[next - SUM_NUMBERS] = sums[next];
         }
         at += OUTPUTS * apart_at;
         if (ALONG_Y)

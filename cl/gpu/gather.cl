@@ -58,6 +58,9 @@
 #error "SX, KX, DX, RX and LOW must be set with MERGED"
 #endif
 #define PHASES SX
+#if SX > 4 || KX > 16
+#error "with MERGED there are at most 4 phases and 16 taps"
+#endif
 /* The phase of the outputs that tap k reaches, and the distance from the tile's first input to
  * the one that it reads for the tile's first position. From o + pad = i*SX + k*DX, o = u*SX + t,
  * pad = P*SX + RX: i = u + P + (t + RX - k*DX) / SX. */
@@ -108,55 +111,76 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
 }
 #endif
 
+/* Stores the sums of phase t of a tile: position i is element first + t + i*step of its row, if
+ * that is inside; `at` is the number of output `first`. */
+static void store_phase(const struct epilogue *f, const vec_t sum, const long at,
+                        const long channel, const int first, const int t, const int step,
+                        const int output_x)
+{
+#ifdef LANE
+    const result_vec_t value = affine(f, sum, channel);
+#pragma unroll
+    for (int i = 0; i < VW; i++) {
+        const int position = t + i * step;
+        if (first + position < output_x) put_one(f, LANE(value, i), at + position, channel);
+    }
+#else
+    lane_t lane[VW];
+    TO_LANES(f, affine(f, sum, channel), SLOPES_OF(f, channel), lane);
+#if !NATIVE /* registers cannot be indexed */
+#pragma unroll
+#endif
+    for (int i = 0; i < VW; i++) {
+        const int position = t + i * step;
+        if (first + position < output_x) PUT_LANE(f, lane[i], at + position, channel);
+    }
+#endif
+}
+
 /* Stores a tile of one channel: phase t of position i is element first + t + i*step of the row, if
  * that is inside. `row` is the number of the row's first output. */
 static void store_row(const struct epilogue *f, const long row, const long channel,
-                      vec_t sums[PHASES], const int first, const int step, const int output_x)
+                      const vec_t (*sums)[PHASES], const int first, const int step,
+                      const int output_x)
 {
     const long at = row + first;
+    int zero = 0; /* a variable: types.clh */
 #if PHASES == 1
     if (step == 1 && first + VW <= output_x) {
-        put(f, affine(f, sums[0], channel), at, channel);
+        put(f, affine(f, (*sums)[zero], channel), at, channel);
         return;
     }
 #elif PHASES == 2 && VW > 1
     if (first + 2 * VW <= output_x) {
-        vec_t pairs[2];
-        interleave_pairs(sums[0], sums[1], pairs);
-#pragma unroll
-        for (int i = 0; i < 2; i++) put(f, affine(f, pairs[i], channel), at + i * VW, channel);
+        const vec_t a = (*sums)[zero], b = (*sums)[zero + 1];
+        put(f, affine(f, low_pairs(a, b), channel), at, channel);
+        put(f, affine(f, high_pairs(a, b), channel), at + VW, channel);
         return;
     }
 #elif PHASES == 4 && VW > 1
     if (first + 4 * VW <= output_x) {
-        vec_t quads[4];
-        interleave_quads(sums[0], sums[1], sums[2], sums[3], quads);
-#pragma unroll
-        for (int i = 0; i < 4; i++) put(f, affine(f, quads[i], channel), at + i * VW, channel);
+        const vec_t a = (*sums)[zero], b = (*sums)[zero + 1], c = (*sums)[zero + 2],
+                    d = (*sums)[zero + 3];
+        const vec_t low_ac = low_pairs(a, c), low_bd = low_pairs(b, d), high_ac = high_pairs(a, c),
+                    high_bd = high_pairs(b, d);
+        put(f, affine(f, low_pairs(low_ac, low_bd), channel), at, channel);
+        put(f, affine(f, high_pairs(low_ac, low_bd), channel), at + VW, channel);
+        put(f, affine(f, low_pairs(high_ac, high_bd), channel), at + 2 * VW, channel);
+        put(f, affine(f, high_pairs(high_ac, high_bd), channel), at + 3 * VW, channel);
         return;
     }
 #endif
-#pragma unroll
-    for (int t = 0; t < PHASES; t++) {
-#ifdef LANE
-        const result_vec_t value = affine(f, sums[t], channel);
-#pragma unroll
-        for (int i = 0; i < VW; i++) {
-            const int position = t + i * step;
-            if (first + position < output_x) put_one(f, LANE(value, i), at + position, channel);
-        }
-#else
-        lane_t lane[VW];
-        TO_LANES(f, affine(f, sums[t], channel), SLOPES_OF(f, channel), lane);
-#if !NATIVE /* registers cannot be indexed */
-#pragma unroll
+    /* Written out: see MESA of types.clh. */
+    store_phase(f, (*sums)[zero], at, channel, first, 0, step, output_x);
+#if PHASES > 1
+    store_phase(f, (*sums)[zero + 1], at, channel, first, 1, step, output_x);
 #endif
-        for (int i = 0; i < VW; i++) {
-            const int position = t + i * step;
-            if (first + position < output_x) PUT_LANE(f, lane[i], at + position, channel);
-        }
+#if PHASES > 2
+    store_phase(f, (*sums)[zero + 2], at, channel, first, 2, step, output_x);
 #endif
-    }
+#if PHASES > 3
+    store_phase(f, (*sums)[zero + 3], at, channel, first, 3, step, output_x);
+#endif
 }
 
 /* The operations of a tap: read inputs from p on, add their products with the weight at w, and add
@@ -172,6 +196,36 @@ static void store_row(const struct epilogue *f, const long row, const long chann
 #define ADD_WEIGHT(w, sum) (sum) += sum_of_quad(*(w))
 #else
 #define ADD_WEIGHT(w, sum)
+#endif
+
+#if MERGED
+/* Adds the products of tap `number`; and the taps of a row, written out: see MESA of types.clh. */
+#define ADD_TAP(number)                                                                            \
+    {                                                                                              \
+        int k = (number);                                                                          \
+        const vec_t in = INPUTS(x + DISTANCE(k));                                                  \
+        _Pragma("unroll") for (int m = 0; m < MW; m++)                                             \
+        {                                                                                          \
+            ADD_WEIGHT(w + k * MW + m, weight_sum[m][PHASE_OF(k)]);                                \
+            sum[m][PHASE_OF(k)] = ADD_PRODUCTS(in, w + k * MW + m, sum[m][PHASE_OF(k)]);           \
+        }                                                                                          \
+    }
+#define TAPS_1(f) f(0)
+#define TAPS_2(f) TAPS_1(f) f(1)
+#define TAPS_3(f) TAPS_2(f) f(2)
+#define TAPS_4(f) TAPS_3(f) f(3)
+#define TAPS_5(f) TAPS_4(f) f(4)
+#define TAPS_6(f) TAPS_5(f) f(5)
+#define TAPS_7(f) TAPS_6(f) f(6)
+#define TAPS_8(f) TAPS_7(f) f(7)
+#define TAPS_9(f) TAPS_8(f) f(8)
+#define TAPS_10(f) TAPS_9(f) f(9)
+#define TAPS_11(f) TAPS_10(f) f(10)
+#define TAPS_12(f) TAPS_11(f) f(11)
+#define TAPS_13(f) TAPS_12(f) f(12)
+#define TAPS_14(f) TAPS_13(f) f(13)
+#define TAPS_15(f) TAPS_14(f) f(14)
+#define TAPS_16(f) TAPS_15(f) f(15)
 #endif
 
 /* Computes one tile, of one batch item, block of channels and output row. */
@@ -283,15 +337,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             }
 #if MERGED
             for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step, w += KX * MW) {
-#pragma unroll
-                for (int k = 0; k < KX; k++) {
-                    const vec_t in = INPUTS(x + DISTANCE(k));
-#pragma unroll
-                    for (int m = 0; m < MW; m++) {
-                        ADD_WEIGHT(w + k * MW + m, weight_sum[m][PHASE_OF(k)]);
-                        sum[m][PHASE_OF(k)] = ADD_PRODUCTS(in, w + k * MW + m, sum[m][PHASE_OF(k)]);
-                    }
-                }
+                PASTE(TAPS_, KX)(ADD_TAP)
             }
 #else
             const int input_step = (int)table[FOLDED_INPUT_STEP_X];
@@ -315,13 +361,14 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #pragma unroll
             for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
-#if HEAVY && (defined(LANE) || !NATIVE)
+#if (HEAVY && (defined(LANE) || !NATIVE)) || MESA
+        int zero_sum = 0; /* a variable: types.clh */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
             /* Store the first sum and shift the others down by one: registers cannot be indexed,
              * and compilers do not unroll a loop of this length. */
-            store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
-                      step, output_x);
+            store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m,
+                      (const vec_t(*)[PHASES]) & sum[zero_sum], first, step, output_x);
 #pragma unroll
             for (int i = 0; i + 1 < MW; i++)
 #pragma unroll
@@ -331,8 +378,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #pragma unroll
         for (int m = 0; m < MW; m++)
             if (m < channels)
-                store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[m],
-                          first, step, output_x);
+                store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m,
+                          (const vec_t(*)[PHASES]) & sum[m], first, step, output_x);
 #endif
     }
 }
@@ -408,16 +455,20 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
     const long in_channels = table[FOLDED_IN_CHANNELS];
     const long quads = DOT ? (in_channels + 3) / 4 : in_channels;
     const acc_t zero = FILTER_ZERO(table);
-    const long kernel_x = table[FOLDED_KERNEL_X], kernel_y = table[FOLDED_KERNEL_Y],
-               kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y;
-    const long k = tap_number % kernel_x, kzy = tap_number / kernel_x;
-    const long g = all_blocks / table[FOLDED_BLOCKS], block = all_blocks % table[FOLDED_BLOCKS];
+    /* 32 bits suffice (gather.c); dividing 64 bits takes hundreds of instructions on GPUs. */
+    const uint kernel_x = (uint)table[FOLDED_KERNEL_X], kernel_y = (uint)table[FOLDED_KERNEL_Y],
+               blocks = (uint)table[FOLDED_BLOCKS];
+    const uint kzy_number = (uint)tap_number / kernel_x, kz = kzy_number / kernel_y,
+               group = (uint)all_blocks / blocks;
+    const long kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y, kzy = kzy_number;
+    const long k = (uint)tap_number - kzy_number * kernel_x, ky = kzy_number - kz * kernel_y;
+    const long g = group, block = (uint)all_blocks - group * blocks;
     __global const long *tap = table + table[GATHER_TAPS_AT] + k * GATHER_TAP_LONGS;
     __global const filter_t *from =
         weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
         (DOT ? 4 : 1) * ci * table[FOLDED_SOURCE_IN_STEP] +
-        block * MW * table[FOLDED_SOURCE_OUT_STEP] + kzy / kernel_y * table[FOLDED_SOURCE_Z_STEP] +
-        kzy % kernel_y * table[FOLDED_SOURCE_Y_STEP] + k * table[FOLDED_SOURCE_X_STEP];
+        block * MW * table[FOLDED_SOURCE_OUT_STEP] + kz * table[FOLDED_SOURCE_Z_STEP] +
+        ky * table[FOLDED_SOURCE_Y_STEP] + k * table[FOLDED_SOURCE_X_STEP];
     __global packed_t *to =
         filter + table[GATHER_HEADER] +
         (((all_blocks * kernel_zy + kzy) * kernel_x + tap[GATHER_TAP_START]) * quads +

@@ -126,6 +126,7 @@
 #if SPLIT < 2
 /* The range of positions of a tile along each axis. */
 struct range {
+    FIRST_MEMBER
     struct position first, last;
 };
 
@@ -184,6 +185,7 @@ static bool reaches(const struct range *range, const int z, const int y, const i
 
 /* Where the inputs and weights are that a work-item fetches in every stage. */
 struct fetch {
+    FIRST_MEMBER
     __global const data_t *data[OWN_POSITIONS]; /* input of its first channel, for distance 0 */
     uint inside[OWN_POSITIONS]; /* a bit for each tap, the highest being the first */
     uint weights[WEIGHT_PARTS]; /* from the stage's first weight */
@@ -243,6 +245,7 @@ static INLINED void find_weights(struct fetch *fetch, const struct tile *tile)
 
 /* A stage that is being loaded. */
 struct waiting {
+    FIRST_MEMBER
     vec_t weights[WEIGHT_PARTS];
     acc_t inputs[OWN_POSITIONS][OWN_CHANNELS];
 };
@@ -320,6 +323,7 @@ static void put_stage(const struct waiting *waiting, __local acc_t *weights, __l
 
 /* The weights and inputs of one channel that a work-item multiplies. */
 struct operands {
+    FIRST_MEMBER
     vec_t weights[TM / 4], inputs[TN / 4];
 };
 
@@ -337,21 +341,45 @@ static void read_operands(struct operands *own, __local const acc_t *weights,
  * more than it gains. */
 #define AHEAD (TM * TN != 64)
 
-/* Adds the products of one slice's channels of a stage. */
+/* Adds the products of one channel. The lanes of vectors are written out, because Mesa's compilers
+ * unroll no long loop. */
+#define ADD_PRODUCT(m, n, weight, input)                                                           \
+    sums[i + (m)][j * 4 + (n)] = MULTIPLY_ADD(weight, input, sums[i + (m)][j * 4 + (n)])
+#define ADD_ROW(m, weight)                                                                         \
+    EACH for (int j = 0; j < TN / 4; j++)                                                          \
+    {                                                                                              \
+        ADD_PRODUCT(m, 0, weight, own->inputs[j].s0);                                              \
+        ADD_PRODUCT(m, 1, weight, own->inputs[j].s1);                                              \
+        ADD_PRODUCT(m, 2, weight, own->inputs[j].s2);                                              \
+        ADD_PRODUCT(m, 3, weight, own->inputs[j].s3);                                              \
+    }
+static void add_products(acc_t sums[TM][TN], const struct operands *own)
+{
+    EACH for (int i = 0; i < TM; i += 4)
+    {
+        ADD_ROW(0, own->weights[i / 4].s0)
+        ADD_ROW(1, own->weights[i / 4].s1)
+        ADD_ROW(2, own->weights[i / 4].s2)
+        ADD_ROW(3, own->weights[i / 4].s3)
+    }
+}
+
+/* Adds the products of one slice's channels of a stage, two in turn: where the loop is not
+ * unrolled, operands are in registers nevertheless. */
 static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
                            __local const acc_t *inputs)
 {
-    struct operands own[2];
-    read_operands(&own[0], weights, inputs);
-    EACH for (int k = 0; k < KS / SLICES; k++)
+    struct operands even, odd;
+    if (AHEAD) read_operands(&even, weights, inputs);
+    EACH for (int k = 0; k < KS / SLICES; k += 2)
     {
-        const struct operands *now = &own[k % 2];
-        const int next = k + AHEAD;
-        if (next > 0 && next < KS / SLICES)
-            read_operands(&own[next % 2], weights + next * MT, inputs + next * INPUT_STEP);
-        EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++)
-            sums[m][n] = MULTIPLY_ADD(LANE(now->weights[m / 4], m % 4),
-                                      LANE(now->inputs[n / 4], n % 4), sums[m][n]);
+        if (!AHEAD) read_operands(&even, weights + k * MT, inputs + k * INPUT_STEP);
+        if (AHEAD) read_operands(&odd, weights + (k + 1) * MT, inputs + (k + 1) * INPUT_STEP);
+        add_products(sums, &even);
+        if (!AHEAD) read_operands(&odd, weights + (k + 1) * MT, inputs + (k + 1) * INPUT_STEP);
+        if (AHEAD && k + 2 < KS / SLICES)
+            read_operands(&even, weights + (k + 2) * MT, inputs + (k + 2) * INPUT_STEP);
+        add_products(sums, &odd);
     }
 }
 #endif
@@ -461,6 +489,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
     const struct position extents = extents_of(table);
     const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
                          table[TILED_OUTPUT_QUADS] != 0;
+    int zero = 0; /* a variable: types.clh */
     EACH_PART for (int m = 0; m < TM; m += 4)
     {
         const int row = tile->first_row + ROW_OF(tm, m);
@@ -477,8 +506,9 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
             const int position = POSITION_OF(tn, n / 4, n % 4);
             if (count <= 0 || !has_output(outputs, position, phase, &extents)) continue;
             const long at = outputs->at[position] + from;
-            const result_vec_t value =
-                affine_lanes((vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]), factor, bias);
+            const result_vec_t value = affine_lanes(
+                (vec_t)(sums[zero][j], sums[zero + 1][j], sums[zero + 2][j], sums[zero + 3][j]),
+                factor, bias);
             if (count < 4) {
                 EACH for (int i = 0; i < 3; i++) if (i < count)
                     put_one(f, LANE(value, i), at + i, all + i);
@@ -503,6 +533,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct position extents = extents_of(table);
+    int zero = 0; /* a variable: types.clh */
     EACH_PART for (int i = 0; i < OWN_M; i++)
     {
         const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i);
@@ -515,8 +546,8 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
             {
                 const int position = POSITION_OF(tn, n / 4, n % 4);
                 if (has_output(outputs, position, phase, &extents))
-                    put_one(f, affine_with(sums[0][n], factor, bias), outputs->at[position] + from,
-                            all);
+                    put_one(f, affine_with(sums[zero][n], factor, bias),
+                            outputs->at[position] + from, all);
             }
         }
         EACH for (int next = 1; next < OWN_M; next++) EACH for (int n = 0; n < TN; n++)

@@ -215,6 +215,8 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
 {
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    if ((double)g->folded.x.kernel * (double)(g->folded.y.kernel * g->folded.z.kernel) > INT32_MAX)
+        return tconv_refuse(reason, "more taps than its 32-bit indices can count");
     /* Adding for all phases, or computing outputs one by one with care. */
     const double iterations = additions(g, request->loops) +
                               (double)(g->mw * g->vw) * (double)g->folded.x.stride *
