@@ -221,6 +221,7 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
     case CL_DEVICE_VENDOR: return text(to, "Fake vendor");
     case CL_DEVICE_VENDOR_ID: return narrow(to, 0xfa4e);
     case CL_DRIVER_VERSION:
+        if (getenv("FAKE_OPENCL_DRIVER") != NULL) return text(to, getenv("FAKE_OPENCL_DRIVER"));
         return text(to, threadless ? "5.0" : "1.0"); /* PoCL 5 takes no assembly */
     case CL_DEVICE_VERSION: return text(to, d->version);
     case CL_DEVICE_PROFILE:
