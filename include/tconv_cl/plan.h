@@ -238,9 +238,9 @@ TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
 /* Writes one line for each algorithm: its expected milliseconds and its best tile (for the plan's
  * algorithm the plan's tile), or the reason why it was rejected. If the plan's algorithm comes from
- * an imported result, its line ends with "; imported from ORIGIN". No newline follows the last line.
- * Writes at most `size` bytes with the terminating zero, and returns the length of the whole text,
- * often more than 1000 bytes. */
+ * an imported result, its line ends with "; imported from ORIGIN". No newline follows the last
+ * line. Writes at most `size` bytes with the terminating zero, and returns the length of the whole
+ * text, often more than 1000 bytes. */
 TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* Writes one line, with name and error, for each algorithm that was expected to be faster than the

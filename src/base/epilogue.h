@@ -26,7 +26,8 @@ tconv_type tconv_epilogue_type(const tconv_epilogue *epilogue, enum tconv_epilog
 uint64_t tconv_epilogue_bytes(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
                               tconv_type data_type, const tconv_geometry *geometry);
 
-/* Adds the epilogue as options of the tool, each behind a blank: " --with-bias --activation relu". */
+/* Adds the epilogue as options of the tool, each behind a blank: " --with-bias --activation relu".
+ */
 void tconv_epilogue_text(const tconv_epilogue *epilogue, struct tconv_text *text);
 
 /* Checks that a tensor of the caller's `structure` is given if the epilogue of its options has it,

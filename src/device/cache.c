@@ -236,9 +236,8 @@ static tconv_status import_record(tconv_device *device, const struct tconv_recor
         if (program != NULL) status = tconv_program_keep(device, key.key, &program, error);
         *taken = program != NULL && status == TCONV_OK;
         if (*taken) clReleaseProgram(program);
-    } else if (key.own &&
-               (key.kind == TCONV_STORED_SEARCH || key.kind == TCONV_STORED_IMPORTED ||
-                key.kind == TCONV_STORED_PREPARED)) {
+    } else if (key.own && (key.kind == TCONV_STORED_SEARCH || key.kind == TCONV_STORED_IMPORTED ||
+                           key.kind == TCONV_STORED_PREPARED)) {
         char *text = strndup(record->binary, record->binary_size);
         *taken = tconv_store_put(store, key.kind, key.key, text, NULL);
         if (!*taken) {
