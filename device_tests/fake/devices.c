@@ -212,7 +212,7 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
                            size_t *needed)
 {
     static const struct version versions[] = {
-        {1 << 22, "cl_khr_fp64"}, {9 << 12 | 5, "cl_khr_command_buffer"}, {9 << 12 | 3, MUTABLE}};
+        {1 << 22, "cl_khr_fp64"}, {1 << 22, "cl_khr_command_buffer"}, {9 << 12 | 3, MUTABLE}};
     if (!is_device(d, "clGetDeviceInfo")) return CL_INVALID_DEVICE;
     const struct answer to = {size, value, needed};
     switch (what) {
