@@ -46,6 +46,12 @@ static void use_device(struct work *w)
     cl_platform_id platform;
     cl_device_id id;
     tconv_device_info info = {.struct_size = sizeof info};
+    const tconv_stored_search imported = {.candidates = 1,
+                                          .model_ms = 1,
+                                          .best_ms = 1,
+                                          .median_ms = 1,
+                                          .algorithm = "reference",
+                                          .origin = "elsewhere"};
     int count;
     size_t size = MOST_BYTES;
     TRY(tconv_device_count(&count, e));
@@ -57,6 +63,7 @@ static void use_device(struct work *w)
     TRY(tconv_device_set_cache(device, folder, 0, e));
     TRY(tconv_device_set_machine(device, "", e));
     if (w->status == TCONV_OK) tconv_device_machine(device, NULL, 0);
+    TRY(tconv_device_import_search(device, &w->problem, NULL, &imported, NULL, e));
     TRY(tconv_device_stored_searches(device, ignore, NULL, e));
     tconv_plan *plan = NULL;
     TRY(tconv_plan_create(device, &w->problem, NULL, &plan, e));

@@ -195,19 +195,35 @@ static void damaged_and_foreign_results_count_as_none(void **state)
 
 /* What tconv_device_stored_searches told. */
 struct told {
-    int used, foreign, damaged, strange;
-    char problem[500], algorithm[300];
+    int used, imported, foreign, damaged, strange;
+    double best_ms, median_ms;
+    char problem[500], algorithm[300], layer[500], origin[300];
 };
+
+static void copy_texts(struct told *t, const tconv_stored_search *s)
+{
+    snprintf(t->problem, sizeof t->problem, "%s", s->problem);
+    snprintf(t->algorithm, sizeof t->algorithm, "%s", s->algorithm);
+    snprintf(t->layer, sizeof t->layer, "%s", s->layer);
+    snprintf(t->origin, sizeof t->origin, "%s", s->origin);
+    t->best_ms = s->best_ms;
+    t->median_ms = s->median_ms;
+    assert_string_equal(s->device, "");
+    assert_true(s->candidates > 0 && s->best_ms > 0 && s->model_ms >= s->best_ms);
+}
 
 static void count_stored(void *context, const tconv_stored_search *s)
 {
     struct told *t = context;
     if (s->state == TCONV_RECORD_USED) {
         t->used++;
-        snprintf(t->problem, sizeof t->problem, "%s", s->problem);
-        snprintf(t->algorithm, sizeof t->algorithm, "%s", s->algorithm);
-        assert_string_equal(s->device, "");
-        assert_true(s->candidates > 0 && s->best_ms > 0 && s->model_ms >= s->best_ms);
+        copy_texts(t, s);
+        assert_string_equal(s->origin, "");
+        return;
+    }
+    if (s->state == TCONV_RECORD_IMPORTED) {
+        t->imported++;
+        copy_texts(t, s);
         return;
     }
     if (s->state == TCONV_RECORD_DAMAGED) {
@@ -299,6 +315,120 @@ static void results_can_be_listed(void **state)
     tconv_error error;
     assert_int_equal(tconv_device_stored_searches(NULL, count_stored, NULL, &error),
                      TCONV_ERROR_ARGUMENT);
+}
+
+/* Expects that a result is refused with these words. */
+static void refuse_import(tconv_device *device, tconv_stored_search found, tconv_status status,
+                          const char *words)
+{
+    const tconv_problem p = small_problem();
+    tconv_error error;
+    bool used = true;
+    assert_int_equal(tconv_device_import_search(device, &p, NULL, &found, &used, &error), status);
+    if (strstr(error.message, words) == NULL) fail_msg("%s", error.message);
+    assert_true(used);
+}
+
+static void what_no_search_writes_is_not_imported(tconv_device *device, tconv_stored_search found)
+{
+    const tconv_problem p = small_problem();
+    tconv_error error;
+    const char *const names[] = {"nobody", "auto", "reference vw=4", "depthwise_vector"},
+                      *const words[] = {"nobody", "auto", "vw", "does not take this problem"};
+    for (int i = 0; i < 4; i++) {
+        tconv_stored_search other = found;
+        other.algorithm = names[i];
+        refuse_import(device, other, TCONV_ERROR_ALGORITHM, words[i]);
+    }
+    const double times[][3] = {{1, 2, 2}, {0, 0, 1}, {2, 1, -1}, {1.0 / 0.0, 1, 1}};
+    for (int i = 0; i < 4; i++) {
+        tconv_stored_search other = found;
+        other.model_ms = times[i][0];
+        other.best_ms = times[i][1];
+        other.median_ms = times[i][2];
+        refuse_import(device, other, TCONV_ERROR_ARGUMENT, "which no search measures");
+    }
+    const char *const origins[] = {NULL, "", "two\nlines"};
+    for (int i = 0; i < 3; i++) {
+        tconv_stored_search other = found;
+        other.origin = origins[i];
+        refuse_import(device, other, TCONV_ERROR_ARGUMENT, "must be one line");
+    }
+    assert_int_equal(tconv_device_import_search(device, &p, NULL, NULL, NULL, &error),
+                     TCONV_ERROR_ARGUMENT);
+    assert_int_equal(stored_results(device).imported, 0);
+}
+
+/* A result of another driver version of the same device is imported: plans take it, and say so,
+ * until this driver has a result of its own. */
+static void results_travel(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    char name[40], text[4000];
+    for (int d = 0; d < device_count; d++) {
+        const bool fake = strncmp(devices[d].info->platform, "Fake OpenCL", 11) == 0;
+        tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
+        tconv_error error;
+        bool used;
+        assert_true(clear_folder(folder));
+        tconv_device *first = device_with_cache(&devices[d], folder);
+        choose(first, &p, &options, name);
+        struct told told = stored_results(first);
+        tconv_device_release(first);
+        tconv_problem_text(&p, text, sizeof text);
+        assert_string_equal(told.layer, text);
+        assert_true(told.median_ms > 0.99 * told.best_ms);
+
+        if (fake) /* a newer driver: what the old one stored is foreign now */
+            assert_int_equal(setenv("FAKE_OPENCL_DRIVER", "7.7", 1), 0);
+        else
+            assert_true(clear_folder(folder));
+        tconv_device *second = device_with_cache(&devices[d], folder);
+        assert_int_equal(stored_results(second).foreign, fake);
+        options.search = TCONV_SEARCH_RECORDS;
+        assert_int_equal(choose(second, &p, &options, name).source, TCONV_SEARCH_MODEL);
+        const tconv_stored_search found = {.candidates = 3,
+                                           .model_ms = 2,
+                                           .best_ms = 1,
+                                           .median_ms = 1.5,
+                                           .algorithm = "reference",
+                                           .origin = "a file, driver 1.0"};
+        what_no_search_writes_is_not_imported(second, found);
+        assert_int_equal(tconv_device_import_search(second, &p, NULL, &found, &used, &error),
+                         TCONV_OK);
+        assert_true(used);
+        tconv_device_release(second);
+
+        tconv_device *third = device_with_cache(&devices[d], folder);
+        tconv_choice choice = choose(third, &p, &options, name);
+        assert_int_equal(choice.source, TCONV_SEARCH_IMPORTED);
+        assert_string_equal(name, "reference");
+        assert_true(choice.candidates == 3 && choice.model_ms == 2 && choice.best_ms == 1);
+        tconv_plan *plan;
+        assert_int_equal(tconv_plan_create(third, &p, &options, &plan, &error), TCONV_OK);
+        tconv_plan_explain(plan, text, sizeof text);
+        assert_non_null(strstr(text, "taken; imported from a file, driver 1.0"));
+        tconv_plan_release(plan);
+        told = stored_results(third);
+        assert_int_equal(told.imported, 1);
+        assert_int_equal(told.used, 0);
+        assert_string_equal(told.origin, "a file, driver 1.0");
+        assert_true(told.median_ms == 1.5);
+
+        options.search = TCONV_SEARCH_RENEW; /* a result of this driver's own */
+        assert_int_equal(choose(third, &p, &options, name).source, TCONV_SEARCH_MEASURE);
+        options.search = TCONV_SEARCH_RECORDS;
+        assert_int_equal(choose(third, &p, &options, name).source, TCONV_SEARCH_RECORDS);
+        assert_int_equal(tconv_device_import_search(third, &p, NULL, &found, &used, &error),
+                         TCONV_OK);
+        assert_false(used);
+        assert_int_equal(choose(third, &p, &options, name).source, TCONV_SEARCH_RECORDS);
+        told = stored_results(third);
+        assert_true(told.imported == 1 && told.used == 1);
+        tconv_device_release(third);
+        unsetenv("FAKE_OPENCL_DRIVER");
+    }
 }
 
 static bool stop_at_second(void *context, const char *algorithm, int index, int count,
@@ -672,6 +802,7 @@ int main(void)
         smoke_test(results_are_stored_and_found_again),
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
         cmocka_unit_test(results_can_be_listed),
+        cmocka_unit_test(results_travel),
         cmocka_unit_test(the_machine_is_stored),
         cmocka_unit_test(each_folder_has_a_machine),
 #if !defined(_WIN32)

@@ -61,7 +61,7 @@ static void noise_is_the_sum_of_both_spreads_and_shrinks(void **state)
     const double of_a[] = {1, 2, 3, 4}; /* quartiles 1.75, 2.5, 3.25 */
     for (int i = 0; i < 4; i++) tconv_rounds_add(&a, of_a[i]);
     for (int i = 0; i < 4; i++) tconv_rounds_add(&b, 7);
-    assert_true(a.least == 1 && a.count == 4);
+    assert_true(a.least == 1 && a.count == 4 && tconv_rounds_median(&a) == 2.5);
     assert_true(tconv_rounds_noise(&a, &b) == 0.6);
     assert_true(tconv_rounds_noise(&b, &a) == 0.6);
     assert_true(tconv_rounds_noise(&a, &a) == 1.2);

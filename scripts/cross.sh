@@ -5,6 +5,8 @@
 #   windows   x86-64, MinGW-w64: host tests and a sample of the device tests under Wine, whose OpenCL.dll passes calls to this system's loader
 #   aarch64   Linux, zig: host tests under QEMU
 #   armhf     Linux, zig: host tests under QEMU
+#   musl      Linux, arm64, zig: the code for Android on another small C library, which is the nearest that can run here: the static library, which
+#             may call only what Android's C library has, and host tests of what systems do differently, under QEMU
 #   macos     arm64, zig: nothing can run
 # Zig comes from PyPI; libraries from Debian's packages for ARM and 32-bit x86, and from its source packages for Windows and macOS.
 # For Debian 12 on amd64, as root or with sudo. usage: cross.sh TARGET [OPTION-OF-CMAKE...]
@@ -12,9 +14,9 @@ set -eu
 cd "$(dirname "$0")/.."
 target=${1:-}
 case $target in # before anything is installed
-m32 | windows | macos | aarch64 | armhf) shift ;;
+m32 | windows | macos | aarch64 | armhf | musl) shift ;;
 *)
-    echo "usage: cross.sh m32 | windows | aarch64 | armhf | macos [OPTION-OF-CMAKE...]" >&2
+    echo "usage: cross.sh m32 | windows | aarch64 | armhf | musl | macos [OPTION-OF-CMAKE...]" >&2
     exit 2
     ;;
 esac
@@ -140,8 +142,43 @@ END
     build "$work/build" -DTCONV_BUILD_TESTS=ON # also where an earlier run was told not to
 }
 
+musl() {
+    sh scripts/packages.sh qemu-user binutils
+    zig_commands aarch64-linux-musl
+    foreign_packages arm64 musl opencl-c-headers libxxhash-dev
+    ln -sf aarch64-linux-musl/libc.so "$sysroot/lib/ld-musl-aarch64.so.1"
+    zig_toolchain Linux aarch64 </dev/null
+    build "$work/build" -DANDROID=ON "-DCMAKE_C_FLAGS=-D__ANDROID__ -fno-builtin-bcmp" -DBUILD_SHARED_LIBS=OFF -DTCONV_BUILD_TOOL=OFF -DTCONV_BUILD_TESTS=OFF
+    only_calls_of_android "$work/build/libtconv_cl.a"
+    # Without the tool, which the tests' build would need: what systems do differently, texts and numbers.
+    download_sources
+    common="-dynamic -std=c11 -O1 -D__ANDROID__ -D_POSIX_C_SOURCE=200809L -D_UINTPTR_T -D_UINTPTR_T_DEFINED -DCL_TARGET_OPENCL_VERSION=120
+        -DTCONV_STATIC -DHAVE_SIGNAL_H -DHAVE_INTTYPES_H -DHAVE_STDINT_H -DHAVE_STRINGS_H -DHAVE_UNISTD_H
+        -Iinclude -Isrc -Icl -isystem $sysroot/usr/include -isystem $sources/cmocka/include"
+    "$work/bin/cc" $common -w -c "$sources/cmocka/src/cmocka.c" -o "$work/cmocka.o"
+    "$work/bin/cc" $common -c host_tests/portable.c -o "$work/portable.o"
+    for name in os text records members environment; do
+        "$work/bin/cc" $common host_tests/test_$name.c "$work/cmocka.o" "$work/portable.o" "$work/build/libtconv_cl.a" -o "$work/test_$name"
+        qemu-aarch64 -L "$sysroot" "$work/test_$name" >"$work/test_$name.log" 2>&1 || { cat "$work/test_$name.log"; exit 1; }
+    done
+    echo "five host tests passed"
+}
+
+# What a static library needs of the C library is in scripts/android_calls.txt. For Android, unlike musl, compilers make no bcmp of memcmp.
+only_calls_of_android() {
+    LC_ALL=C
+    export LC_ALL
+    readelf -sW "$1" | awk '$5 == "GLOBAL" || $5 == "WEAK" { print $7 == "UND" ? "UND" : "DEF", $8 }' | sort -u >"$work/symbols"
+    sed -n 's/^DEF //p' "$work/symbols" >"$work/defined"
+    sed -n 's/^UND //p' "$work/symbols" | comm -23 - "$work/defined" >"$work/needed"
+    [ -s "$work/needed" ] || { echo "readelf says nothing of $1" && exit 1; }
+    grep -v '^#' scripts/android_calls.txt | tr ' ' '\n' | sort -u | comm -23 "$work/needed" - >"$work/unknown"
+    [ ! -s "$work/unknown" ] || { echo "Android's C library may lack: $(tr '\n' ' ' <"$work/unknown")" && exit 1; }
+}
+
 case $target in
 m32) m32 ;;
+musl) musl ;;
 windows) windows ;;
 macos) macos ;;
 # Without tests that take minutes there; m32 runs them with 32 bits.

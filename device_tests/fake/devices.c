@@ -242,7 +242,7 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
                            size_t *needed)
 {
     static const struct version versions[] = {
-        {1 << 22, "cl_khr_fp64"}, {9 << 12 | 5, "cl_khr_command_buffer"}, {9 << 12 | 3, MUTABLE}};
+        {1 << 22, "cl_khr_fp64"}, {1 << 22, "cl_khr_command_buffer"}, {9 << 12 | 3, MUTABLE}};
     if (!is_device(d, "clGetDeviceInfo")) return CL_INVALID_DEVICE;
     const struct answer to = {size, value, needed};
     switch (what) {
@@ -251,6 +251,7 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
     case CL_DEVICE_VENDOR: return text(to, "Fake vendor");
     case CL_DEVICE_VENDOR_ID: return narrow(to, 0xfa4e);
     case CL_DRIVER_VERSION:
+        if (getenv("FAKE_OPENCL_DRIVER") != NULL) return text(to, getenv("FAKE_OPENCL_DRIVER"));
         return text(to, threadless ? "5.0" : "1.0"); /* PoCL 5 takes no assembly */
     case CL_DEVICE_VERSION: return text(to, d->version);
     case CL_DEVICE_PROFILE:

@@ -39,7 +39,7 @@ enum {
     FAKE_DEVICES
     /* FAKE_OPENCL_LEAST=embedded in the environment gives the last platform's devices the embedded
      * profile, without 64-bit integers; =V3D gives them and the platform Mesa's names for
-     * VideoCore. */
+     * VideoCore. FAKE_OPENCL_DRIVER is the driver version of all devices, read at each question. */
 };
 
 /* Makes the GPU one of NVIDIA's, for devices that are described from then on; NULL: as it was. Its

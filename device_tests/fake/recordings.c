@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command buffers of cl_khr_command_buffer, and the calls of all extensions by name. */
+/* Command buffers of cl_khr_command_buffer 1.0, whose calls are those of 0.9, and the calls of all
+ * extensions by name. */
 #include "fake_internal.h"
 
 #include <string.h>
@@ -108,11 +109,12 @@ static cl_int CL_API_CALL command(recording r, cl_command_queue queue, const voi
                                   const size_t *global, const size_t *local, cl_uint waits,
                                   const cl_uint *wait, cl_uint *point, void **handle)
 {
-    (void)queue;
     (void)properties;
     struct task *task;
     fake_lock();
+    /* Without cl_khr_command_buffer_multi_device the buffer's queue is meant. */
     cl_int code = !fake_lives(r, RECORDING, "clCommandNDRangeKernelKHR") ? INVALID_COMMAND_BUFFER
+                  : queue != NULL                                        ? CL_INVALID_COMMAND_QUEUE
                   : r->state != RECORDING_STATE                          ? CL_INVALID_OPERATION
                   : !fake_lives(kernel, KERNEL, "clCommandNDRangeKernelKHR") ? CL_INVALID_KERNEL
                                                                              : CL_SUCCESS;

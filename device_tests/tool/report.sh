@@ -25,7 +25,7 @@ report 0 HOME="$work/home/secret"
 unset TCONV_CL_CACHE_DIR
 for words in '^tconv-cl [0-9.]* (headers [0-9.]*), commit [0-9a-z]*, compiled by ' '^system: ' '^processor: .* threads$' '^OpenCL loader: ' '^platform: ' \
     '^environment:$' '^ *TCONV_CL_CACHE_DIR=~/cache$' '^device [0-9]*.*: ' ' compute units, ' '^ *f16 .*sub-groups' '^ *extensions: .*cl_khr_' \
-    '^ *cache: ~/cache (used), [0-9]* files' '^ *stored searches: 0 used, 0 of' '^ *C01 .* f32 .* passed, '; do
+    '^ *cache: ~/cache (used), [0-9]* files' '^ *stored searches: 0 used, 0 imported, 0 of' '^ *C01 .* f32 .* passed, '; do
     grep -q "$words" "$work/out" || fail "no line with $words: $(cat "$work/out")"
 done
 grep -q secret "$work/out" "$work/err" "$work/r.json" && fail "the user's folder is named: $(cat "$work/out")"

@@ -46,6 +46,40 @@ grep -q '^2 results are stored in ' "$work/out" && [ ! -s "$work/err" ] && [ "$(
     grep -q "\"tile\": \"$tile\"" "$work/r.json" || fail "the list of tune --records: $(cat "$work/out" "$work/err")"
 script -qec "'$tool' tune $device --records" /dev/null </dev/null | tr -d '\r' | awk 'length > 100 { bad = 1 } END { exit bad }' ||
     fail "tune --records on a terminal"
+
+# ---- results of another driver version of the same device: imported, used, marked ----
+"$tool" tune $device --share "$work/s.json" 2>"$work/err" && grep -q '^tconv-cl: 2 results are written to ' "$work/err" &&
+    [ "$(grep -c '"layer": "--data-shape .*"algorithm"\|"layer": "--data-shape' "$work/s.json")" = 2 ] && ! grep -q "$work" "$work/s.json" ||
+    fail "tune --share: $(cat "$work/err" "$work/s.json")"
+sed 's/"driver": ".*"/"driver": "older"/' "$work/s.json" >"$work/older.json"
+(
+    export TCONV_CL_CACHE_DIR="$work/elsewhere"
+    export FAKE_OPENCL_DRIVER=7.7 # the fake implementation has another driver from here on
+    failures=0
+    "$tool" tune $device --share "$work/none.json" 2>"$work/err"
+    [ $? = 1 ] && [ ! -e "$work/none.json" ] && grep -q 'nothing to share: .*run tconv-cl tune first' "$work/err" || fail "tune --share of nothing: $(cat "$work/err")"
+    "$tool" tune $device --import "$work/older.json" >"$work/out" 2>"$work/err" && grep -q '^2 of 2 results imported from older.json: .*, driver older into ' "$work/out" ||
+        fail "tune --import: $(cat "$work/out" "$work/err")"
+    "$tool" tune $device --records --json "$work/r2.json" >"$work/out" && [ "$(grep -c 'imported from' "$work/out")" = 2 ] && grep -q '^0 results are stored' "$work/out" &&
+        [ "$(grep -c '"origin": "older.json: ' "$work/r2.json")" = 2 ] || fail "tune --records of imported results: $(cat "$work/out")"
+    "$tool" bench $device --ids B18 --runs 1 --no-ceilings --why --json "$work/b.json" >"$work/out" 2>"$work/err"
+    [ "$(value chosen_by)" = '"imported"' ] && [ "$(value tile)" = "\"$tile\"" ] && grep -q 'taken, .*; imported from older.json: ' "$work/err" &&
+        grep -q '^chosen by imported results of tconv-cl tune: 1 of 1' "$work/out" || fail "bench with imported results: $(cat "$work/out" "$work/err")"
+    # refused EXIT-CODE WORDS SED-COMMAND: a changed file
+    refused() {
+        sed "$3" "$work/s.json" >"$work/bad.json"
+        "$tool" tune $device --import "$work/bad.json" >"$work/out" 2>"$work/err"
+        [ $? = "$1" ] && grep -q "$2" "$work/err" || fail "an import of '$3': $(cat "$work/out" "$work/err")"
+    }
+    refused 1 'is no JSON: line 2: ' '1s/{/[/'
+    refused 2 'bad.json: result 1: ms_best must be ' 's/"ms_best": .*/"ms_best": 0,/'
+    refused 2 'bad.json: result 1: layer: --stride: unknown option' 's/--strides/--stride/'
+    refused 2 'bad.json: device: name must be a text' 's/"name": "/&\\n/'
+    refused 2 'its device.vector_width is 7, and that of this device ' 's/"vector_width": .*/"vector_width": 7,/'
+    refused 1 'result 1 of .* is skipped: .*does not take\|result 1 of .* is skipped: .*algorithm is' 's/"tile": "[a-z]*=/&9/'
+    refused 1 'is skipped: .*"nobody' 's/"algorithm": ".*"/"algorithm": "nobody"/'
+    exit "$failures"
+) || failures=$((failures + 1))
 file=$(sed -n 's/^ *"file": "\(.*\)",/\1/p' "$work/r.json" | head -1)
 echo damaged >"$work/tuned/$file"
 echo notes >"$work/tuned/notes.txt"

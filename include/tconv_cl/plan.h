@@ -197,8 +197,8 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 /* How the algorithm was chosen. */
 typedef struct tconv_choice {
     size_t struct_size;
-    tconv_search source; /* MODEL (also if the caller named it), RECORDS, PREPARED, or MEASURE:
-                            timed just now */
+    tconv_search source; /* MODEL (also if the caller named it), RECORDS, IMPORTED, PREPARED, or
+                            MEASURE: timed just now */
     int32_t candidates; /* how many were timed, now or when the result was stored; 0 unless timed */
     double model_ms;    /* least time of the cost model's choice; 0 unless timed */
     double best_ms;     /* least time of the algorithm; 0 unless timed */
@@ -238,9 +238,10 @@ TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t s
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
 /* Writes one line for each algorithm: its expected milliseconds and its best tile (for the plan's
- * algorithm the plan's tile), or the reason why it was rejected. No newline follows the last line.
- * Writes at most `size` bytes with the terminating zero, and returns the length of the whole text,
- * often more than 1000 bytes. */
+ * algorithm the plan's tile), or the reason why it was rejected. If the plan's algorithm comes from
+ * an imported result, its line ends with "; imported from ORIGIN". No newline follows the last
+ * line. Writes at most `size` bytes with the terminating zero, and returns the length of the whole
+ * text, often more than 1000 bytes. */
 TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* Writes one line, with name and error, for each algorithm that was expected to be faster than the

@@ -167,13 +167,15 @@ typedef enum tconv_math {
 typedef enum tconv_search {
     TCONV_SEARCH_DEFAULT = 0, /* what the environment variable TCONV_CL_SEARCH says, else RECORDS */
     TCONV_SEARCH_MODEL = 1,   /* the cost model alone */
-    TCONV_SEARCH_RECORDS = 2, /* a stored result, else prepared programs (tconv_device_prepare),
-                                 else the cost model; measures nothing */
-    TCONV_SEARCH_MEASURE =
-        3, /* a stored result if there is one; else times algorithms and stores the result */
-    TCONV_SEARCH_RENEW = 4, /* times algorithms in any case, and stores the result */
+    TCONV_SEARCH_RECORDS = 2, /* a stored result, else an imported one, else prepared programs
+                                 (tconv_device_prepare), else the cost model; measures nothing */
+    TCONV_SEARCH_MEASURE = 3, /* a stored or imported result if there is one; else times algorithms
+                                 and stores the result */
+    TCONV_SEARCH_RENEW = 4,   /* times algorithms in any case, and stores the result */
     TCONV_SEARCH_PREPARED =
-        5 /* only as a plan's source: its programs were prepared by tconv_device_prepare */
+        5, /* only as a plan's source: its programs were prepared by tconv_device_prepare */
+    TCONV_SEARCH_IMPORTED =
+        6 /* only as a plan's source: a result that was measured elsewhere (tuning.h) */
 } tconv_search;
 
 /* A tensor's shape: `rank` extents, outermost first. */

@@ -77,9 +77,10 @@ typedef struct tconv_trace_event {
     /* [program] Its file. [launch, recording] The kernel. [fallback] The adapter. [replay] What the
      * application calls it. */
     const char *name;
-    /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result),
-     * "measurement" (a search, just now), "prepared" (tconv_device_prepare) or "model" (the cost
-     * model). [program] Where it came from: "memory", "disk" or "compiler". */
+    /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result), "imported"
+     * (a result that was measured elsewhere), "measurement" (a search, just now), "prepared"
+     * (tconv_device_prepare) or "model" (the cost model). [program] Where it came from: "memory",
+     * "disk" or "compiler". */
     const char *source;
     const char *options; /* [program] the options of its compilation */
     const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;

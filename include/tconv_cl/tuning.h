@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is stored for a device, in a folder: the results of searches for the fastest algorithm
- * (plan.h), lists of prepared programs, fields of the cost model, and compiled programs, which can
- * also be exported as a blob.
+ * (plan.h), those that were measured elsewhere and imported, lists of prepared programs, fields of
+ * the cost model, and compiled programs, which can also be exported as a blob.
  *
  * The key of a program is a text with everything that it depends on: the library's version and
  * kernel sources, the options, the platform with its version, the device and its driver. A kept
@@ -78,7 +78,9 @@ typedef enum tconv_record_state {
     TCONV_RECORD_USED = 0, /* plans of this device take it */
     TCONV_RECORD_FOREIGN =
         1, /* of another device, driver or version, or not a file of this library */
-    TCONV_RECORD_DAMAGED = 2 /* cut off, changed, or not the user's own file */
+    TCONV_RECORD_DAMAGED = 2, /* cut off, changed, or not the user's own file */
+    TCONV_RECORD_IMPORTED = 3 /* measured elsewhere (tconv_device_import_search): plans of this
+                                 device take it unless there is a result of its own */
 } tconv_record_state;
 
 /* A stored search result. Unknown texts are "", unknown numbers 0. */
@@ -92,18 +94,44 @@ typedef struct tconv_stored_search {
     const char *problem;   /* everything of the problem that speed depends on: docs/selection.md
                               explains it */
     const char *algorithm; /* with its tile, as tconv_plan_options.algorithm takes it */
+    double median_ms;      /* median time of the algorithm */
+    /* The problem and the epilogue, as options of tconv-cl tune. "" also of a window, a sub-device
+     * and a limited workspace, which these options cannot say. */
+    const char *layer;
+    const char *origin; /* of an imported result: where it comes from, as its importer said */
 } tconv_stored_search;
 
 /* `stored` is valid during the call. */
 typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *stored);
 
-/* Calls `visit` for each search result in tconv_device_search_folder, and for every other file
+/* Calls `visit` for each search result in tconv_device_search_folder, also for imported ones, and
+ * for every other file
  * there that is not a program, a machine or a list of prepared programs, in no particular order.
  * Nothing is compiled, and nothing counts as used. Without a folder `visit` is not called. Returns
  * TCONV_ERROR_ARGUMENT, _HOST_MEMORY (`visit` may have been called before). Any thread. */
 TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,
                                                     tconv_search_visit visit, void *context,
                                                     tconv_error *error);
+
+/* Stores a search result that was measured elsewhere: with another driver of the same device, on
+ * another machine with such a device, or by another version of the library. Whether it comes from
+ * such a device, the caller knows. Plans of the problem take it if this device has no result of its
+ * own for this driver and version; a search replaces it by such a result (TCONV_SEARCH_RENEW). A
+ * later import for the same problem takes its place.
+ *
+ * Of `found`, algorithm, candidates, model_ms, best_ms, median_ms and origin are read: a line of 1
+ * to 200 bytes. `options` may be NULL; its epilogue, workspace_limit, math and window belong to the
+ * problem. The algorithm must take the problem on this device with this tile. No kernel is built,
+ * but a matrix unit is tested once. If `used` is not NULL, `*used` is false if the device has a
+ * result of its own. Without a folder only this object knows the result. Returns what tconv_resolve
+ * returns, TCONV_ERROR_ARGUMENT (also of times that no search measures), _ALGORITHM (it does not
+ * exist, or does not take the problem), _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY,
+ * _OPENCL, _BUILD, _FILE (the folder cannot be written). Any thread. */
+TCONV_API tconv_status tconv_device_import_search(tconv_device *device,
+                                                  const tconv_problem *problem,
+                                                  const tconv_plan_options *options,
+                                                  const tconv_stored_search *found, bool *used,
+                                                  tconv_error *error);
 
 /* Prepares a layer: compiles what its plans need, for all extents of a range, so that none compiles
  * later. `problem` has the least batch and spatial extents; `most` is the data's shape with the

@@ -3,6 +3,7 @@
 #include "base/epilogue.h"
 
 #include "base/error.h"
+#include "base/number.h"
 
 const char *tconv_epilogue_name(enum tconv_epilogue_tensor tensor)
 {
@@ -20,6 +21,29 @@ bool tconv_epilogue_has(const tconv_epilogue *epilogue, enum tconv_epilogue_tens
     case TCONV_EPILOGUE_RESIDUAL: return epilogue->residual;
     }
     return false;
+}
+
+static void add_number(struct tconv_text *text, const char *option, double value, double absent)
+{
+    if (value != absent) tconv_text_add(text, " --%s %s", option, tconv_number(value, 17).text);
+}
+
+void tconv_epilogue_text(const tconv_epilogue *e, struct tconv_text *text)
+{
+    if (e->bias) tconv_text_add(text, " --with-bias");
+    if (e->scale) tconv_text_add(text, " --with-scale");
+    if (e->residual) tconv_text_add(text, " --with-residual");
+    add_number(text, "alpha", e->alpha, 1);
+    add_number(text, "beta", e->beta, 0);
+    if (e->requantize) tconv_text_add(text, " --requantize");
+    add_number(text, "data-zero-point", e->data_zero_point, 0);
+    add_number(text, "filter-zero-point", e->filter_zero_point, 0);
+    add_number(text, "output-zero-point", e->output_zero_point, 0);
+    if (e->activation == TCONV_ACTIVATION_NONE) return;
+    const double numbers[] = {e->a, e->b};
+    tconv_text_add(text, " --activation %s", tconv_activation_name(e->activation));
+    for (int i = 0; i < tconv_activation_parameter_count(e->activation); i++)
+        tconv_text_add(text, "%s%s", i == 0 ? ":" : ",", tconv_number(numbers[i], 17).text);
 }
 
 tconv_status tconv_epilogue_check_given(const tconv_epilogue *epilogue,

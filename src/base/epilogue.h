@@ -3,6 +3,7 @@
 #ifndef TCONV_BASE_EPILOGUE_H
 #define TCONV_BASE_EPILOGUE_H
 
+#include "base/text.h"
 #include "tconv_cl/epilogue.h"
 
 enum tconv_epilogue_tensor {
@@ -25,6 +26,10 @@ tconv_type tconv_epilogue_type(const tconv_epilogue *epilogue, enum tconv_epilog
 /* Its bytes, for a resolved problem; of all but the residual: epilogue_channels numbers. */
 uint64_t tconv_epilogue_bytes(const tconv_epilogue *epilogue, enum tconv_epilogue_tensor tensor,
                               tconv_type data_type, const tconv_geometry *geometry);
+
+/* Adds the epilogue as options of the tool, each behind a blank: " --with-bias --activation relu".
+ */
+void tconv_epilogue_text(const tconv_epilogue *epilogue, struct tconv_text *text);
 
 /* Checks that a tensor of the caller's `structure` is given if the epilogue of its options has it,
  * and not otherwise. */

@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__ANDROID__)
+#include <sys/auxv.h>
+#endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -129,7 +132,9 @@ int tconv_os_processors(void)
 
 static const char *trusted_value(const char *name)
 {
-#if defined(__linux__)
+#if defined(__ANDROID__) /* secure_getenv came late */
+    return getauxval(AT_SECURE) != 0 ? NULL : getenv(name);
+#elif defined(__linux__)
     return secure_getenv(name);
 #elif defined(__APPLE__)
     return issetugid() ? NULL : getenv(name);

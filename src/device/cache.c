@@ -206,6 +206,7 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     struct blob all = {NULL, 0}; /* written only if it fits as a whole */
     if (!append_kind(device, TCONV_STORED_PROGRAM, &all) ||
         !append_kind(device, TCONV_STORED_SEARCH, &all) ||
+        !append_kind(device, TCONV_STORED_IMPORTED, &all) ||
         !append_kind(device, TCONV_STORED_PREPARED, &all))
         status = tconv_fail_memory(error, all.used, "exporting programs");
     else {
@@ -235,7 +236,8 @@ static tconv_status import_record(tconv_device *device, const struct tconv_recor
         if (program != NULL) status = tconv_program_keep(device, key.key, &program, error);
         *taken = program != NULL && status == TCONV_OK;
         if (*taken) clReleaseProgram(program);
-    } else if (key.own && (key.kind == TCONV_STORED_SEARCH || key.kind == TCONV_STORED_PREPARED)) {
+    } else if (key.own && (key.kind == TCONV_STORED_SEARCH || key.kind == TCONV_STORED_IMPORTED ||
+                           key.kind == TCONV_STORED_PREPARED)) {
         char *text = strndup(record->binary, record->binary_size);
         *taken = tconv_store_put(store, key.kind, key.key, text, NULL);
         if (!*taken) {

@@ -143,15 +143,18 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
 tconv_status tconv_plan_recorded(tconv_plan *plan, struct tconv_candidate *candidate, bool *found,
                                  tconv_choice *choice, tconv_error *error)
 {
+    static const enum tconv_stored kinds[] = {TCONV_STORED_SEARCH, TCONV_STORED_IMPORTED};
     struct tconv_reason reason;
     struct tconv_pattern pattern;
-    *found = tconv_search_find(plan, &pattern, choice);
-    if (!*found) return TCONV_OK;
-    const tconv_status status =
-        choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
-    if (status == TCONV_OK && !*found)
-        tconv_trace_passed_over(plan, &(struct tconv_candidate){.algorithm = pattern.algorithm},
-                                reason.text);
+    tconv_status status = TCONV_OK;
+    *found = false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == TCONV_OK && !*found; i++) {
+        if (!tconv_search_find(plan, kinds[i], &pattern, choice)) continue;
+        status = choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
+        if (status == TCONV_OK && !*found)
+            tconv_trace_passed_over(plan, &(struct tconv_candidate){.algorithm = pattern.algorithm},
+                                    reason.text);
+    }
     return status;
 }
 
@@ -215,12 +218,14 @@ static tconv_status make_fastest(tconv_plan *plan, const tconv_plan_options *opt
     plan->choice.best_ms = m.best_ms;
     plan->choice.noise = m.noise;
     status = tconv_plan_try(plan, &m.best, made, error);
-    if (*made && !m.stopped && !m.incomplete && !plan->retry.unsure) tconv_search_keep(plan);
+    if (*made && !m.stopped && !m.incomplete && !plan->retry.unsure)
+        tconv_search_keep(plan, m.median_ms);
     return status;
 }
 
-/* Makes the stored result. If there is none, makes a prepared program (TCONV_SEARCH_RECORDS), or
- * else the result of a new search. `*made` is false if the cost model must choose. */
+/* Makes the stored or imported result. If there is none, makes a prepared program
+ * (TCONV_SEARCH_RECORDS), or else the result of a new search. `*made` is false if the cost model
+ * must choose. */
 static tconv_status make_by_time(tconv_plan *plan, const tconv_plan_options *options, bool *made,
                                  tconv_error *error)
 {

@@ -236,6 +236,7 @@ static void conclude(const struct bench *bench, struct tconv_measured *m)
     m->best = best->candidate;
     m->model_ms = model->rounds.least;
     m->best_ms = best->rounds.least;
+    m->median_ms = tconv_rounds_median(&best->rounds);
     m->noise = tconv_rounds_noise(&best->rounds, &model->rounds);
 }
 

@@ -9,6 +9,7 @@ struct tconv_measured {
     struct tconv_candidate best;     /* the fastest */
     int candidates;                  /* how many candidates were timed; 0: none could be */
     double model_ms, best_ms, noise; /* as in tconv_choice */
+    double median_ms;                /* of the fastest */
     bool stopped;                    /* by the caller's progress function */
     bool incomplete; /* a candidate could not be timed, maybe because of a transient failure */
 };

@@ -137,6 +137,7 @@ static void destroy(tconv_plan *plan)
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
     free(plan->timed);
     free(plan->not_stored);
+    free(plan->origin);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
@@ -213,10 +214,12 @@ int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
         } else if (tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason)) {
             const struct tconv_candidate *c = taken ? &plan->candidate : &candidates.list[0];
             tconv_tile_text(c, tile, sizeof tile);
+            const bool imported = taken && plan->choice.source == TCONV_SEARCH_IMPORTED;
             tconv_text_add_line(
-                &lines, "%s: %s ms expected%s%s%s", algorithm->name,
+                &lines, "%s: %s ms expected%s%s%s%s%s", algorithm->name,
                 tconv_number(tconv_machine_ms(&plan->request.machine, c->cost), 3).text,
-                taken ? ", taken" : "", tile[0] == '\0' ? "" : ", ", tile);
+                taken ? ", taken" : "", tile[0] == '\0' ? "" : ", ", tile,
+                imported ? "; imported from " : "", imported ? plan->origin : "");
         } else
             tconv_text_add_line(&lines, "%s: %s", algorithm->name, reason.text);
     }

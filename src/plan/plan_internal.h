@@ -35,7 +35,8 @@ struct tconv_plan {
     struct tconv_retry retry;                /* programs that failed to build, maybe transiently */
     char *timed;                             /* the text of tconv_plan_timed, or NULL */
     char *not_stored;                        /* the text of tconv_plan_not_stored, or NULL */
-    tconv_problem problem;                   /* as the caller gave it: for tracing */
+    char *origin;                         /* of the imported result that was found last, or NULL */
+    tconv_problem problem;                /* as the caller gave it: for tracing */
     int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;

@@ -43,6 +43,7 @@ static const char *chooser(const tconv_plan *plan)
     if (plan->pattern.algorithm != NULL) return "name";
     switch (plan->choice.source) {
     case TCONV_SEARCH_RECORDS: return "record";
+    case TCONV_SEARCH_IMPORTED: return "imported";
     case TCONV_SEARCH_MEASURE: return "measurement";
     case TCONV_SEARCH_PREPARED: return "prepared";
     default: return "model";

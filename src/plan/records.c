@@ -5,9 +5,11 @@
 #include "plan/records.h"
 
 #include "base/cancel.h"
+#include "base/epilogue.h"
 #include "base/error.h"
 #include "base/members.h"
 #include "base/number.h"
+#include "base/struct_size.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -130,15 +132,45 @@ static bool prepared_key(const tconv_plan *plan, char key[KEY])
 
 /* ---- results of searches ---- */
 
-/* Writes what a search chose for the plan, with its times. */
-static void write_search(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT])
+/* The lines of a result up to the algorithm have room for TCONV_SEARCH_TEXT bytes. */
+enum { LAYER = 1600, ORIGIN = 201, RECORD = TCONV_SEARCH_TEXT + LAYER + ORIGIN + 100 };
+
+/* What is stored of a search besides the candidate. */
+struct result {
+    const tconv_choice *choice;
+    double median_ms;
+    const char *origin; /* NULL: measured here */
+};
+
+/* Adds the plan's problem as options of the tool, if they can say it. */
+static void add_layer(struct tconv_text *t, const tconv_plan *plan)
+{
+    char layer[LAYER];
+    if (plan->output_end != 0 || plan->request.workspace_limit != 0 ||
+        part_units(plan->device) != 0 ||
+        tconv_problem_text(&plan->problem, layer, sizeof layer) >= LAYER)
+        return;
+    struct tconv_text options = tconv_text_resume(layer, sizeof layer);
+    tconv_epilogue_text(&plan->epilogue, &options);
+    if (plan->request.math != TCONV_MATH_EXACT)
+        tconv_text_add(&options, " --math %s", tconv_math_name(plan->request.math));
+    if (tconv_text_fits(&options)) tconv_text_add(t, "layer %s\n", layer);
+}
+
+/* Writes the result of a search for the plan, with its times. */
+static void write_search(const tconv_plan *plan, const struct tconv_candidate *candidate,
+                         const struct result *r, char text[RECORD])
 {
     char tile[TCONV_TILE_TEXT];
-    tconv_tile_text(&plan->candidate, tile, sizeof tile);
-    snprintf(text, TCONV_SEARCH_TEXT, "candidates %d\nmodel_ms %s\nbest_ms %s\nalgorithm %s%s%s\n",
-             plan->choice.candidates, tconv_number(plan->choice.model_ms, 6).text,
-             tconv_number(plan->choice.best_ms, 6).text, plan->candidate.algorithm->name,
-             tile[0] == '\0' ? "" : " ", tile);
+    tconv_tile_text(candidate, tile, sizeof tile);
+    struct tconv_text t = tconv_text_begin(text, RECORD);
+    tconv_text_add(&t, "candidates %d\nmodel_ms %s\nbest_ms %s\nalgorithm %s%s%s\n",
+                   r->choice->candidates, tconv_number(r->choice->model_ms, 6).text,
+                   tconv_number(r->choice->best_ms, 6).text, candidate->algorithm->name,
+                   tile[0] == '\0' ? "" : " ", tile);
+    tconv_text_add(&t, "median_ms %s\n", tconv_number(r->median_ms, 6).text);
+    if (r->origin != NULL) tconv_text_add(&t, "origin %s\n", r->origin);
+    add_layer(&t, plan);
 }
 
 /* True for times that a search can have written: positive, finite, best not above the model's. */
@@ -173,33 +205,159 @@ bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tco
            pattern->algorithm != NULL;
 }
 
-bool tconv_search_find(const tconv_plan *plan, struct tconv_pattern *pattern, tconv_choice *choice)
+/* Copies the line of a result that begins with a word and a blank, without these; "" if there is
+ * none, or if it does not fit. */
+static void copy_line(const char *text, const char *word, char *line, size_t size)
 {
-    char key[KEY];
-    char *text = search_key(plan, key)
-                     ? tconv_store_text(&plan->device->store, TCONV_STORED_SEARCH, key)
-                     : NULL;
-    const bool found = text != NULL && tconv_search_text_read(text, pattern, choice);
+    const size_t length = strlen(word);
+    line[0] = '\0';
+    while (text != NULL && (strncmp(text, word, length) != 0 || text[length] != ' '))
+        text = strchr(text, '\n') == NULL ? NULL : strchr(text, '\n') + 1;
+    if (text == NULL) return;
+    text += length + 1;
+    const size_t bytes = strcspn(text, "\n");
+    if (bytes < size) snprintf(line, size, "%.*s", (int)bytes, text);
+}
+
+bool tconv_search_find(tconv_plan *plan, enum tconv_stored kind, struct tconv_pattern *pattern,
+                       tconv_choice *choice)
+{
+    char key[KEY], origin[ORIGIN];
+    char *text = search_key(plan, key) ? tconv_store_text(&plan->device->store, kind, key) : NULL;
+    bool found = text != NULL && tconv_search_text_read(text, pattern, choice);
+    if (found && kind == TCONV_STORED_IMPORTED) {
+        choice->source = TCONV_SEARCH_IMPORTED;
+        copy_line(text, "origin", origin, sizeof origin);
+        free(plan->origin);
+        plan->origin = strdup(origin);
+        found = plan->origin != NULL;
+    }
     free(text);
     return found;
 }
 
-void tconv_search_keep(tconv_plan *plan)
+/* Keeps a result. False with a reason if the folder does not take it. */
+static bool keep(const tconv_plan *plan, enum tconv_stored kind, const char *key,
+                 const struct tconv_candidate *candidate, const struct result *result,
+                 struct tconv_os_reason *reason)
 {
-    char key[KEY], text[TCONV_SEARCH_TEXT];
+    char text[RECORD];
+    struct tconv_store *store = &plan->device->store;
+    write_search(plan, candidate, result, text);
+    return tconv_store_keep_text(store, kind, key, text, reason) ||
+           !tconv_store_has_folder(store, kind);
+}
+
+/* The words of a message: what cannot be stored where, and why. */
+#define NOT_STORED "the result cannot be stored in %s: %s"
+
+void tconv_search_keep(tconv_plan *plan, double median_ms)
+{
+    char key[KEY];
+    struct tconv_os_reason reason = {""};
+    const struct result result = {&plan->choice, median_ms, NULL};
+    if (!search_key(plan, key) ||
+        keep(plan, TCONV_STORED_SEARCH, key, &plan->candidate, &result, &reason))
+        return;
+    const char *folder = plan->device->store.folder;
+    const size_t size = strlen(folder) + sizeof reason + sizeof NOT_STORED;
+    plan->not_stored = malloc(size);
+    if (plan->not_stored != NULL) snprintf(plan->not_stored, size, NOT_STORED, folder, reason.text);
+}
+
+/* ---- results from elsewhere ---- */
+
+/* Refuses an imported result that no search can have written. */
+static tconv_status check_found(const tconv_stored_search *found, tconv_choice *choice,
+                                tconv_error *error)
+{
+    *choice = (tconv_choice)TCONV_CHOICE_INIT;
+    choice->candidates = found->candidates;
+    choice->model_ms = found->model_ms;
+    choice->best_ms = found->best_ms;
+    const char *origin = found->origin;
+    if (found->algorithm == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "found.algorithm is NULL");
+    if (origin == NULL || origin[0] == '\0' || strlen(origin) >= ORIGIN ||
+        strchr(origin, '\n') != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "found.origin is %s: it must be one line of 1 to %d bytes",
+                          origin == NULL            ? "NULL"
+                          : origin[0] == '\0'       ? "empty"
+                          : strlen(origin) < ORIGIN ? "more than a line"
+                                                    : "too long",
+                          ORIGIN - 1);
+    if (!is_measured(choice) || !(found->median_ms > 0) || !isfinite(found->median_ms))
+        return tconv_fail(
+            error, TCONV_ERROR_ARGUMENT,
+            "found has %d candidates, best_ms %s, median_ms %s and model_ms %s, which "
+            "no search measures: it takes at least one candidate, finite times above 0, and "
+            "best_ms at most model_ms",
+            (int)found->candidates, tconv_number(found->best_ms, 6).text,
+            tconv_number(found->median_ms, 6).text, tconv_number(found->model_ms, 6).text);
+    return TCONV_OK;
+}
+
+/* Stores the result for a plan that was begun, if its algorithm takes the problem. */
+static tconv_status import(tconv_plan *plan, const struct result *result, bool *used,
+                           tconv_error *error)
+{
+    char key[KEY];
+    struct tconv_candidate candidate;
     struct tconv_os_reason reason = {""};
     struct tconv_store *store = &plan->device->store;
-    if (!search_key(plan, key)) return;
-    write_search(plan, text);
-    if (tconv_store_keep_text(store, TCONV_STORED_SEARCH, key, text, &reason) ||
-        !tconv_store_has_folder(store, TCONV_STORED_SEARCH))
-        return;
-    const size_t size = strlen(store->folder) + sizeof reason + 60;
-    plan->not_stored = malloc(size);
-    if (plan->not_stored != NULL)
-        snprintf(plan->not_stored, size, "the result cannot be stored in %s: %s", store->folder,
-                 reason.text);
+    if (plan->pattern.algorithm == NULL)
+        return tconv_fail(error, TCONV_ERROR_ALGORITHM,
+                          "found.algorithm is auto, which is no algorithm: name one");
+    const tconv_status status = tconv_plan_cheapest(plan, &candidate, error);
+    if (status != TCONV_OK) return status;
+    if (!search_key(plan, key))
+        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                          "the problem is too long for a key of the store");
+    if (!keep(plan, TCONV_STORED_IMPORTED, key, &candidate, result, &reason))
+        return tconv_fail(error, TCONV_ERROR_FILE, NOT_STORED, store->folder, reason.text);
+    char *own = tconv_store_text(store, TCONV_STORED_SEARCH, key);
+    *used = own == NULL;
+    free(own);
+    return TCONV_OK;
 }
+
+tconv_status tconv_device_import_search(tconv_device *device, const tconv_problem *given_problem,
+                                        const tconv_plan_options *given_options,
+                                        const tconv_stored_search *found, bool *used,
+                                        tconv_error *error)
+{
+    TCONV_WITHOUT_CANCELLATION;
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan = NULL;
+    tconv_choice choice;
+    tconv_error own;
+    bool taken = false;
+    tconv_status status;
+    if (device == NULL || given_problem == NULL || found == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL          ? "device"
+                          : given_problem == NULL ? "problem"
+                                                  : "found");
+    if ((status = check_found(found, &choice, &own)) == TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, &own)) ==
+            TCONV_OK &&
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &options, &own)) ==
+            TCONV_OK &&
+        (status = tconv_plan_begin(device, &problem, &options, &plan, &own)) == TCONV_OK) {
+        const struct result result = {&choice, found->median_ms, found->origin};
+        options.algorithm = found->algorithm;
+        status = tconv_plan_read_options(plan, &options, &own);
+        if (status == TCONV_OK) status = import(plan, &result, &taken, &own);
+    }
+    tconv_plan_release(plan);
+    if (status != TCONV_OK) return tconv_fail_with(error, &own);
+    if (used != NULL) *used = taken;
+    return TCONV_OK;
+}
+
+/* ---- listing results ---- */
 
 struct listing {
     const struct tconv_store *store;
@@ -212,18 +370,23 @@ struct listing {
  * is its key, which is cut apart. */
 static void tell(const struct listing *l, const char *file, char *whole, const char *text)
 {
-    char name[TCONV_SEARCH_TEXT] = "";
+    char name[TCONV_SEARCH_TEXT] = "", layer[LAYER], origin[ORIGIN], median[24], *end;
     tconv_choice choice = TCONV_CHOICE_INIT;
     struct tconv_pattern pattern;
     const struct tconv_stored_key key = tconv_store_read_key(l->store, whole);
-    const bool search = key.kind == TCONV_STORED_SEARCH, used = key.own && search;
+    const bool imported = key.kind == TCONV_STORED_IMPORTED,
+               search = imported || key.kind == TCONV_STORED_SEARCH, used = key.own && search;
     if (!search && key.kind != TCONV_STORED_KINDS) return;
     if (search && key.identity_size > 0) whole[key.identity_size - 1] = '\0'; /* its last line */
-    tconv_stored_search stored = {.state = used ? TCONV_RECORD_USED : TCONV_RECORD_FOREIGN,
+    tconv_stored_search stored = {.state = !used      ? TCONV_RECORD_FOREIGN
+                                           : imported ? TCONV_RECORD_IMPORTED
+                                                      : TCONV_RECORD_USED,
                                   .file = file,
                                   .device = search && !key.own ? whole : "",
                                   .problem = key.key,
-                                  .algorithm = ""};
+                                  .algorithm = "",
+                                  .layer = "",
+                                  .origin = ""};
     /* A record of another version may name an algorithm that this version does not have. */
     const bool right = search && text[0] != '\0' && split(text, &choice, name) &&
                        (!used || tconv_search_text_read(text, &pattern, &choice));
@@ -232,6 +395,12 @@ static void tell(const struct listing *l, const char *file, char *whole, const c
         stored.candidates = choice.candidates;
         stored.model_ms = choice.model_ms;
         stored.best_ms = choice.best_ms;
+        copy_line(text, "median_ms", median, sizeof median);
+        copy_line(text, "layer", layer, sizeof layer);
+        copy_line(text, "origin", origin, sizeof origin);
+        stored.median_ms = tconv_number_read(median, &end);
+        stored.layer = layer;
+        stored.origin = origin;
     } else if (used) {
         stored.state = TCONV_RECORD_DAMAGED;
     }
@@ -250,7 +419,9 @@ static void tell_file(void *context, const char *name, enum tconv_file_state sta
                                             .file = name,
                                             .device = "",
                                             .problem = "",
-                                            .algorithm = ""};
+                                            .algorithm = "",
+                                            .layer = "",
+                                            .origin = ""};
         l->visit(l->context, &stored);
         return;
     }

@@ -6,16 +6,18 @@
 
 #include "plan/plan_internal.h"
 
-/* Finds the stored result of a search for the plan's problem. False if there is none, if it is
- * damaged, or if it names an algorithm or parameter that this version does not have. */
-bool tconv_search_find(const tconv_plan *plan, struct tconv_pattern *pattern, tconv_choice *choice);
+/* Finds the stored result of a search for the plan's problem, of kind SEARCH or IMPORTED; of the
+ * latter the plan then knows the origin. False if there is none, if it is damaged, or if it names
+ * an algorithm or parameter that this version does not have. */
+bool tconv_search_find(tconv_plan *plan, enum tconv_stored kind, struct tconv_pattern *pattern,
+                       tconv_choice *choice);
 
 /* Stores what a search has just chosen for the plan. The plan is as good without it: it only says
  * why not (tconv_plan_not_stored). */
-void tconv_search_keep(tconv_plan *plan);
+void tconv_search_keep(tconv_plan *plan, double median_ms);
 
 /* Reads the text of a stored result, as tconv_search_find does. */
-enum { TCONV_SEARCH_TEXT = 500 }; /* bytes that suffice for it */
+enum { TCONV_SEARCH_TEXT = 500 }; /* bytes that suffice for the lines up to the algorithm */
 bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice);
 
 /* The programs of a range are chosen so that each problem that is looked at has one for which the

@@ -30,12 +30,24 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void sort(const struct tconv_rounds *rounds, int count, double sorted[TCONV_MOST_ROUNDS])
+{
+    for (int r = 0; r < count; r++) sorted[r] = (double)rounds->each[r];
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+}
+
 static double spread_of(const struct tconv_rounds *rounds, int count)
 {
     double sorted[TCONV_MOST_ROUNDS];
-    for (int r = 0; r < count; r++) sorted[r] = (double)rounds->each[r];
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    sort(rounds, count, sorted);
     return tconv_spread(sorted, count);
+}
+
+double tconv_rounds_median(const struct tconv_rounds *rounds)
+{
+    double sorted[TCONV_MOST_ROUNDS];
+    sort(rounds, rounds->count, sorted);
+    return tconv_quantile(sorted, rounds->count, 0.5);
 }
 
 double tconv_rounds_noise(const struct tconv_rounds *a, const struct tconv_rounds *b)

@@ -28,6 +28,9 @@ int tconv_rounds_common(const struct tconv_rounds *a, const struct tconv_rounds 
  * TCONV_FEWEST_ROUNDS. */
 double tconv_rounds_noise(const struct tconv_rounds *a, const struct tconv_rounds *b);
 
+/* The median of the times; there must be one. */
+double tconv_rounds_median(const struct tconv_rounds *rounds);
+
 /* True if `a`'s least time is below 0.97 of the other's. */
 bool tconv_rounds_may_be_faster(const struct tconv_rounds *a, const struct tconv_rounds *than);
 

@@ -12,7 +12,8 @@ static const struct {
     int most;
 } kinds[TCONV_STORED_KINDS] = {
     [TCONV_STORED_PROGRAM] = {"program ", TCONV_MOST_PROGRAMS},
-    [TCONV_STORED_SEARCH] = {"search 2 ", 1024}, /* the number changes with plan/records.c */
+    [TCONV_STORED_SEARCH] = {"search 2 ", 1024}, /* the numbers change with plan/records.c */
+    [TCONV_STORED_IMPORTED] = {"imported 1 ", 1024},
     [TCONV_STORED_PREPARED] = {"prepared 1 ", 1024},
     [TCONV_STORED_MACHINE] = {"machine 1 ", 1},
 };

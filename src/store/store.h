@@ -15,7 +15,8 @@
 
 enum tconv_stored {
     TCONV_STORED_PROGRAM,  /* in memory built programs, in the folder binaries */
-    TCONV_STORED_SEARCH,   /* results of searches: texts, as the next two */
+    TCONV_STORED_SEARCH,   /* results of searches: texts, as the next three */
+    TCONV_STORED_IMPORTED, /* results of searches that were measured elsewhere */
     TCONV_STORED_PREPARED, /* lists of prepared programs */
     TCONV_STORED_MACHINE,  /* fields of the cost model */
     TCONV_STORED_KINDS

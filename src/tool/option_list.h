@@ -200,6 +200,12 @@
       "milliseconds of timing for each layer, besides compiling; default 500")                     \
     O(ANY, FLAG, records, "records", 0, NULL,                                                      \
       "time nothing: list the results that are stored for the device")                             \
+    O(ANY, WRITTEN, share, "share", 0, "FILE.json",                                                \
+      "time nothing: write the results that are stored for the device to a file for other "        \
+      "machines; - is stdout")                                                                     \
+    O(ANY, READ, import, "import", 0, "FILE.json",                                                 \
+      "time nothing: store the results of a file that --share wrote, for plans that have none of " \
+      "this device; - is stdin")                                                                   \
     O(ANY, FLAG, machine, "machine", 0, NULL,                                                      \
       "time no layer: measure the device's speeds for the cost model and store them")              \
     O(ANY, TEXT, fields, "fields", 0, "TEXT",                                                      \

@@ -24,6 +24,11 @@ failed_call(const tconv_error *error); /* a call of the library failed; prints i
 /* Prints a notice; silent with --quiet. */
 void notice(const char *format, ...) TCONV_PRINTF(1, 2);
 
+/* Puts words and a colon before the messages that follow, behind those of calls that have not
+ * ended. Returns what ends it. */
+size_t messages_within(const char *words);
+void messages_end(size_t outside);
+
 /* Shows a progress bar on stderr if that is a terminal, and not with --quiet. A total of 0 removes
  * the bar. */
 void progress(int done, int total, const char *what);
@@ -296,6 +301,13 @@ void describe_threads(const tconv_device_info *device, int threads, void (*tell)
 
 /* Lists what tune stored for the device that the options name. */
 enum exit_code list_records(void);
+
+/* ---- share.c ---- */
+
+/* Writes what tune stored for the device that the options name to the file of --share, or stores
+ * the results that the file of --import has. */
+enum exit_code share_results(void);
+enum exit_code import_results(void);
 
 /* ---- tune_machine.c ---- */
 

@@ -206,6 +206,7 @@ static const char *chooser(const struct result *r)
     if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0) return "name";
     switch (r->choice.source) {
     case TCONV_SEARCH_RECORDS: return "record";
+    case TCONV_SEARCH_IMPORTED: return "imported";
     case TCONV_SEARCH_MEASURE: return "measurement";
     case TCONV_SEARCH_PREPARED: return "prepared";
     default: return "model";
@@ -382,11 +383,16 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
 {
     if (roofline->sizes > 0) print_ceilings(suite, results, roofline);
     if (options.quiet) return;
-    int recorded = 0;
-    for (size_t i = 0; i < suite->count; i++)
+    int recorded = 0, imported = 0;
+    for (size_t i = 0; i < suite->count; i++) {
         recorded += results[i].choice.source == TCONV_SEARCH_RECORDS;
+        imported += results[i].choice.source == TCONV_SEARCH_IMPORTED;
+    }
     if (recorded > 0)
         print_line("chosen by stored results of tconv-cl tune: %d of %zu algorithms", recorded,
+                   suite->count);
+    if (imported > 0)
+        print_line("chosen by imported results of tconv-cl tune: %d of %zu algorithms", imported,
                    suite->count);
     char mean[60] = "";
     if (s->timed > 0 && roofline->sizes > 0)

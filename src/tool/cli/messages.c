@@ -15,11 +15,27 @@ static char shown_as(char c)
     return (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
 }
 
+static char within[500]; /* words before messages */
+
+size_t messages_within(const char *words)
+{
+    const size_t outside = strlen(within);
+    snprintf(within + outside, sizeof within - outside, "%s: ", words);
+    return outside;
+}
+
+void messages_end(size_t outside)
+{
+    within[outside] = '\0';
+}
+
 static void say(const char *format, va_list arguments)
 {
     progress(0, 0, "");
     char text[2000];
-    vsnprintf(text, sizeof text, format, arguments);
+    const size_t before = strlen(within);
+    memcpy(text, within, before);
+    vsnprintf(text + before, sizeof text - before, format, arguments);
     for (char *at = text; *at != '\0'; at++) *at = shown_as(*at);
     fprintf(stderr, "tconv-cl: %s\n", text);
 }

@@ -139,13 +139,14 @@ static json_t *report_extensions(cl_device_id device)
 }
 
 struct stored_counts {
-    int used, foreign, damaged;
+    int used, imported, foreign, damaged;
 };
 
 static void count_stored(void *context, const tconv_stored_search *stored)
 {
     struct stored_counts *c = context;
     c->used += stored->state == TCONV_RECORD_USED;
+    c->imported += stored->state == TCONV_RECORD_IMPORTED;
     c->foreign += stored->state == TCONV_RECORD_FOREIGN;
     c->damaged += stored->state == TCONV_RECORD_DAMAGED;
 }
@@ -161,7 +162,7 @@ static void count_file(void *context, const struct tconv_os_file *file)
 static json_t *report_cache(const tconv_device *device)
 {
     const char *folder = tconv_device_search_folder(device);
-    struct stored_counts stored = {0, 0, 0};
+    struct stored_counts stored = {0, 0, 0, 0};
     json_int_t counts[2] = {0, 0}; /* files, bytes */
     bool absent = false;
     struct tconv_os_reason reason = {""};
@@ -178,11 +179,14 @@ static json_t *report_cache(const tconv_device *device)
     const char *state = opened != NULL ? "used" : absent ? "not made yet" : refused;
     report_line(5, "cache: %s (%s), %lld files, %lld bytes", folder, state, (long long)counts[0],
                 (long long)counts[1]);
-    report_line(5, "stored searches: %d used, %d of other devices, drivers or versions, %d damaged",
-                stored.used, stored.foreign, stored.damaged);
-    return json_pack("{s:o, s:s, s:b, s:I, s:I, s:i, s:i, s:i}", "folder", private_json(folder),
-                     "state", state, "programs", tconv_device_cache(device) != NULL, "files",
-                     counts[0], "bytes", counts[1], "searches_used", stored.used,
+    report_line(5,
+                "stored searches: %d used, %d imported, %d of other devices, drivers or versions, "
+                "%d damaged",
+                stored.used, stored.imported, stored.foreign, stored.damaged);
+    return json_pack("{s:o, s:s, s:b, s:I, s:I, s:i, s:i, s:i, s:i}", "folder",
+                     private_json(folder), "state", state, "programs",
+                     tconv_device_cache(device) != NULL, "files", counts[0], "bytes", counts[1],
+                     "searches_used", stored.used, "searches_imported", stored.imported,
                      "searches_foreign", stored.foreign, "searches_damaged", stored.damaged);
 }
 

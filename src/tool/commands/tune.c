@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this
- * device. --records is in records.c, --machine and --fields in tune_machine.c. */
+ * device. --records is in records.c, --share and --import are in share.c, --machine and --fields in
+ * tune_machine.c. */
 #include "tool/bench/layers.h"
 #include "tool/bench/trial.h"
 
@@ -219,14 +220,18 @@ enum exit_code command_tune(int argc, const char **argv)
     enum exit_code code =
         read_options(table,
                      "[--suite FILE.csv] [--ids B01,...] | --model FILE.xml | "
-                     "--data-shape ... --filter-shape ... | --records | --machine",
+                     "--data-shape ... --filter-shape ... | --records | --share FILE.json | "
+                     "--import FILE.json | --machine",
                      argc, argv, &leave);
     if (leave) return code;
-    if (options.records && (options.machine || options.fields != NULL))
-        return wrong_request("--records lists, and --machine and --fields change what is stored: "
-                             "give one of them");
+    const bool machine = options.machine || options.fields != NULL;
+    if (options.records + machine + (options.share != NULL) + (options.import != NULL) > 1)
+        return wrong_request("--records lists what is stored, --share writes it to a file, and "
+                             "--import, --machine and --fields change it: give one of them");
     if (options.records) return list_records();
-    if (options.machine || options.fields != NULL) return tune_machine();
+    if (options.share != NULL) return share_results();
+    if (options.import != NULL) return import_results();
+    if (machine) return tune_machine();
     struct work work = {.number = 0};
     int64_t budget = 0;
     if (!read_number("--budget", options.budget, 1, MOST_BUDGET, " milliseconds", &budget))
