@@ -51,10 +51,28 @@ static struct group group_at(const struct order *o, int64_t number)
     return (struct group){in_chunk / spread, tile % tiles, tile / tiles};
 }
 
+/* The same for sorted positions: the taps that the table has for them. */
+static int64_t sorted_taps(const struct order *o, int64_t kind, int64_t tile)
+{
+    const int64_t *t = o->t, *slots = t + t[TILED_SLOTS_AT] + kind * t[TILED_SLOTS];
+    const int64_t items = divisor(o, TILED_ITEMS), sorted = divisor(o, TILED_SORTED);
+    uint32_t mask = 0;
+    assert_int_equal(sorted, items * t[TILED_SLOTS]);
+    for (int64_t n = 0; n < o->positions; n++) {
+        const int64_t number = tile * o->positions + n;
+        if (number < t[TILED_ALL_POSITIONS])
+            mask |= (uint32_t)((uint64_t)slots[number % sorted / items] >> 32);
+    }
+    int64_t taps = 0;
+    for (; mask != 0; mask &= mask - 1) taps++;
+    return taps;
+}
+
 /* Taps of a phase that reach a tile of positions from number `tile` on. */
 static int64_t reaching_taps(const struct order *o, int64_t kind, int64_t tile)
 {
     const int64_t *t = o->t, *k = t + t[TILED_PHASES_AT] + kind * TILED_KIND_LONGS;
+    if (t[TILED_SLOTS] > 0) return sorted_taps(o, kind, tile);
     const int64_t inputs[] = {t[FOLDED_INPUT_Z], t[FOLDED_INPUT_Y], t[FOLDED_INPUT_X]};
     int64_t a = tile * o->positions, b = a + o->positions - 1, first[3], last[3], reaching = 0;
     if (b >= t[TILED_ALL_POSITIONS]) b = t[TILED_ALL_POSITIONS] - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What positions.c counts for positions_table.c and positions_launches.c. Only these three files
- * include it. */
+/* What positions.c counts for positions_table.c and positions_launches.c. Only these files and
+ * positions_sorted.c include it. */
 #ifndef TCONV_ALGORITHM_POSITIONS_INTERNAL_H
 #define TCONV_ALGORITHM_POSITIONS_INTERNAL_H
 
@@ -16,6 +16,12 @@ int64_t tconv_side_distance(const struct tconv_side *side, int64_t tap);
 
 /* Work-groups of the copy along the channels of a point. */
 int64_t tconv_copy_channel_tiles(const struct tconv_copy *copy, tconv_type type);
+
+/* Positions of a batch item if they may be sorted, else 0. */
+int64_t tconv_positions_slots(const struct tconv_positions *p);
+
+/* Writes a phase's positions in p->order: slots of cl/gpu/tiled_table.h. */
+void tconv_positions_write_slots(const struct tconv_positions *p, int64_t phase, int64_t *slot);
 
 /* Tiles of a phase. */
 double tconv_positions_phase_tiles(const struct tconv_positions *p);

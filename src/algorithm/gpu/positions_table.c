@@ -213,9 +213,18 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
         t[TILED_COPY_CHANNEL_TILES] =
             tconv_divisor(tconv_copy_channel_tiles(&g->copy, g->folded.loops.data_type));
     }
+    if (g->order.items > 0) {
+        t[TILED_SLOTS] = g->slots;
+        t[TILED_SLOTS_AT] = (int64_t)list_at + g->list_taps * TAP_LONGS;
+        t[TILED_ITEMS] = tconv_divisor(g->order.items);
+        t[TILED_SORTED] = tconv_divisor(g->order.items * g->slots);
+    }
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
     if (!write_phases(g, t + phases_at, t + list_at)) return false;
+    for (int64_t kind = 0; g->order.items > 0 && kind < g->all_phases; kind++)
+        tconv_positions_write_slots(g, t[(int64_t)phases_at + kind * TILED_KIND_LONGS + TILED_KIND_PHASE],
+                                    t + t[TILED_SLOTS_AT] + kind * g->slots);
     write_order(g, t + phases_at, t);
     return true;
 }
