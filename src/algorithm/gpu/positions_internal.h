@@ -39,6 +39,12 @@ double tconv_positions_workspace_bytes(const struct tconv_positions *p);
 /* Elements of the packed filter, `bytes` each, with its header. */
 double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes);
 
+/* True if all phases that have taps have the same number of them. */
+bool tconv_positions_even(const struct tconv_positions *p);
+
+/* Chunks but the last one: own_tile of cl/gpu/positions.clh. */
+int64_t tconv_positions_full_chunks(const struct tconv_positions *p);
+
 /* 64-bit numbers of the table. */
 size_t tconv_positions_table_longs(const struct tconv_positions *p);
 

@@ -102,6 +102,19 @@ static bool lacks_taps(const struct tconv_positions *g)
     return lacks;
 }
 
+/* Options with which fewer instructions stand before the stages. The tiled algorithm does not have
+ * them: its tiles take longer. */
+static void write_short_cuts(const struct tconv_positions *p, struct tconv_launch *launch)
+{
+    const struct tconv_axis *z = p->side[0].axis;
+    if (tconv_positions_even(p))
+        tconv_launch_option(launch, "EVEN", 1);
+    else if (tconv_positions_full_chunks(p) == 0)
+        tconv_launch_option(launch, "ONE_CHUNK", 1);
+    if (z->input == 1 && z->output == 1 && z->kernel == 1 && z->pad == 0)
+        tconv_launch_option(launch, "FLAT", 1);
+}
+
 void tconv_positions_options(const struct tconv_positions *p, enum tconv_split split, int items,
                              struct tconv_launch *launch)
 {
@@ -112,6 +125,7 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     if (p->copy.elements > 0) tconv_launch_option(launch, "COPY", 1);
     tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
     if (p->order.items > 0) tconv_launch_option(launch, "SORTED", left_out(p) > 0 ? 2 : 1);
+    if (p->packing == TCONV_PACK_WORDS) write_short_cuts(p, launch);
     tconv_launch_option(launch, "ROUNDS", p->most_taps > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(p));
     tconv_launch_option(launch, "SPLIT", split);
