@@ -107,9 +107,10 @@ static bool lacks_taps(const struct tconv_positions *g)
 static void write_short_cuts(const struct tconv_positions *p, struct tconv_launch *launch)
 {
     const struct tconv_axis *z = p->side[0].axis;
-    if (tconv_positions_even(p))
+    /* With plain data some compilers then need more instructions in the stages. */
+    if (p->last && tconv_positions_even(p))
         tconv_launch_option(launch, "EVEN", 1);
-    else if (tconv_positions_full_chunks(p) == 0)
+    else if (p->last && tconv_positions_full_chunks(p) == 0)
         tconv_launch_option(launch, "ONE_CHUNK", 1);
     if (z->input == 1 && z->output == 1 && z->kernel == 1 && z->pad == 0)
         tconv_launch_option(launch, "FLAT", 1);
