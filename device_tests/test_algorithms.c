@@ -569,7 +569,8 @@ static void small_images(void **state)
             tconv_problem p = plane_problem(&images[i], i % 5 != 4);
             p.data_type = p.filter_type = types[a];
             struct tensors t;
-            make_tensors(&p, a % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 9000 + (unsigned)i, &t);
+            make_tensors(&p, types[a] == TCONV_BF16 ? REAL_NUMBERS : SMALL_INTEGERS,
+                         9000 + (unsigned)i, &t);
             t.math = TCONV_MATH_FAST;
             if (types[a] == TCONV_F32) ((float *)t.filter)[5] = NAN;
             if (types[a] == TCONV_F16 && i > 0) ((uint16_t *)t.filter)[5] = 0x7e00; /* NaN */

@@ -77,9 +77,9 @@ enum { FINISHED_ROWS = 16 };
 enum { TILED_KIND_PHASE = KIND_LONGS, TILED_KIND_LONGS };
 
 /* A slot: a position without its batch item, in the order in which tiles have them; all batch items
- * of a slot that are sorted together are neighbours. From the lowest bit on SLOT_BITS for x, y and z; in the upper 32 bits
- * one for each tap, the highest being the first: set if an output of the phase needs this tap
- * there. */
+ * of a slot that are sorted together are neighbours. From the lowest bit on SLOT_BITS for x, y and
+ * z; in the upper 32 bits one for each tap, the highest being the first: set if an output of the
+ * phase needs this tap there. */
 enum { SLOT_BITS = 10 };
 
 /* A tap of a phase: its weights in the packed filter of a group, the distance from a position to

@@ -72,8 +72,8 @@ struct tconv_positions {
     int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
     bool constant_table;         /* the device's constant memory takes the table */
     int64_t all_positions;
-    double apart;                /* of tconv_product */
-    int64_t slots;               /* positions of a batch item that may be sorted; 0: they may not */
+    double apart;  /* of tconv_product */
+    int64_t slots; /* positions of a batch item that may be sorted; 0: they may not */
     struct tconv_sorting kept[25]; /* the orders for tiles that were set before */
     int kept_count;
     /* The tile: rows, positions, input channels of a stage; parts of the input channels, each with
