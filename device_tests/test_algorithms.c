@@ -552,6 +552,39 @@ static void copies_of_plain_data(void **state)
     assert_true(ran >= (largest_group(name) < 32 ? 0 : least));
 }
 
+/* Images that are so small that matrix_group sorts their positions: all kinds of borders, batches
+ * that tiles divide and others, last tiles with few positions, positions without outputs or without
+ * taps, groups. Some sums are not finite, and are computed again by their positions. */
+static void small_images(void **state)
+{
+    (void)state;
+    static const struct plane images[] = {
+        {"four points", "8 16 16 1  4x4 4x4 2x2 1x1 1x1 1x1 0x0"},
+        {"odd batch", "5 8 12 1  4x4 4x4 2x2 1x1 1x1 1x1 0x0"},
+        {"stride one", "6 8 16 1  4x3 3x3 1x1 1x1 1x1 1x1 0x0"},
+        {"dilated", "7 8 16 1  5x5 3x3 2x2 3x3 3x3 3x3 1x1"},
+        {"groups", "3 8 12 2  6x5 3x3 2x2 1x1 0x0 0x0 0x0"},
+        {"no taps", "4 16 12 1  4x4 2x2 3x3 1x1 0x0 0x0 1x1"},
+    };
+    static const tconv_type types[] = {TCONV_F16, TCONV_I8, TCONV_BF16, TCONV_F32};
+    int ran = 0;
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++)
+        for (size_t a = 0; a < sizeof types / sizeof *types; a++) {
+            if (a != i % 4 && (sample_is_least() || i > 0)) continue;
+            tconv_problem p = plane_problem(&images[i], i % 5 != 4);
+            p.data_type = p.filter_type = types[a];
+            struct tensors t;
+            make_tensors(&p, types[a] == TCONV_BF16 ? REAL_NUMBERS : SMALL_INTEGERS,
+                         9000 + (unsigned)i, &t);
+            t.math = TCONV_MATH_FAST;
+            if (types[a] == TCONV_F32) ((float *)t.filter)[5] = NAN;
+            if (types[a] == TCONV_F16 && i > 0) ((uint16_t *)t.filter)[5] = 0x7e00; /* NaN */
+            ran += run_named(&p, "matrix_group", i % 2 == 0, &t);
+            free_tensors(&t);
+        }
+    assert_true(ran >= (largest_group("matrix_group") < 32 ? 0 : sample_is_least() ? 5 : 9));
+}
+
 /* Vectors of channels or of neighbouring outputs: every stride that divides them, borders inside a
  * vector, kernels of odd and even extents, one tap for a phase and none, chunks of every size. Each
  * runs with aligned tensors and with others (pages.h). In every sample each problem has one type,
@@ -649,6 +682,7 @@ int main(void)
         cmocka_unit_test(outputs_without_taps),
         cmocka_unit_test(tiles_by_name),
         cmocka_unit_test(copies_of_plain_data),
+        cmocka_unit_test(small_images),
         cmocka_unit_test(vectors_of_direct),
         cmocka_unit_test(many_weights_are_packed_or_refused),
         cmocka_unit_test(huge_dilations_are_right_or_refused),

@@ -51,10 +51,28 @@ static struct group group_at(const struct order *o, int64_t number)
     return (struct group){in_chunk / spread, tile % tiles, tile / tiles};
 }
 
+/* The same for sorted positions: the taps that the table has for them. */
+static int64_t sorted_taps(const struct order *o, int64_t kind, int64_t tile)
+{
+    const int64_t *t = o->t, *slots = t + t[TILED_SLOTS_AT] + kind * t[TILED_SLOTS];
+    const int64_t items = divisor(o, TILED_ITEMS), sorted = divisor(o, TILED_SORTED);
+    uint32_t mask = 0;
+    assert_int_equal(sorted, items * t[TILED_SLOTS]);
+    for (int64_t n = 0; n < o->positions; n++) {
+        const int64_t number = tile * o->positions + n;
+        if (number < t[TILED_ALL_POSITIONS])
+            mask |= (uint32_t)((uint64_t)slots[number % sorted / items] >> 32);
+    }
+    int64_t taps = 0;
+    for (; mask != 0; mask &= mask - 1) taps++;
+    return taps;
+}
+
 /* Taps of a phase that reach a tile of positions from number `tile` on. */
 static int64_t reaching_taps(const struct order *o, int64_t kind, int64_t tile)
 {
     const int64_t *t = o->t, *k = t + t[TILED_PHASES_AT] + kind * TILED_KIND_LONGS;
+    if (t[TILED_SLOTS] > 0) return sorted_taps(o, kind, tile);
     const int64_t inputs[] = {t[FOLDED_INPUT_Z], t[FOLDED_INPUT_Y], t[FOLDED_INPUT_X]};
     int64_t a = tile * o->positions, b = a + o->positions - 1, first[3], last[3], reaching = 0;
     if (b >= t[TILED_ALL_POSITIONS]) b = t[TILED_ALL_POSITIONS] - 1;
@@ -184,8 +202,90 @@ static void units_have_equal_work(void **state)
     assert_true(counted > 500 && bound < counted / 10);
 }
 
+/* The most multiply-adds that a layer of small images may issue in f16, over those that it needs.
+ * Positions in the usual order: 1.49 and 1.50. */
+static const struct {
+    const char *id;
+    double most;
+} small_images[] = {{"B67", 1.15}, {"B11", 1.15}};
+
+/* What the launch is said to issue over what the layer needs. It must be what the table's slots
+ * say, and positions must be complete. */
+static double issued_over_needed(const struct entry *entry, tconv_data_format format, int units)
+{
+    struct tconv_loops loops;
+    assert_true(suite_layer(entry, TCONV_F16, format, &loops));
+    tconv_device_info card = *described_device("NVIDIA mma");
+    card.compute_units = (uint32_t)units;
+    const tconv_device_info device = tconv_device_for(&card, &loops);
+    const tconv_epilogue epilogue = {.bias = true, .alpha = 1};
+    const struct tconv_request request = request_for(&loops, &device, &epilogue, TCONV_MATH_EXACT);
+    struct tconv_pattern any;
+    struct tconv_candidate best;
+    struct tconv_reason reason;
+    assert_true(tconv_pattern_read("matrix_group", &any, &reason));
+    assert_true(tconv_choose(&request, &any, 0, &best, &reason));
+    struct tconv_kernel_plan kernel_plan = {0};
+    assert_int_equal(tconv_kernel_plan_write(&request, &best, &kernel_plan, NULL), TCONV_OK);
+    const struct tconv_launch *run = kernel_plan.run;
+    while (run->macs == 0) run++; /* a copy is made first */
+    const int64_t *t = kernel_plan.table;
+    const struct order order = {t, (int)option_of(run, "NT")};
+    const double issued = run->macs;
+    if (t[TILED_SLOTS] > 0) {
+        const int64_t own = order.positions / option_of(run, "GN"),
+                      along = divisor(&order, TILED_TILES);
+        int64_t products = 0; /* of a tap with a position */
+        for (int64_t kind = 0; kind < t[TILED_KINDS]; kind++) {
+            char seen[1 << 10] = {0};
+            for (int64_t i = 0; i < t[TILED_SLOTS]; i++) {
+                const int64_t slot = t[t[TILED_SLOTS_AT] + kind * t[TILED_SLOTS] + i],
+                              coordinate = (1 << SLOT_BITS) - 1;
+                const int64_t z = slot >> 2 * SLOT_BITS & coordinate,
+                              y = slot >> SLOT_BITS & coordinate, x = slot & coordinate;
+                char *position = &seen[(z * divisor(&order, TILED_POSITIONS_Y) + y) *
+                                           divisor(&order, TILED_POSITIONS_X) +
+                                       x];
+                assert_int_equal(*position, 0);
+                *position = 1;
+            }
+            for (int64_t tile = 0; tile < along; tile++) {
+                const int64_t left = t[TILED_ALL_POSITIONS] - tile * order.positions,
+                              count = left < order.positions ? left : order.positions;
+                products += reaching_taps(&order, kind, tile) * ((count + own - 1) / own * own);
+            }
+        }
+        const double rows = (double)(divisor(&order, TILED_BLOCKS) * option_of(run, "MT")),
+                     each = rows * (double)loops.in_channels * (double)loops.groups;
+        assert_true(issued == (double)products * each); /* in_channels are whole stages */
+    }
+    tconv_kernel_plan_clear(&kernel_plan);
+    return issued / (double)loops.macs;
+}
+
+static void small_images_issue_few_zeros(void **state)
+{
+    (void)state;
+    static const int units[] = {108, 132, 144};
+    int found = 0;
+    for (size_t i = 0; i < suite.count; i++)
+        for (size_t s = 0; s < sizeof small_images / sizeof *small_images; s++) {
+            if (strcmp(suite.entries[i].id, small_images[s].id) != 0) continue;
+            for (int v = 0; v < 6; v++, found++) {
+                const tconv_data_format format = v % 2 == 0 ? TCONV_NCX : TCONV_NXC;
+                const double share = issued_over_needed(&suite.entries[i], format, units[v / 2]);
+                if (share > small_images[s].most)
+                    fail_msg("%s %s on %d units issues %.3f times its multiply-adds, at most %g",
+                             small_images[s].id, format == TCONV_NCX ? "NCX" : "NXC", units[v / 2],
+                             share, small_images[s].most);
+            }
+        }
+    assert_int_equal(found, 12);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(units_have_equal_work)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(units_have_equal_work),
+                                       cmocka_unit_test(small_images_issue_few_zeros)};
     return cmocka_run_group_tests(tests, read_suite, free_suite);
 }

@@ -553,7 +553,7 @@ static void store_left_one(const struct store *s, const struct finished *from, c
 #endif
     if (right && !all_left) return;
     if (s->exact || !IS_RIGHT(sum)) {
-        const struct position position = position_at(s->tile.first + n, s->table);
+        const struct position position = own_position(&s->tile, n, s->table);
         sum = exact_output(s->data, s->weights, s->table, kind_at(s->tile.kind, s->table),
                            &position, row);
     }
@@ -673,6 +673,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     own.k = SLICES > 1 ? item / SLICE_ITEMS * (KT / SLICES) : 0;
     own.m = item % SLICE_ITEMS / LANES / GN * (FM * FRAG_M);
     own.n = item / LANES % GN * (FN * FRAG_N);
+    own.count = tile.count;
     own.filters = FILTER_START(own.k, own.m, own.lane);
     own.inputs = FILTER_WORDS + INPUT_START(own.k, own.n, own.lane);
     __global const data_t *own_data = data + data_offset + group_data(tile.group, table);

@@ -53,6 +53,10 @@ enum {
     TILED_PHASES_AT, /* a kind for each phase of work-groups, those with most taps first */
     TILED_LIST_AT,   /* their taps */
     TILED_ZERO,      /* 0: table_again of cl/gpu/positions.clh */
+    TILED_SLOTS,     /* with SORTED: slots of a phase, */
+    TILED_SLOTS_AT,  /* those of all phases, in the order of the list, */
+    TILED_ITEMS,     /* divisors: the batch items that are sorted together, */
+    TILED_SORTED,    /* and their positions in a phase */
     TILED_LONGS
 };
 
@@ -71,6 +75,12 @@ enum { FINISHED_ROWS = 16 };
 
 /* A phase of work-groups: KIND_TAPS and KIND_LIST of folded_table.h, and its number. */
 enum { TILED_KIND_PHASE = KIND_LONGS, TILED_KIND_LONGS };
+
+/* A slot: a position without its batch item, in the order in which tiles have them; all batch items
+ * of a slot that are sorted together are neighbours. From the lowest bit on SLOT_BITS for x, y and
+ * z; in the upper 32 bits one for each tap, the highest being the first: set if an output of the
+ * phase needs this tap there. */
+enum { SLOT_BITS = 10 };
 
 /* A tap of a phase: its weights in the packed filter of a group, the distance from a position to
  * its input along each axis, and this distance in elements of the data. */

@@ -50,7 +50,7 @@ struct tconv_launch {
     const char *source; /* the file of its kernel; NULL: the algorithm's */
     const char *kernel; /* its name there */
     int64_t first;      /* TCONV_ARG_FIRST: where its own numbers begin in the table */
-    char options[320]; /* the -D that it is built with, besides those of tconv_launch_all_options */
+    char options[384]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
     double macs;     /* multiply-adds that it issues, also on the padding of tiles; 0: none, or not
@@ -275,7 +275,7 @@ static inline const char *tconv_launch_source(const struct tconv_launch *launch,
 bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm, char *text, size_t size);
-enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
+enum { TCONV_MAX_OPTIONS = 664 }; /* bytes that suffice for it */
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 

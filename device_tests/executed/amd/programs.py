@@ -94,6 +94,20 @@ DEFECTS = [
         "without bank conflicts",
     ),
     (
+        "sorted positions: a neighbour's taps",
+        "(uint)(slot_of(tile, existing, &batch_item, table) >> 32)",
+        "(uint)(slot_of(tile, existing ^ 16, &batch_item, table) >> 32)",
+        "gfx942 matrix_group f16 points math=fast",
+        "of the workspace, which has",
+    ),
+    (
+        "sorted positions: the last sub-group's are left out",
+        "(UNIFORM((own)->n) < (own)->count)",
+        "(UNIFORM((own)->n) + FN * FRAG_N < (own)->count)",
+        "gfx1100 matrix_group f16 small math=fast format=NXC",
+        "expected",
+    ),
+    (
         "tiled: no barrier before a stage's products",
         BEFORE_STAGE,
         BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),

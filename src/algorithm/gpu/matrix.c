@@ -226,7 +226,8 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     const double issued = f->unit->waits_for_all ? busy * (warps - 1) / warps : 0;
 
     /* How often a work-group reads an input; all but the first from the first-level cache. */
-    const double reuses = taps_inside(g, f) ? (double)g->reaching / (double)g->phases : 1;
+    const double all_reuses = g->order.items > 0 ? g->order.reuses : tconv_positions_taps(g),
+                 reuses = taps_inside(g, f) ? all_reuses : 1;
 
     const struct tconv_group_cost group = {
         .busy = busy,
@@ -238,6 +239,23 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
         .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
     return tconv_positions_cost(g, &group, device) * f->unit->slowness;
+}
+
+/* Takes the order of positions that costs least, and returns the cost. */
+static double take_order(struct tconv_positions *g, const struct fragment *f,
+                         const struct tconv_tile *t, const tconv_device_info *device)
+{
+    double least = cost_of(g, f, t, device);
+    int best = 0;
+    for (int i = 1; tconv_positions_set_order(g, i, t->wn); i++) {
+        const double cost = cost_of(g, f, t, device);
+        if (cost < least) {
+            least = cost;
+            best = i;
+        }
+    }
+    tconv_positions_set_order(g, best, t->wn);
+    return least;
 }
 
 /* True if the device can run work-groups of this tile. */
@@ -282,7 +300,7 @@ static void add_tile(const struct tconv_request *request, struct tconv_positions
         tile.copy = g->copy.elements > 0;
         tile.parts = parts;
         if (tconv_positions_check(g, items_of(f, t), request->device, reason))
-            tconv_candidates_add(candidates, &tile, cost_of(g, f, t, request->device));
+            tconv_candidates_add(candidates, &tile, take_order(g, f, t, request->device));
     }
 }
 
@@ -364,6 +382,7 @@ static tconv_status write(const struct tconv_request *request,
     find_fragment(request, t, &f);
     prepare(request, t->copy != 0, &g, &reason);
     tconv_positions_set_tile(&g, t->mt, t->nt, t->kt * (int)word_of(&g), t->parts);
+    take_order(&g, &f, t, request->device);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const int items = items_of(&f, t);
     struct tconv_launch *copy = tconv_positions_copy(&g, items, kernel_plan);

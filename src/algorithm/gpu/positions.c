@@ -157,7 +157,7 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
 size_t tconv_positions_table_longs(const struct tconv_positions *p)
 {
     return TILED_LONGS + (size_t)p->all_phases * TILED_KIND_LONGS +
-           (size_t)p->list_taps * TAP_LONGS;
+           (size_t)p->list_taps * TAP_LONGS + (size_t)(p->slots * p->all_phases);
 }
 
 double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes)
@@ -207,11 +207,17 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
         return tconv_refuse(reason, "more than %d taps", TCONV_MOST_TAPS);
     if (has_long_steps(p))
         return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
+    p->slots = 0;
+    p->apart = product->apart;
     p->constant_table = tconv_positions_table_longs(p) * sizeof(int64_t) <=
                         (uint64_t)request->device->constant_kib << 10;
     if (positions > INT32_MAX / 2)
         return tconv_refuse(reason, "more positions than its 32-bit indices count");
     p->all_positions = (int64_t)positions;
+    p->slots = tconv_positions_slots(p);
+    if (p->constant_table && tconv_positions_table_longs(p) * sizeof(int64_t) >
+                                 (uint64_t)request->device->constant_kib << 10)
+        p->slots = 0;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = p->side[a].axis;
         if (!tconv_divides(p->side[a].positions) || !tconv_divides(axis->stride) ||
@@ -300,6 +306,7 @@ void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int sta
     p->parts = parts;
     p->tiles = tconv_ceil_div(p->all_positions, nt);
     p->blocks = tconv_ceil_div(p->matrix_rows, mt);
+    tconv_positions_set_order(p, 0, nt);
 }
 
 double tconv_positions_phase_tiles(const struct tconv_positions *p)
@@ -323,16 +330,22 @@ int64_t tconv_positions_part_channels(const struct tconv_positions *p)
            p->stage;
 }
 
+double tconv_positions_taps(const struct tconv_positions *p)
+{
+    const double taps = p->order.items > 0 ? p->order.taps / (double)p->tiles : (double)p->reaching;
+    return taps / (double)p->phases;
+}
+
 double tconv_positions_stages(const struct tconv_positions *p)
 {
-    return (double)p->reaching / (double)p->phases *
-           (double)(tconv_positions_part_channels(p) / p->stage);
+    return tconv_positions_taps(p) * (double)(tconv_positions_part_channels(p) / p->stage);
 }
 
 double tconv_positions_busiest_stages(const struct tconv_positions *p)
 {
     const double mean = tconv_positions_stages(p),
-                 most = (double)(tconv_min(p->most_taps, p->reaching) *
+                 most = (double)((p->order.items > 0 ? p->order.most_taps
+                                                     : tconv_min(p->most_taps, p->reaching)) *
                                  (tconv_positions_part_channels(p) / p->stage));
     return tconv_larger(mean, most / tconv_gpu_rounds(tconv_positions_groups(p), p->units));
 }

@@ -44,6 +44,16 @@ struct tconv_copy {
     int64_t elements;                 /* of the copy */
 };
 
+/* An order of positions: positions_sorted.c. */
+struct tconv_sorting {
+    int nt;            /* it is for tiles of so many positions */
+    int64_t items;     /* batch items that are sorted together; 0: the usual order */
+    double taps;       /* of the tiles of all phases, without those that they skip */
+    double last_taps;  /* of the last tile of each phase, which may have fewer positions */
+    int64_t most_taps; /* of a tile */
+    double reuses;     /* how often a tile reads an input */
+};
+
 /* A layer as a matrix product, and the numbers that follow from the tile. */
 struct tconv_positions {
     struct tconv_folded folded;
@@ -62,11 +72,17 @@ struct tconv_positions {
     int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
     bool constant_table;         /* the device's constant memory takes the table */
     int64_t all_positions;
+    double apart;  /* of tconv_product */
+    int64_t slots; /* positions of a batch item that may be sorted; 0: they may not */
+    struct tconv_sorting kept[25]; /* the orders for tiles that were set before */
+    int kept_count;
     /* The tile: rows, positions, input channels of a stage; parts of the input channels, each with
      * work-groups of its own. */
     int mt, nt, stage;
     int parts;
     int64_t tiles, blocks;
+    struct tconv_sorting order;
+    int columns; /* positions that are left out together if a sorted tile has too few */
 };
 
 /* Sets what all tiles have in common. False with a reason if the layer is refused. */
@@ -79,10 +95,18 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
                                     const struct tconv_product *product, int64_t quad,
                                     struct tconv_reason *reason);
 
+/* The order is the usual one then. */
 void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts);
+
+/* Sets order number `number` of positions for the tile; 0 is the usual one, others save work. False
+ * if there is none. `columns`: see there. */
+bool tconv_positions_set_order(struct tconv_positions *p, int number, int columns);
 
 /* Bytes of struct outputs in cl/gpu/positions.clh, for each position. */
 int64_t tconv_positions_output_bytes(const struct tconv_positions *p);
+
+/* Taps of a work-group, the mean of all. */
+double tconv_positions_taps(const struct tconv_positions *p);
 
 /* Stages of one work-group, the mean of all phases. */
 double tconv_positions_stages(const struct tconv_positions *p);

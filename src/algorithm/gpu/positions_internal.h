@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What positions.c counts for positions_table.c and positions_launches.c. Only these three files
- * include it. */
+/* What positions.c counts for positions_table.c and positions_launches.c. Only these files and
+ * positions_sorted.c include it. */
 #ifndef TCONV_ALGORITHM_POSITIONS_INTERNAL_H
 #define TCONV_ALGORITHM_POSITIONS_INTERNAL_H
 
@@ -17,6 +17,12 @@ int64_t tconv_side_distance(const struct tconv_side *side, int64_t tap);
 /* Work-groups of the copy along the channels of a point. */
 int64_t tconv_copy_channel_tiles(const struct tconv_copy *copy, tconv_type type);
 
+/* Positions of a batch item if they may be sorted, else 0. */
+int64_t tconv_positions_slots(const struct tconv_positions *p);
+
+/* Writes a phase's positions in p->order: slots of cl/gpu/tiled_table.h. */
+void tconv_positions_write_slots(const struct tconv_positions *p, int64_t phase, int64_t *slot);
+
 /* Tiles of a phase. */
 double tconv_positions_phase_tiles(const struct tconv_positions *p);
 
@@ -32,6 +38,12 @@ double tconv_positions_workspace_bytes(const struct tconv_positions *p);
 
 /* Elements of the packed filter, `bytes` each, with its header. */
 double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes);
+
+/* True if all phases that have taps have the same number of them. */
+bool tconv_positions_even(const struct tconv_positions *p);
+
+/* Chunks but the last one: own_tile of cl/gpu/positions.clh. */
+int64_t tconv_positions_full_chunks(const struct tconv_positions *p);
 
 /* 64-bit numbers of the table. */
 size_t tconv_positions_table_longs(const struct tconv_positions *p);

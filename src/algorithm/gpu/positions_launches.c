@@ -55,6 +55,13 @@ static bool reaches_position(const struct tconv_positions *g, int64_t tile, cons
     return false;
 }
 
+/* Positions of the last tile that sub-groups without positions leave out. */
+static int left_out(const struct tconv_positions *g)
+{
+    const int positions = (int)((g->all_positions - 1) % g->nt) + 1;
+    return (g->nt - positions) / g->columns * g->columns;
+}
+
 /* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no position of
  * a tile. If there are many tiles, few are at a border, and all taps count. */
 static double issued(const struct tconv_positions *g, const int64_t *table)
@@ -63,6 +70,8 @@ static double issued(const struct tconv_positions *g, const int64_t *table)
     const double each = (double)(tconv_ceil_div(g->folded.loops.in_channels, g->stage) * g->stage) *
                         (double)g->nt * (double)(g->blocks * g->mt) *
                         (double)g->folded.loops.groups;
+    if (g->order.items > 0)
+        return (g->order.taps - g->order.last_taps * left_out(g) / g->nt) * each;
     if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
         return (double)g->list_taps * (double)g->tiles * each;
     int64_t pairs = 0;
@@ -93,6 +102,20 @@ static bool lacks_taps(const struct tconv_positions *g)
     return lacks;
 }
 
+/* Options with which fewer instructions stand before the stages. The tiled algorithm does not have
+ * them: its tiles take longer. */
+static void write_short_cuts(const struct tconv_positions *p, struct tconv_launch *launch)
+{
+    const struct tconv_axis *z = p->side[0].axis;
+    /* With plain data some compilers then need more instructions in the stages. */
+    if (p->last && tconv_positions_even(p))
+        tconv_launch_option(launch, "EVEN", 1);
+    else if (p->last && tconv_positions_full_chunks(p) == 0)
+        tconv_launch_option(launch, "ONE_CHUNK", 1);
+    if (z->input == 1 && z->output == 1 && z->kernel == 1 && z->pad == 0)
+        tconv_launch_option(launch, "FLAT", 1);
+}
+
 void tconv_positions_options(const struct tconv_positions *p, enum tconv_split split, int items,
                              struct tconv_launch *launch)
 {
@@ -102,6 +125,8 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     tconv_launch_option(launch, "LAST", p->last);
     if (p->copy.elements > 0) tconv_launch_option(launch, "COPY", 1);
     tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
+    if (p->order.items > 0) tconv_launch_option(launch, "SORTED", left_out(p) > 0 ? 2 : 1);
+    if (p->packing == TCONV_PACK_WORDS) write_short_cuts(p, launch);
     tconv_launch_option(launch, "ROUNDS", p->most_taps > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(p));
     tconv_launch_option(launch, "SPLIT", split);

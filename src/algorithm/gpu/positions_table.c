@@ -155,15 +155,31 @@ static uint64_t choose_turns(const struct rounds *r)
     return turns;
 }
 
+bool tconv_positions_even(const struct tconv_positions *p)
+{
+    return p->list_taps == p->phases * p->most_taps;
+}
+
+/* Tiles of a chunk, and how many chunks have that many. */
+static int64_t spread_of(const struct tconv_positions *p)
+{
+    return tconv_positions_even(p) ? 1 : tconv_min(tconv_max((int64_t)p->units, 1), MOST_UNITS);
+}
+
+int64_t tconv_positions_full_chunks(const struct tconv_positions *p)
+{
+    const int64_t tiles = (int64_t)tconv_positions_phase_tiles(p) * p->parts;
+    const int64_t spread = spread_of(p), full = tiles / spread;
+    /* The last chunk has up to two tiles for a unit, so that there is more to choose from. */
+    return tiles % spread == 0 ? full : tconv_max(full - 1, 0);
+}
+
 /* Writes the order of work-groups: own_tile of cl/gpu/positions.clh. */
 static void write_order(const struct tconv_positions *g, const int64_t *kinds, int64_t *t)
 {
     const int64_t tiles = (int64_t)tconv_positions_phase_tiles(g) * g->parts;
     const int64_t units = tconv_min(tconv_max((int64_t)g->units, 1), MOST_UNITS);
-    const bool even = kinds[KIND_TAPS] == kinds[(g->phases - 1) * TILED_KIND_LONGS + KIND_TAPS];
-    const int64_t spread = even ? 1 : units, full = tiles / spread;
-    /* The last chunk has up to two tiles for a unit, so that there is more to choose from. */
-    const int64_t whole = tiles % spread == 0 ? full : tconv_max(full - 1, 0),
+    const int64_t spread = spread_of(g), whole = tconv_positions_full_chunks(g),
                   last = tiles - whole * spread;
     t[TILED_FULL_CHUNKS] = whole;
     t[TILED_KINDS] = g->phases;
@@ -213,9 +229,19 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
         t[TILED_COPY_CHANNEL_TILES] =
             tconv_divisor(tconv_copy_channel_tiles(&g->copy, g->folded.loops.data_type));
     }
+    if (g->order.items > 0) {
+        t[TILED_SLOTS] = g->slots;
+        t[TILED_SLOTS_AT] = (int64_t)list_at + g->list_taps * TAP_LONGS;
+        t[TILED_ITEMS] = tconv_divisor(g->order.items);
+        t[TILED_SORTED] = tconv_divisor(g->order.items * g->slots);
+    }
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
     if (!write_phases(g, t + phases_at, t + list_at)) return false;
+    for (int64_t kind = 0; g->order.items > 0 && kind < g->all_phases; kind++)
+        tconv_positions_write_slots(
+            g, t[(int64_t)phases_at + kind * TILED_KIND_LONGS + TILED_KIND_PHASE],
+            t + t[TILED_SLOTS_AT] + kind * g->slots);
     write_order(g, t + phases_at, t);
     return true;
 }
