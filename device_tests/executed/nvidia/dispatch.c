@@ -225,13 +225,13 @@ void meet_at_barrier(struct warp *w, const struct operation *op)
 
 /* ---- what a launch gives to its warps ---- */
 
-static void set_special(struct warp *w, enum special which, uint32_t value)
+static void set_special(struct warp *w, int which, uint32_t value)
 {
     bits32 *lanes = (bits32 *)(void *)(w->registers + 4 * LANES * which);
     for (int lane = 0; lane < LANES; lane++) lanes[lane] = value;
 }
 
-static void set_lane(struct warp *w, enum special which, int lane, uint32_t value)
+static void set_lane(struct warp *w, int which, int lane, uint32_t value)
 {
     ((bits32 *)(void *)(w->registers + 4 * LANES * which))[lane] = value;
 }

@@ -174,7 +174,6 @@ static const void *slot_values(const struct warp *w, const struct operation *op,
 #include "lane_rows.h"
 #undef LANE
 
-enum { SIZE_OF_none = 8 };
 #define LANE(name, to, A, B, C, D, result)                                                         \
     {#name,                                                                                        \
      lane_##name,                                                                                  \
