@@ -140,6 +140,7 @@ static bool make_constant(struct reader *r, struct operand *o, uint64_t value, i
     return true;
 }
 
+/* A number, or the product of numbers. */
 static bool number_of(const char *text, uint64_t *value)
 {
     char *end;
@@ -150,7 +151,10 @@ static bool number_of(const char *text, uint64_t *value)
     else
         *value = strtoull(text, &end, 0);
     if (*end == 'U') end++;
-    return end != text && *end == '\0';
+    uint64_t more = 1;
+    if (*end == '*' && end != text && !number_of(end + 1, &more)) return false;
+    *value *= more;
+    return end != text && (*end == '\0' || *end == '*');
 }
 
 /* One register, number or variable; a number takes `size` bytes of a lane. */

@@ -39,7 +39,6 @@ def compile_program(number, target, options, text, folder):
             file.write(ptx)
 
 
-
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
