@@ -172,7 +172,7 @@ static bool read_part(struct reader *r, char *text, int size, struct operand *o)
         return true;
     }
     const struct name *name = find_name(r, text, &number);
-    if (name != NULL && name->size == 0) return make_constant(r, o, name->place, 8);
+    if (name != NULL && name->size == 0) return make_constant(r, o, name->place, size);
     if (name != NULL) {
         *o = (struct operand){
             .offset = (uint32_t)(name->place + (uint64_t)(number * name->size * LANES)),
