@@ -11,7 +11,8 @@
  *               pieces=N     divide a launch that can be divided
  *               seed=N       waves take turns at random, work-groups come in another order
  *               wave64       waves of 64 lanes on RDNA
- *               shifted      buffers begin one element behind an aligned address
+ *               shifted      buffers begin one element behind an aligned address, and the packed
+ *                            filter 64 bytes
  *               may_refuse   the layer may be refused; else that is a failure
  *               most=N       leave out layers with more multiply-adds
  *               banks=N      the accesses to local memory take at most N cycles for 100 that they

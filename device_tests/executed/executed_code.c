@@ -25,7 +25,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LAUNCHES = 2 * TCONV_MAX_LAUNCHES, MOST_LAYERS = 200 };
+enum {
+    MOST_LAUNCHES = 2 * TCONV_MAX_LAUNCHES,
+    MOST_LAYERS = 200,
+    FILTER_ALIGNMENT = 64 /* of a packed filter, as tconv_cl/plan.h says */
+};
 
 /* ---- the kernel plan of a case ---- */
 
@@ -368,9 +372,11 @@ static void add_buffers(const struct executed_case *one, const struct planned *p
     for (int a = 0; a < TCONV_ARG_LOCAL; a++) {
         if (names[a] == NULL) continue;
         const bool output = a == TCONV_ARG_OUTPUT, shifts = one->shifted && a != TCONV_ARG_TABLE;
-        const uint64_t shift =
-            shifts ? tconv_arg_unit(&p->request, p->candidate.algorithm->packing, (enum tconv_arg)a)
-                   : 0;
+        const uint64_t unit =
+            a == TCONV_ARG_FILTER
+                ? FILTER_ALIGNMENT
+                : tconv_arg_unit(&p->request, p->candidate.algorithm->packing, (enum tconv_arg)a);
+        const uint64_t shift = shifts ? unit : 0;
         const bool writable = output || a == TCONV_ARG_FILTER || a == TCONV_ARG_WORKSPACE ||
                               a == TCONV_ARG_EQUIVALENT;
         t->address[a] = memory_add(memory, names[a], t->bytes[a], t->size[a], shift,

@@ -140,6 +140,7 @@ static bool make_constant(struct reader *r, struct operand *o, uint64_t value, i
     return true;
 }
 
+/* A number, or the product of numbers. */
 static bool number_of(const char *text, uint64_t *value)
 {
     char *end;
@@ -150,7 +151,10 @@ static bool number_of(const char *text, uint64_t *value)
     else
         *value = strtoull(text, &end, 0);
     if (*end == 'U') end++;
-    return end != text && *end == '\0';
+    uint64_t more = 1;
+    if (*end == '*' && end != text && !number_of(end + 1, &more)) return false;
+    *value *= more;
+    return end != text && (*end == '\0' || *end == '*');
 }
 
 /* One register, number or variable; a number takes `size` bytes of a lane. */
@@ -168,7 +172,7 @@ static bool read_part(struct reader *r, char *text, int size, struct operand *o)
         return true;
     }
     const struct name *name = find_name(r, text, &number);
-    if (name != NULL && name->size == 0) return make_constant(r, o, name->place, 8);
+    if (name != NULL && name->size == 0) return make_constant(r, o, name->place, size);
     if (name != NULL) {
         *o = (struct operand){
             .offset = (uint32_t)(name->place + (uint64_t)(number * name->size * LANES)),
@@ -334,8 +338,7 @@ static void read_word(struct operation *op, const char *word, enum number_type t
 }
 
 /* Finds what executes a name: a row of lane_operations, whose sizes are returned, or a family. */
-static const uint8_t *find_function(struct reader *r, struct operation *op, const char *full,
-                                    bool packed)
+static const uint8_t *find_function(struct operation *op, const char *full, bool packed)
 {
     char name[sizeof op->name] = "", copy[sizeof op->name];
     enum number_type types[4] = {NO_TYPE, NO_TYPE, NO_TYPE, NO_TYPE};
@@ -356,7 +359,6 @@ static const uint8_t *find_function(struct reader *r, struct operation *op, cons
     op->from = types[1];
     op->width = type_bytes(op->type);
     op->run = unknown_operation;
-    (void)r;
     if (packed && strncmp(name, "mov.", 4) == 0) {
         op->run = move_packed;
         return NULL;
@@ -421,11 +423,9 @@ static bool read_operation(struct reader *r, char *text)
     char *rest = text + strcspn(text, " \t\n");
     if (*rest != '\0') *rest++ = '\0';
     const bool packed = strchr(rest, '{') != NULL;
-    const uint8_t *sizes = find_function(r, op, text, packed);
+    const uint8_t *sizes = find_function(op, text, packed);
     op->slot_count = split(rest, ",", slots, MOST_SLOTS);
     if (op->run == branch) {
-        int *place = new_piece(r, sizeof *place);
-        (void)place;
         snprintf(op->name, sizeof op->name, "bra %.60s", slots[0]);
         op->slot_count = 0;
         return true;
@@ -474,8 +474,7 @@ static bool read_variable(struct reader *r, char *text)
     const uint32_t align = aligned == NULL ? 8 : (uint32_t)atoi(aligned + 7);
     uint32_t *end = shared ? &r->kernel->shared_bytes : &r->kernel->local_bytes;
     *bracket = '\0';
-    char *name = strrchr(text, ' '), *type = strrchr(text, '.');
-    (void)type;
+    char *name = strrchr(text, ' ');
     int bits = 8;
     for (char *word = strstr(text, " ."); word != NULL; word = strstr(word + 1, " ."))
         if (isdigit((unsigned char)word[3])) bits = atoi(word + 3);
@@ -650,10 +649,10 @@ static bool read_table(struct reader *r, char *text)
     if (open == NULL || strstr(text, ".b8 ") == NULL) return fail(r, "a variable", text);
     const uint64_t place = (code->table_bytes + 127) & ~UINT64_C(127),
                    size = strtoull(open + 1, NULL, 10);
-    void *tables = realloc(code->tables, place + size);
+    void *tables = realloc(code->tables, (size_t)(place + size));
     if (tables == NULL) return fail(r, "memory is missing", "");
     code->tables = tables;
-    memset(code->tables + code->table_bytes, 0, place + size - code->table_bytes);
+    memset(code->tables + code->table_bytes, 0, (size_t)(place + size - code->table_bytes));
     code->table_bytes = place + size;
     for (uint64_t i = 0; i < size && values != NULL; i++) {
         code->tables[place + i] = (uint8_t)strtoul(values + 1, NULL, 0);
@@ -666,7 +665,7 @@ static bool read_table(struct reader *r, char *text)
 /* Reads the variables of a module up to its next kernel. */
 static bool read_tables(struct reader *r, char *end)
 {
-    char *text = (char *)r->text + (r->at - r->text);
+    char *text = r->text + (r->at - r->text);
     while (text < end) {
         char *next = strpbrk(text, ";\n");
         if (next == NULL || next > end) return true;

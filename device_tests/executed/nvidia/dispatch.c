@@ -193,14 +193,17 @@ static void run_warp(struct warp *w, uint64_t turns)
 
 /* ---- barriers ---- */
 
-/* bar.sync NUMBER[, ITEMS], barrier.sync, and bar.arrive, which does not wait */
+/* bar.sync NUMBER[, ITEMS], and barrier.sync */
 void meet_at_barrier(struct warp *w, const struct operation *op)
 {
     struct group *group = w->group;
     const int number = (int)lane_bits(w, &op->slot[0].list[0], 0);
     const bool counted = op->slot_count > 1;
-    if (w->active != w->present || w->present == 0 || number < 0 || number >= MOST_BARRIERS ||
-        strstr(op->name, ".red") != NULL || strstr(op->name, ".arrive") != NULL) {
+    if (strstr(op->name, ".sync") == NULL || number < 0 || number >= MOST_BARRIERS) {
+        unknown_operation(w, op);
+        return;
+    }
+    if (w->active != w->present) {
         warp_fail(w, op, "%d lanes of warp %d come to barrier %d, not all %d",
                   __builtin_popcount(w->active), w->number, number, __builtin_popcount(w->present));
         return;
@@ -225,13 +228,13 @@ void meet_at_barrier(struct warp *w, const struct operation *op)
 
 /* ---- what a launch gives to its warps ---- */
 
-static void set_special(struct warp *w, enum special which, uint32_t value)
+static void set_special(struct warp *w, int which, uint32_t value)
 {
     bits32 *lanes = (bits32 *)(void *)(w->registers + 4 * LANES * which);
     for (int lane = 0; lane < LANES; lane++) lanes[lane] = value;
 }
 
-static void set_lane(struct warp *w, enum special which, int lane, uint32_t value)
+static void set_lane(struct warp *w, int which, int lane, uint32_t value)
 {
     ((bits32 *)(void *)(w->registers + 4 * LANES * which))[lane] = value;
 }
@@ -418,6 +421,10 @@ bool code_run(const struct code *code, const struct dispatch *dispatch, struct m
                           .random = dispatch->seed};
     for (int i = 0; i < code->kernel_count; i++)
         if (strcmp(code->kernel[i].name, dispatch->kernel) == 0) group.kernel = &code->kernel[i];
+    if (dispatch->banks != NULL) {
+        snprintf(memory->failed, sizeof memory->failed, "bank conflicts are not counted");
+        return false;
+    }
     if (group.kernel == NULL || group.kernel->parameters != dispatch->argument_count ||
         group.warp_count > MOST_WARPS) {
         snprintf(memory->failed, sizeof memory->failed,

@@ -27,7 +27,7 @@ typedef double stored_f64, f64;
 #define NUMBER_f32(o, x) (x)
 #define NUMBER_f64(o, x) (x)
 #define NUMBER_f16(o, x) half_to_float(x)
-#define STORED_f16(x) float_to_half(x)
+#define STORED_f16(x) float_to_half((float)(x))
 #define STORED_pred(x) (uint8_t)((x) != 0)
 #define STORED_u16(x) (uint16_t)(x)
 #define STORED_i16(x) (int16_t)(x)
@@ -174,7 +174,6 @@ static const void *slot_values(const struct warp *w, const struct operation *op,
 #include "lane_rows.h"
 #undef LANE
 
-enum { SIZE_OF_none = 8 };
 #define LANE(name, to, A, B, C, D, result)                                                         \
     {#name,                                                                                        \
      lane_##name,                                                                                  \

@@ -10,6 +10,8 @@ enum { MOST_MBARRIERS = 64, MOST_BULK = 256 };
 struct mbarrier {
     uint64_t address;
     uint32_t expected, pending, phase;
+    int maker; /* the warp that made it, and when */
+    uint32_t made;
     int64_t bytes;                                  /* announced and not there */
     uint32_t arrived[MOST_WARPS], done[MOST_WARPS]; /* what warps knew that arrived */
 };
@@ -53,10 +55,19 @@ bool bulk_is_running(const struct group *group)
 static struct mbarrier *barrier_at(struct warp *w, const struct operation *op, uint64_t address)
 {
     struct bulk_copies *bulk = w->group->bulk;
-    for (int i = 0; i < bulk->barrier_count; i++)
-        if (bulk->barrier[i].address == address) return &bulk->barrier[i];
-    warp_fail(w, op, "no mbarrier was made at byte %lld", (long long)(address - SHARED_BASE));
-    return NULL;
+    int n = 0;
+    while (n < bulk->barrier_count && bulk->barrier[n].address != address) n++;
+    if (n == bulk->barrier_count) {
+        warp_fail(w, op, "no mbarrier was made at byte %lld", (long long)(address - SHARED_BASE));
+        return NULL;
+    }
+    const struct mbarrier *b = &bulk->barrier[n];
+    if (b->maker != w->number && b->made > w->group->shared.known[w->number][b->maker]) {
+        warp_fail(w, op, "no barrier stands between this and the mbarrier.init of warp %d",
+                  b->maker);
+        return NULL;
+    }
+    return &bulk->barrier[n];
 }
 
 /* mbarrier.init.shared.b64 [address], count */
@@ -74,7 +85,11 @@ void mbarrier_begin(struct warp *w, const struct operation *op)
             return;
         }
         const uint32_t count = (uint32_t)lane_bits(w, &op->slot[1].list[0], lane);
-        bulk->barrier[n] = (struct mbarrier){address, count, count, 0, 0, {0}, {0}};
+        bulk->barrier[n] = (struct mbarrier){.address = address,
+                                             .expected = count,
+                                             .pending = count,
+                                             .maker = w->number,
+                                             .made = w->group->shared.known[w->number][w->number]};
         if (n == bulk->barrier_count) bulk->barrier_count++;
     }
 }
@@ -185,24 +200,31 @@ void copy_bulk(struct warp *w, const struct operation *op)
     }
 }
 
+/* Makes copies whose mbarrier was tested before. */
+static void go_on_with_copies(struct bulk_copies *bulk, uint64_t barrier)
+{
+    int kept = 0;
+    for (int i = 0; i < bulk->copy_count; i++) {
+        struct bulk copy = bulk->copy[i];
+        if (copy.barrier == barrier && ++copy.tests > 1)
+            make_copy(&copy);
+        else
+            bulk->copy[kept++] = copy;
+    }
+    bulk->copy_count = kept;
+}
+
 /* mbarrier.try_wait.parity.shared.b64 p, [address], parity, and the same with a state */
 void mbarrier_test(struct warp *w, const struct operation *op)
 {
-    struct bulk_copies *bulk = w->group->bulk;
+    uint64_t last = 0;
     FOR_ACTIVE(w, lane)
     {
         const uint64_t address = address_of(w, &op->slot[1], lane);
         struct mbarrier *b = barrier_at(w, op, address);
         if (b == NULL) return;
-        int kept = 0;
-        for (int i = 0; i < bulk->copy_count; i++) {
-            struct bulk copy = bulk->copy[i];
-            if (copy.barrier == address && ++copy.tests > 1)
-                make_copy(&copy);
-            else
-                bulk->copy[kept++] = copy;
-        }
-        bulk->copy_count = kept;
+        if (address != last) go_on_with_copies(w->group->bulk, address); /* once for a warp */
+        last = address;
         const bool done = b->phase != (lane_bits(w, &op->slot[2].list[0], lane) & 1);
         put_lane(w, &op->slot[0].list[0], lane, done);
         if (done)

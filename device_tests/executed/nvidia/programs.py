@@ -32,6 +32,7 @@ def compile_program(number, target, options, text, folder):
         with open(path + ".ptx", "w", encoding="utf-8") as file:
             file.write(offline_gate.changed_for_sm_90a(ptx))
 
+
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
@@ -70,7 +71,7 @@ DEFECTS = [
         "movmatrix left out",
         "movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;",
         "mov.b32 %0, %1;",
-        MATRIX_CASE % "f16" + " format=NXC",
+        "sm_90 matrix_group f16 k4 math=fast format=NXC",
         "expected",
     ),
     (
@@ -96,9 +97,9 @@ DEFECTS = [
     ),
     (
         "cp.async: no barrier behind the wait",
-        AFTER_COPIES,
-        AFTER_COPIES.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
-        MATRIX_CASE % "f16" + " format=NXC",
+        BEFORE_STAGE,
+        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        MATRIX_CASE % "f16",
         "since the last barrier",
     ),
     (
@@ -112,7 +113,7 @@ DEFECTS = [
         "cp.async: inputs outside of the data are read",
         '"r"(there ? 16 : 0)',
         '"r"(16)',
-        "sm_90 matrix_group f16 quads math=fast format=NXC",
+        MATRIX_CASE % "f16" + " format=NXC",
         "cp.async",
     ),
     (
@@ -127,11 +128,11 @@ DEFECTS = [
         "atomic_or(&places->taps, inside[i]);",
         "places->taps |= inside[i];",
         MATRIX_CASE % "f16",
-        "since the last barrier",
+        "expected",
     ),
     (
-        "matrix: no barrier before outputs are read",
-        "barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are in local memory */",
+        "matrix: no barrier before sums take the place of factors",
+        "barrier(CLK_LOCAL_MEM_FENCE); /* the products of the last stage are done */",
         "",
         MATRIX_CASE % "f16",
         "since the last barrier",
@@ -144,11 +145,18 @@ DEFECTS = [
         "since the last barrier",
     ),
     (
-        "tiled: some warps leave out a barrier",
+        "tiled: half of a warp's lanes come to a barrier",
         BEFORE_STAGE,
-        "if (get_local_id(0) < 32) " + BEFORE_STAGE,
+        "if (get_local_id(0) % 2 == 0) " + BEFORE_STAGE,
         "sm_80 tiled_group f32 wide",
-        "wait",
+        "come to barrier",
+    ),
+    (
+        "tiled: warps end while one waits at a barrier",
+        BEFORE_STAGE,
+        "if (get_local_id(0) >= 32) return; " + BEFORE_STAGE,
+        "sm_80 tiled_group f32 wide",
+        "ended while others wait",
     ),
     (
         "tiled: two work-groups compute the same",
@@ -161,7 +169,7 @@ DEFECTS = [
         "col2im: no barriers",
         "#define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE)",
         "#define GROUP_BARRIER",
-        "sm_90 col2im_group f32 odd",
+        "sm_90 col2im_group f32 long",
         "since the last barrier",
     ),
     (
