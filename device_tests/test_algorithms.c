@@ -579,7 +579,7 @@ static void small_images(void **state)
             t.math = TCONV_MATH_FAST;
             if (types[a] == TCONV_F32) ((float *)t.filter)[5] = NAN;
             if (types[a] == TCONV_F16 && i > 0) ((uint16_t *)t.filter)[5] = 0x7e00; /* NaN */
-            ran += run_named(&p, "matrix_group", i % 2 == 0, &t);
+            ran += run_named(&p, "matrix_group", i % 2 == 0, &t, ALWAYS);
             free_tensors(&t);
         }
     assert_true(ran >= (largest_group("matrix_group") < 32 ? 0 : sample_is_least() ? 5 : 9));
