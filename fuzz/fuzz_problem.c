@@ -272,12 +272,14 @@ static void check_setting(const tconv_problem *p, const tconv_geometry *g,
     struct tconv_loops loops = *resolved;
     if (loops.batch == 0) loops.batch = 1;
     const tconv_device_info device = tconv_device_for(&setting->device, &loops);
-    const struct tconv_request request = {&loops,
-                                          &device,
-                                          &setting->epilogue,
-                                          setting->workspace_limit,
-                                          setting->math,
-                                          tconv_machine_of(&device, tconv_acc_bytes(&loops))};
+    const struct tconv_request request = {
+        .loops = &loops,
+        .device = &device,
+        .epilogue = &setting->epilogue,
+        .workspace_limit = setting->workspace_limit,
+        .math = setting->math,
+        .machine = tconv_machine_of(&device, tconv_acc_bytes(&loops)),
+    };
     fuzz_check_kernel_plans(&request, setting->algorithm);
 }
 
