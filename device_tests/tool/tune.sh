@@ -51,6 +51,12 @@ script -qec "'$tool' tune $device --records" /dev/null </dev/null | tr -d '\r' |
 "$tool" tune $device --share "$work/s.json" 2>"$work/err" && grep -q '^tconv-cl: 2 results are written to ' "$work/err" &&
     [ "$(grep -c '"layer": "--data-shape .*"algorithm"\|"layer": "--data-shape' "$work/s.json")" = 2 ] && ! grep -q "$work" "$work/s.json" ||
     fail "tune --share: $(cat "$work/err" "$work/s.json")"
+for wrong in "--ids B18" "--device 99"; do
+    for way in --share --import; do
+        "$tool" tune $wrong $way "$work/s.json" 2>"$work/err"
+        [ $? = 2 ] && grep -q "^tconv-cl: ${wrong% *} is " "$work/err" || fail "tune $wrong $way: $(cat "$work/err")"
+    done
+done
 sed 's/"driver": ".*"/"driver": "older"/' "$work/s.json" >"$work/older.json"
 (
     export TCONV_CL_CACHE_DIR="$work/elsewhere"

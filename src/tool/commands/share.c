@@ -43,7 +43,7 @@ static json_t *share_json(int number, const tconv_device *device, json_t *result
     for (int i = 0; tuned_device[i] != NULL; i++)
         json_object_set(said, tuned_device[i], json_object_get(all, tuned_device[i]));
     json_decref(all);
-    return json_pack("{s:i, s:s, s:s, s:o, s:o}", "schema", JSON_SCHEMA, "tool_version",
+    return json_pack("{s:i, s:s, s:s, s:o, s:O}", "schema", JSON_SCHEMA, "tool_version",
                      TCONV_VERSION_STRING, "date", date, "device", said, "results", results);
 }
 
@@ -72,7 +72,7 @@ enum exit_code share_results(void)
     if (code == EXIT_DONE && count == 0)
         code = failed_work("there is nothing to share: no result is stored for this device, driver "
                            "and version; run tconv-cl tune first");
-    json_t *file = share_json(number, device, results);
+    json_t *file = code == EXIT_DONE ? share_json(number, device, results) : NULL;
     if (code == EXIT_DONE && file == NULL) code = failed_work("the JSON cannot be made: no memory");
     if (code == EXIT_DONE)
         code = write_json_file("--share", options.share, file,
@@ -80,6 +80,7 @@ enum exit_code share_results(void)
     if (code == EXIT_DONE)
         notice("%zu result%s written to %s", count, count == 1 ? " is" : "s are", options.share);
     json_decref(file);
+    json_decref(results);
     records_free(&records);
     tconv_device_release(device);
     return code;
