@@ -13,8 +13,8 @@ extern "C" {
 /* The activations of a value x. slope[c] and slope2[c] are one number each for each output channel.
  *
  * NaN stays NaN. gelu, gelu_tanh, silu and mish give NaN for -infinity and -0 for large negative
- * finite x; hardswish gives 0 for both. The formulas are computed in forms without cancellation:
- * docs/semantics.md. Values of the enumerators are fixed. */
+ * finite x; hardswish gives 0 for both. The formulas except snakebeta's are computed in forms
+ * without cancellation: docs/semantics.md. Values of the enumerators are fixed. */
 typedef enum tconv_activation {
     TCONV_ACTIVATION_NONE = 0,       /* x */
     TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */

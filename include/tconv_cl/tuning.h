@@ -104,29 +104,30 @@ typedef struct tconv_stored_search {
 /* `stored` is valid during the call. */
 typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *stored);
 
-/* Calls `visit` for each search result in tconv_device_search_folder, also for imported ones, and
- * for every other file
- * there that is not a program, a machine or a list of prepared programs, in no particular order.
- * Nothing is compiled, and nothing counts as used. Without a folder `visit` is not called. Returns
- * TCONV_ERROR_ARGUMENT, _HOST_MEMORY (`visit` may have been called before). Any thread. */
+/* Calls `visit` for each search result in tconv_device_search_folder, imported ones included, and
+ * for every other file there that is not a program, a machine or a list of prepared programs, in no
+ * particular order. Nothing is compiled, and nothing counts as used. Without a folder `visit` is
+ * not called. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY (`visit` may have been called before). Any
+ * thread. */
 TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,
                                                     tconv_search_visit visit, void *context,
                                                     tconv_error *error);
 
 /* Stores a search result that was measured elsewhere: with another driver of the same device, on
- * another machine with such a device, or by another version of the library. Whether it comes from
- * such a device, the caller knows. Plans of the problem take it if this device has no result of its
- * own for this driver and version; a search replaces it by such a result (TCONV_SEARCH_RENEW). A
- * later import for the same problem takes its place.
+ * another machine with such a device, or by another version of the library. The caller must know
+ * that it comes from such a device: that is not checked. Plans of the problem take it if this
+ * device has no result of its own for this driver and version. A search (TCONV_SEARCH_RENEW) makes
+ * such a result. A later import for the same problem replaces an earlier one.
  *
- * Of `found`, algorithm, candidates, model_ms, best_ms, median_ms and origin are read: a line of 1
- * to 200 bytes. `options` may be NULL; its epilogue, workspace_limit, math and window belong to the
- * problem. The algorithm must take the problem on this device with this tile. No kernel is built,
- * but a matrix unit is tested once. If `used` is not NULL, `*used` is false if the device has a
- * result of its own. Without a folder only this object knows the result. Returns what tconv_resolve
- * returns, TCONV_ERROR_ARGUMENT (also of times that no search measures), _ALGORITHM (it does not
- * exist, or does not take the problem), _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY,
- * _OPENCL, _BUILD, _FILE (the folder cannot be written). Any thread. */
+ * Of `found`, algorithm, candidates, model_ms, best_ms, median_ms and origin are read; origin is a
+ * line of 1 to 200 bytes. `options` may be NULL; its epilogue, workspace_limit, math and window
+ * belong to the problem. The algorithm must take the problem on this device with this tile. No
+ * kernel is built, but a matrix unit is tested once. If `used` is not NULL, `*used` is false if the
+ * device has a result of its own. Without a folder only this object knows the result. All is
+ * copied. Returns what tconv_resolve returns, TCONV_ERROR_ARGUMENT (also of times that no search
+ * measures), _ALGORITHM (it does not exist, or does not take the problem), _UNSUPPORTED, _DEVICE,
+ * _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD, _FILE (the folder cannot be written). Any thread.
+ */
 TCONV_API tconv_status tconv_device_import_search(tconv_device *device,
                                                   const tconv_problem *problem,
                                                   const tconv_plan_options *options,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds OpenCL at run time (TCONV_OPENCL_AT_RUN_TIME). Every OpenCL call of the library, the tool
  * and the tests is a function here that passes the call on to the OpenCL loader, the first library
- * of TCONV_OPENCL_LIBRARY that is there: names with | between them. The first call opens it. It is
- * never closed, because drivers keep threads. If it is missing, calls return
+ * of TCONV_OPENCL_LIBRARY that has OpenCL's calls: names with | between them. The first call opens
+ * it. It is never closed, because drivers keep threads. If it is missing, calls return
  * CL_PLATFORM_NOT_FOUND_KHR, as a loader without drivers does. All are calls of OpenCL 1.2. If a
  * program links the loader itself, or a test defines the calls, those functions are used.
  *
