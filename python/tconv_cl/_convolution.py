@@ -153,10 +153,10 @@ def conv_transpose(
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
         data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
         math: "exact", or "fast": also algorithms with fewer multiplications and a larger error.
-        search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else by
-            prepared programs, else by the model; "measure": by a stored result, else by timing, which stores it;
-            "renew": by timing. If a result cannot be stored, its "plan" event of `trace` has a message that says why.
-            None: what the environment variable TCONV_CL_SEARCH says, else "records".
+        search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else an
+            imported one, else by prepared programs, else by the model; "measure": by a stored or imported result, else
+            by timing, which stores it; "renew": by timing. If a result cannot be stored, its "plan" event of `trace`
+            has a message that says why. None: what the environment variable TCONV_CL_SEARCH says, else "records".
         workspace_limit: bytes; kernels that need more are not used. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors; larger ones are computed in slabs. None: 512 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
