@@ -381,7 +381,7 @@ static void results_travel(void **state)
         assert_true(told.median_ms > 0.99 * told.best_ms);
 
         if (fake) /* a newer driver: what the old one stored is foreign now */
-            assert_int_equal(setenv("FAKE_OPENCL_DRIVER", "7.7", 1), 0);
+            set_variable("FAKE_OPENCL_DRIVER", "7.7");
         else
             assert_true(clear_folder(folder));
         tconv_device *second = device_with_cache(&devices[d], folder);
@@ -427,7 +427,7 @@ static void results_travel(void **state)
         told = stored_results(third);
         assert_true(told.imported == 1 && told.used == 1);
         tconv_device_release(third);
-        unsetenv("FAKE_OPENCL_DRIVER");
+        set_variable("FAKE_OPENCL_DRIVER", NULL);
     }
 }
 
