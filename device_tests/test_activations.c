@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { MOST_VALUES = 4000, CHANNELS = 5 };
+enum { MOST_VALUES = 4000, CHANNELS = 7 };
 static double values[MOST_VALUES];
 static int value_count;
 
@@ -52,8 +52,8 @@ static tconv_problem identity(tconv_type type)
 
 static void make_values(const tconv_problem *p, tconv_activation activation, struct tensors *t)
 {
-    static const double slopes[CHANNELS] = {0.3, -2.5, 0, 60, 1e-3};
-    static const double slopes2[CHANNELS] = {2, -0.4, 1, 0, 50};
+    static const double slopes[CHANNELS] = {0.3, -2.5, 0, 60, 1e-3, NAN, 1};
+    static const double slopes2[CHANNELS] = {2, -0.4, 1, 0, 50, 2, NAN};
     tconv_epilogue e = TCONV_EPILOGUE_INIT;
     e.activation = activation;
     const int parameters = tconv_activation_parameter_count(activation);

@@ -50,6 +50,14 @@ static void marks_are_taken_out(void **state)
     expect_changed(".version 8.0\n//@sm_90a .target sm_90", NULL);     /* the same, at the end */
     expect_changed(".target sm_90\n//@sm_90a x", NULL);                /* no PTX */
     expect_changed("", NULL);
+    /* A comment may name the target first; marks in front of a body stay, as comments. */
+    expect_changed("// .target sm_90, .version 1\n.version 8.0\n.target sm_90\n//@sm_90a x",
+                   "// .target sm_90, .version 1\n.version 8.0\n.target sm_90a\nx");
+    expect_changed("// .version 8.0\n.target sm_90\n//@sm_90a x", NULL);
+    expect_changed(".version 8.0\n.target sm_90\n.entry a()\n//@sm_90a .minnctapersm 2\n{\n}\n",
+                   ".version 8.0\n.target sm_90a\n.entry a()\n//@sm_90a .minnctapersm 2\n{\n}\n");
+    expect_changed(".version 8.0\n.target sm_90\n.entry a//@sm_90a .minnctapersm 2",
+                   ".version 8.0\n.target sm_90a\n.entry a//@sm_90a .minnctapersm 2");
 }
 
 /* ---- plans ---- */

@@ -32,6 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     if (file.count == 0) fuzz_fail("a file without results is accepted");
     expect_line(file.origin, 1);
+    json_t *origin = json_string(file.origin);
+    if (origin == NULL) fuzz_fail("the origin is no UTF-8");
+    json_decref(origin);
     for (size_t i = 0; i < file.count; i++) {
         const tconv_stored_search *f = &file.results[i].found;
         tconv_geometry geometry = TCONV_GEOMETRY_INIT;

@@ -71,6 +71,13 @@ sed 's/"driver": ".*"/"driver": "older"/' "$work/s.json" >"$work/older.json"
     "$tool" bench $device --ids B18 --runs 1 --no-ceilings --why --json "$work/b.json" >"$work/out" 2>"$work/err"
     [ "$(value chosen_by)" = '"imported"' ] && [ "$(value tile)" = "\"$tile\"" ] && grep -q 'taken, .*; imported from older.json: ' "$work/err" &&
         grep -q '^chosen by imported results of tconv-cl tune: 1 of 1' "$work/out" || fail "bench with imported results: $(cat "$work/out" "$work/err")"
+    # The origin is UTF-8, whatever the file's name is: cut, or of other bytes.
+    for name in "x$(printf 'é%.0s' $(seq 30)).json" "$(printf '\377').json"; do
+        cp "$work/older.json" "$work/$name"
+        "$tool" tune $device --import "$work/$name" -q --json "$work/i.json" 2>"$work/err" &&
+            grep -q '"origin": "\(x[^:]*é\|?.json\): ' "$work/i.json" || fail "tune --import of a file $name: $(cat "$work/err")"
+    done
+    "$tool" tune $device --import "$work/older.json" -q || fail "tune --import once more"
     # refused EXIT-CODE WORDS SED-COMMAND: a changed file
     refused() {
         sed "$3" "$work/s.json" >"$work/bad.json"
@@ -78,6 +85,7 @@ sed 's/"driver": ".*"/"driver": "older"/' "$work/s.json" >"$work/older.json"
         [ $? = "$1" ] && grep -q "$2" "$work/err" || fail "an import of '$3': $(cat "$work/out" "$work/err")"
     }
     refused 1 'is no JSON: line 2: ' '1s/{/[/'
+    refused 2 'bad.json: its schema is 4294967297: ' 's/"schema": .*/"schema": 4294967297,/'
     refused 2 'bad.json: result 1: ms_best must be ' 's/"ms_best": .*/"ms_best": 0,/'
     refused 2 'bad.json: result 1: layer: --stride: unknown option' 's/--strides/--stride/'
     refused 2 'bad.json: device: name must be a text' 's/"name": "/&\\n/'

@@ -283,7 +283,7 @@ class Layer:
             plan = make(owner, "tconv_plan_release", "tconv_layer_plan", *request)
         text = create_string_buffer(library.tconv_plan_explain(plan, None, 0) + 1)
         library.tconv_plan_explain(plan, text, len(text))
-        return text.value.decode()
+        return text.value.decode(errors="replace")
 
     def counts(self) -> c.LayerCounts:
         counts = c.LayerCounts()

@@ -37,6 +37,15 @@ static const char *find(struct span text, const char *word)
     return text.at;
 }
 
+/* Where a line that begins with a word is next; the end if there is none. Text begins a line. */
+static const char *find_line(struct span text, const char *word)
+{
+    const char *at = find(text, word);
+    while (at < text.end && at > text.at && at[-1] != '\n')
+        at = find((struct span){at + 1, text.end}, word);
+    return at;
+}
+
 /* The new text. */
 struct changed {
     unsigned char *bytes;
@@ -49,15 +58,15 @@ static void put(struct changed *to, const char *from, size_t bytes)
     to->used += bytes;
 }
 
-/* The directive behind a mark in a kernel, without what follows it; empty if there is none. */
-static struct span directive_of(struct span kernel)
+/* The directive behind a mark in a body, without what follows it; empty if there is none. */
+static struct span directive_of(struct span body)
 {
     static const char directive[] = TCONV_SM_90A_MARK ".minnctapersm ";
-    struct span found = {find(kernel, directive), kernel.end};
-    if (found.at == kernel.end) return (struct span){kernel.end, kernel.end};
+    struct span found = {find(body, directive), body.end};
+    if (found.at == body.end) return (struct span){body.end, body.end};
     found.at += strlen(TCONV_SM_90A_MARK);
     const char *end = found.at + 1;
-    while (end < kernel.end && strchr("\n\r;", *end) == NULL) end++;
+    while (end < body.end && strchr("\n\r;", *end) == NULL) end++;
     return (struct span){found.at, end};
 }
 
@@ -75,17 +84,17 @@ static void put_unmarked(struct changed *to, struct span text)
     }
 }
 
-/* Copies a kernel, from its .entry on. Its body begins at the first brace. */
+/* Copies a kernel, from its .entry on. Its body begins at the first brace. A mark in front of that
+ * stays a comment: only what is taken out of the body makes room for the directive. */
 static void put_kernel(struct changed *to, struct span kernel)
 {
-    const struct span directive = directive_of(kernel);
-    const char *body = find(kernel, "{");
-    put(to, kernel.at, (size_t)(body - kernel.at));
+    const struct span body = {find(kernel, "{"), kernel.end}, directive = directive_of(body);
+    put(to, kernel.at, (size_t)(body.at - kernel.at));
     if (length(directive) > 0) {
         put(to, directive.at, length(directive));
         put(to, "\n", 1);
     }
-    put_unmarked(to, (struct span){body, kernel.end});
+    put_unmarked(to, body);
 }
 
 static const char target[] = ".target sm_90";
@@ -103,9 +112,9 @@ unsigned char *tconv_sm_90a(const unsigned char *binary, size_t size, size_t *ch
 {
     static const char entry[] = ".entry ";
     struct span text = {(const char *)binary, (const char *)binary + size};
-    const char *name = find(text, target);
+    const char *name = find_line(text, target);
     *lacks = NULL;
-    if (find(text, ".version ") == text.end)
+    if (find_line(text, ".version ") == text.end)
         *lacks = "is no PTX";
     else if (find(text, TCONV_SM_90A_MARK) == text.end)
         *lacks = "lacks the comments of the kernels";

@@ -28,6 +28,13 @@ static double moved_snakebeta(const struct tconv_function *f, double reach)
     return reach + fmin(fabs(f->slope) * reach, 1) / fabs(f->slope2);
 }
 
+/* Of snake: infinite arguments count as 0; a NaN stays one. */
+static double sine(double slope, double x)
+{
+    if (isnan(slope)) return slope;
+    return isinf(x) || isinf(slope) ? 0 : sin(slope * x);
+}
+
 /* clang-format off */
 FORMULA(none, 0, 0, 0, x)
 FORMULA(relu, 0, 0, 0, x < 0 ? 0 : x)
@@ -43,12 +50,12 @@ FORMULA(gelu_tanh, -0.75246142207101626, 64, 8,
 FORMULA(silu, -1.2784645427610738, 64, 0, x / (1 + exp(-x)))
 FORMULA(elu, 0, 64, 0, x < 0 ? f->a * expm1(x) : x)
 FORMULA(snake, 0, 64, 8,
-        f->slope == 0 || isinf(x) ? x : x + pow(sin(f->slope * x), 2) / f->slope)
+        f->slope == 0 ? x : x + pow(sine(f->slope, x), 2) / f->slope)
 FORMULA(hardswish, -1.5, 64, 0, x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6)
 FORMULA(mish, -1.1924312145154952, 64, 0, x * tanh(log1p(exp(x))))
 /* where x and the other part cancel, 64 roundings of the argument are those of both */
 FORMULA_THAT_MOVES(snakebeta, 0, 64, 64, moved_snakebeta,
-        f->slope2 == 0 || isinf(x) ? x : x + pow(sin(f->slope * x), 2) / f->slope2)
+        f->slope2 == 0 ? x : x + pow(sine(f->slope, x), 2) / f->slope2)
 /* clang-format on */
 
 #define FORMULA_OF_ROW(NAME, number, name, parameters, slopes, heavy) &formula_of_##name,

@@ -172,6 +172,35 @@ static bool read_result(const json_t *object, struct tuned_result *r)
     return true;
 }
 
+/* How many bytes of a text are shown: at most so many, and no part of a character of UTF-8. */
+static int shown(const char *text, int most)
+{
+    int bytes = (int)strnlen(text, (size_t)most + 1);
+    if (bytes > most)
+        for (bytes = most; bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80;) bytes--;
+    return bytes;
+}
+
+/* Writes where the results come from: a line of UTF-8, whatever the path's bytes are. */
+static bool write_origin(struct tuned_file *file, const char *path, const char *name,
+                         const char *driver)
+{
+    char line[sizeof file->origin];
+    const char *base = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
+    if (strcmp(path, "-") == 0) base = "stdin";
+    snprintf(line, sizeof line, "%.*s: %.*s, driver %.*s", shown(base, 40), base, shown(name, 70),
+             name, shown(driver, 30), driver);
+    for (char *at = line; *at != '\0'; at++) /* of the path */
+        if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';
+    json_t *text = text_json(line);
+    if (text != NULL)
+        snprintf(file->origin, sizeof file->origin, "%s", json_string_value(text));
+    else
+        failed_work("it cannot be read: no memory");
+    json_decref(text);
+    return text != NULL;
+}
+
 /* Reads what ran it. False after a message. */
 static bool read_device(struct tuned_file *file, const char *path)
 {
@@ -188,12 +217,7 @@ static bool read_device(struct tuned_file *file, const char *path)
         if (strcmp(key, "name") == 0) name = text;
         if (strcmp(key, "driver") == 0) driver = text;
     }
-    const char *base = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
-    snprintf(file->origin, sizeof file->origin, "%.40s: %.70s, driver %.30s",
-             strcmp(path, "-") == 0 ? "stdin" : base, name, driver);
-    for (char *at = file->origin; *at != '\0'; at++) /* of the path */
-        if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';
-    return true;
+    return write_origin(file, path, name, driver);
 }
 
 /* Reads the parts of a file. False after a message that begins with the part. */
@@ -239,8 +263,8 @@ static enum exit_code read_json(struct tuned_file *file, const char *path)
         return wrong_request("it is not a file of tconv-cl tune --share, which has schema, device "
                              "and results");
     if (json_integer_value(schema) != JSON_SCHEMA)
-        return wrong_request("its schema is %d: this version reads %d",
-                             (int)json_integer_value(schema), JSON_SCHEMA);
+        return wrong_request("its schema is %lld: this version reads %d",
+                             (long long)json_integer_value(schema), JSON_SCHEMA);
     if (json_array_size(results) < 1 || json_array_size(results) > MOST_RESULTS)
         return wrong_request("it has %d results: there must be 1 to %d",
                              (int)json_array_size(results), MOST_RESULTS);

@@ -186,8 +186,9 @@ enum exit_code import_results(void)
     if (code == EXIT_DONE) code = import_all(device, &file, &tally, states);
     if (code == EXIT_DONE) {
         if (table_wanted() && !options.quiet) print_tally(&file, &tally, folder);
-        code = write_json(with_origin(json_pack("{s:O, s:s, s:s, s:O}", "device", own, "folder",
-                                                folder, "origin", file.origin, "results", states)));
+        code = write_json(
+            with_origin(json_pack("{s:O, s:o, s:s, s:O}", "device", own, "folder",
+                                  text_json(folder), "origin", file.origin, "results", states)));
     }
     if (code == EXIT_DONE && tally.skipped == file.count)
         code = failed_work("no result of %s can be used on this device", options.import);
