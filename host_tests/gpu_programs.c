@@ -31,6 +31,9 @@ static const char *const units[] = {"AMD wmma",       "AMD wmma12", "AMD mfma", 
  * stages: copies take the most registers. */
 static const char tiles_of[] = "B54";
 
+/* A layer whose input channels do not fill quads: with channels last each is read by itself. */
+static const char single_channels[] = "B57";
+
 /* One program, and who takes it. */
 struct program {
     struct program *next;
@@ -280,6 +283,7 @@ int main(int argc, char **argv)
     }
     for (size_t u = 0; u < sizeof units / sizeof *units && done; u++) {
         static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8, TCONV_F32};
+        static const tconv_type last_types[] = {TCONV_F32, TCONV_F16};
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
             for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
@@ -290,9 +294,14 @@ int main(int argc, char **argv)
             if (strcmp(suite.entries[i].id, tiles_of) == 0)
                 done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NCX,
                                  TCONV_F16, TCONV_ACTIVATION_NONE, TCONV_MATH_FAST, ALL_TILES);
-        for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
-            done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NXC,
-                             TCONV_F32, TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, ALL_ALGORITHMS);
+        for (size_t i = 0; i < suite.count && done; i++)
+            for (size_t t = 0; t < sizeof last_types / sizeof *last_types && done; t++) {
+                if (i % UNITS_EVERY != 0 && strcmp(suite.entries[i].id, single_channels) != 0)
+                    continue;
+                done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NXC,
+                                 last_types[t], TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT,
+                                 ALL_ALGORITHMS);
+            }
         print_and_free(units[u], list);
     }
     suite_free(&suite);
