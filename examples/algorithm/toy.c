@@ -94,7 +94,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-                      9);
+                      10);
     return TCONV_OK;
 }
 
