@@ -516,7 +516,7 @@ def again(
     except (RuntimeError, MemoryError):
         return None
     own = (data.data_ptr(), filter_.data_ptr(), output.data_ptr())
-    tensors = c.host_tensors(*own, *addresses, 0, 0, version)
+    tensors = c.host_tensors(*own, *addresses, filter_version=version)
     failed = c.library.tconv_layer_run(*asked.references, tensors, _how(), None)
     raise_kept()
     if failed:
