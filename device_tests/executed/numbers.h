@@ -7,33 +7,18 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline double double_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint64_t wide_bits_of(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+/* A number whose bits are those of another type's number. */
+#define SAME_BITS(name, type, other)                                                               \
+    static inline type name(other number)                                                          \
+    {                                                                                              \
+        type same;                                                                                 \
+        memcpy(&same, &number, sizeof same);                                                       \
+        return same;                                                                               \
+    }
+SAME_BITS(float_of, float, uint32_t)
+SAME_BITS(bits_of, uint32_t, float)
+SAME_BITS(double_of, double, uint64_t)
+SAME_BITS(wide_bits_of, uint64_t, double)
 
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value); /* to nearest, ties to even */
