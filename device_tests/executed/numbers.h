@@ -31,8 +31,4 @@ static inline bool bit(uint64_t bits, int number)
 /* 31 random bits; changes the state. */
 uint64_t random_number(uint64_t *state);
 
-/* A step with which g * step % count comes to each number below `count` once, g from 0 to count -
- * 1: 1 if the state is 0, else a random one. For the order of a launch's work-groups. */
-uint64_t random_step(uint64_t *state, uint64_t count);
-
 #endif

@@ -129,7 +129,7 @@ static void run_s_endpgm(struct wave *w, const struct operation *op)
 static void run_s_barrier(struct wave *w, const struct operation *op)
 {
     (void)op;
-    w->state = WAITS;
+    w->state = AT_BARRIER;
 }
 
 void do_nothing(struct wave *w, const struct operation *op)
