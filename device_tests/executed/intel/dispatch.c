@@ -127,11 +127,6 @@ void wait_at_barrier(struct thread *t, const struct instruction *op)
     t->state = AT_BARRIER;
 }
 
-void unknown_instruction(struct thread *t, const struct instruction *op)
-{
-    thread_fail(t, op, "unknown");
-}
-
 void thread_set_rounding(const struct thread *t)
 {
     static const int rounding[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};

@@ -116,7 +116,6 @@ struct code {
     struct kernel *kernels;
     int kernel_count;
     int register_bytes;
-    char target[16];
 };
 
 /* A work-group. */
@@ -190,7 +189,7 @@ struct named_instruction {
 };
 extern const struct named_instruction arithmetic_instructions[];
 
-instruction_function run_message, go_to, jump, wait_at_barrier, do_nothing, unknown_instruction;
+instruction_function run_message, go_to, jump, wait_at_barrier, do_nothing;
 
 /* Reads FOLDER/NUMBER.s, the text of all kernels of a program. False after a message on stderr. */
 bool code_read_text(struct code *code, char *text);

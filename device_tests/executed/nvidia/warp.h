@@ -85,7 +85,6 @@ struct kernel {
     int count;
     uint32_t register_bytes, local_bytes, shared_bytes;
     int parameters;
-    int items; /* that .reqntid wants; 0: any */
 };
 
 struct code {
