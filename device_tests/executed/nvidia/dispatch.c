@@ -88,7 +88,9 @@ void warp_fail(struct warp *w, const struct operation *op, const char *format, .
 
 void unknown_operation(struct warp *w, const struct operation *op)
 {
-    warp_fail(w, op, "this operation is not implemented");
+    warp_fail(w, op,
+              "the executor does not know this operation, or not of these types: add a row to "
+              "lane_rows.h, or the types to the function that decode.c names for it");
 }
 
 void do_nothing(struct warp *w, const struct operation *op)
