@@ -15,6 +15,7 @@
  * Packed filter, workspace and output begin as bytes of 255: NaN, or a number that is wrong. */
 #include "cases.h"
 #include "described.h"
+#include "numbers.h"
 #include "oracle/oracle.h"
 #include "selecting.h"
 #include "tool/io/suite.h"
@@ -274,8 +275,7 @@ struct tensors {
 
 static double random_between(uint64_t *state, double least, double most)
 {
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return least + (most - least) * (double)(*state >> 33) / (double)(UINT64_C(1) << 31);
+    return least + (most - least) * (double)random_number(state) / (double)(UINT64_C(1) << 31);
 }
 
 static int64_t elements_of(const tconv_shape *shape)

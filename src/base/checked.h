@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer arithmetic that detects overflow, division that rounds down or up, and memory of a size
- * in 64 bits. */
+/* Integer arithmetic that detects overflow, division that rounds down or up, common divisors, and
+ * memory of a size in 64 bits. */
 #ifndef TCONV_BASE_CHECKED_H
 #define TCONV_BASE_CHECKED_H
 
@@ -61,6 +61,17 @@ static inline int64_t tconv_mod(int64_t a, int64_t b)
 {
     const int64_t r = a % b;
     return r < 0 ? r + b : r;
+}
+
+/* The greatest common divisor of two numbers that are not negative; of 0 and b it is b. */
+static inline int64_t tconv_common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
 }
 
 static inline int64_t tconv_min(int64_t a, int64_t b)

@@ -6,24 +6,14 @@
 
 #include <stdlib.h>
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 int64_t tconv_tap_step(const struct tconv_axis *axis)
 {
-    return axis->stride / gcd(axis->stride, axis->dilation);
+    return axis->stride / tconv_common_divisor(axis->stride, axis->dilation);
 }
 
 int64_t tconv_input_step(const struct tconv_axis *axis)
 {
-    return axis->dilation / gcd(axis->stride, axis->dilation);
+    return axis->dilation / tconv_common_divisor(axis->stride, axis->dilation);
 }
 
 int64_t tconv_most_taps(const struct tconv_axis *axis)
@@ -60,7 +50,8 @@ struct tconv_reach tconv_reach_of(const struct tconv_axis *axis, const struct tc
 {
     const struct tconv_phase *phase = tconv_phase_of(axis, phases, output);
     if (phase->taps == 0) return (struct tconv_reach){0, 0, 0};
-    const int64_t common = gcd(axis->stride, axis->dilation), step = axis->dilation / common;
+    const int64_t common = tconv_common_divisor(axis->stride, axis->dilation),
+                  step = axis->dilation / common;
     const int64_t input = tconv_floor_div(output + axis->pad, axis->stride) -
                           phase->shift; /* of tap 0 of the phase */
     const int64_t past = input - (axis->input - 1);

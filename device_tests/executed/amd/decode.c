@@ -124,7 +124,7 @@ static bool is_hint(const char *text)
     return false;
 }
 
-/* False if a modifier is not implemented, for example DPP. */
+/* False if the executor does not know a modifier, for example DPP. */
 static bool read_modifier(struct operation *op, const char *text)
 {
     const char *value = strchr(text, ':') == NULL ? "" : strchr(text, ':') + 1;
@@ -390,7 +390,8 @@ static void read_halves(struct operation *op)
     }
 }
 
-/* Saturation and factors are implemented for single floating-point results only. */
+/* Whether the result is saturated or multiplied by a factor, which only single floating-point
+ * results are here. */
 static bool finishes_wrongly(const struct operation *op)
 {
     const char *name = op->name;

@@ -5,8 +5,8 @@
 
 #include "wave.h"
 
-/* False if memory is missing or the text holds no instructions. `target` is a name as "gfx1100". A
- * mnemonic that is not implemented fails when a wave comes to it. */
+/* False if memory is missing or the text holds no instructions. `target` is a name as "gfx1100". An
+ * operation that the executor does not know fails when a wave comes to it. */
 bool program_read(struct program *program, const char *text, const char *target);
 
 void program_free(struct program *program);

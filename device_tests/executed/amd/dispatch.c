@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads code objects, and executes work-groups one after another: its waves take turns, and meet at
  * barriers. Registers and local memory begin as NaN. */
-#include "executed/vendor.h"
-
 #include "banks.h"
 #include "decode.h"
+#include "executed/launch.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -38,26 +37,6 @@ struct code {
     char target[20];
 };
 
-static uint8_t *read_file(const char *path, const char *ending, size_t *bytes)
-{
-    char name[1024];
-    snprintf(name, sizeof name, "%s%s", path, ending);
-    FILE *file = fopen(name, "rb");
-    uint8_t *content = NULL;
-    long size;
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
-        fseek(file, 0, SEEK_SET) == 0 && (content = calloc((size_t)size + 1, 1)) != NULL) {
-        *bytes = fread(content, 1, (size_t)size, file);
-        if (*bytes != (size_t)size) {
-            free(content);
-            content = NULL;
-        }
-    }
-    if (file != NULL) fclose(file);
-    if (content == NULL) fprintf(stderr, "%s cannot be read\n", name);
-    return content;
-}
-
 /* Puts the file's segments where a loader would. */
 static bool load_image(struct code *code)
 {
@@ -85,12 +64,12 @@ struct code *code_load(const char *path, const char *target)
     bool done = code != NULL;
     if (done) {
         snprintf(code->target, sizeof code->target, "%s", target);
-        code->file = read_file(path, ".elf", &code->file_bytes);
-        text = (char *)read_file(path, ".s", &bytes);
+        code->file = (uint8_t *)read_file(path, "elf", &code->file_bytes);
+        text = read_file(path, "s", &bytes);
         done = code->file != NULL && text != NULL && load_image(code) &&
                program_read(&code->program, text, target);
     }
-    if (!done) fprintf(stderr, "%s: the code object cannot be loaded\n", path);
+    if (!done) fprintf(stderr, "%s.elf and %s.s cannot be loaded\n", path, path);
     free(text);
     if (done) return code;
     if (code != NULL) code_free(code);
@@ -111,6 +90,22 @@ uint64_t code_identity(const char *path)
     return 0;
 }
 
+static void write_place(const struct operation *op, char *text, size_t size)
+{
+    snprintf(text, size, "%s at 0x%llx", op->name, (unsigned long long)op->address);
+}
+
+void wave_fail(struct wave *w, const struct operation *op, const char *format, ...)
+{
+    char place[100];
+    va_list arguments;
+    w->state = ENDED;
+    write_place(op, place, sizeof place);
+    va_start(arguments, format);
+    fail_at(w->group->memory, place, format, arguments);
+    va_end(arguments);
+}
+
 int code_operation_count(const struct code *code)
 {
     return code->program.count;
@@ -118,8 +113,7 @@ int code_operation_count(const struct code *code)
 
 void code_operation_text(const struct code *code, int operation, char *text, size_t size)
 {
-    const struct operation *op = &code->program.list[operation];
-    snprintf(text, size, "%s at 0x%llx", op->name, (unsigned long long)op->address);
+    write_place(&code->program.list[operation], text, size);
 }
 
 /* The address of a symbol, or 0. */
@@ -180,7 +174,7 @@ struct launch {
     uint8_t arguments[8 * MOST_ARGUMENTS + HIDDEN_BYTES], packet[PACKET_BYTES];
     uint32_t user[MOST_USER_REGISTERS];
     int user_count;
-    uint64_t image, random;
+    uint64_t image;
 };
 
 /* Writes the arguments as the compiler lays them out, with libclc's hidden ones behind them: words
@@ -263,23 +257,20 @@ static void write_group_numbers(const struct launch *launch, struct wave *w,
 
 static void write_item_numbers(const struct launch *launch, struct wave *w, int items)
 {
-    const uint32_t *local = launch->dispatch->local;
     for (int lane = 0; lane < items; lane++) {
-        const uint32_t item = (uint32_t)(w->number * w->lanes + lane);
-        const uint32_t x = item % local[0], y = item / local[0] % local[1],
-                       z = item / local[0] / local[1];
+        uint32_t number[3];
+        item_numbers(launch->dispatch, w->number * w->lanes + lane, number);
         const bool packed = !is_generation(launch, "gfx10") && !is_generation(launch, "gfx908");
-        w->vector[0][lane] = packed ? x | y << 10 | z << 20 : x;
+        w->vector[0][lane] = packed ? number[0] | number[1] << 10 | number[2] << 20 : number[0];
         if (packed) continue;
-        w->vector[1][lane] = y;
-        w->vector[2][lane] = z;
+        w->vector[1][lane] = number[1];
+        w->vector[2][lane] = number[2];
     }
 }
 
 static void begin_wave(const struct launch *launch, struct wave *w, int number, struct group *group,
                        const uint32_t group_number[3])
 {
-    const uint32_t *local = launch->dispatch->local;
     uint8_t *scratch = w->scratch;
     memset(w, 0xff, sizeof *w);
     w->scratch = scratch;
@@ -289,8 +280,7 @@ static void begin_wave(const struct launch *launch, struct wave *w, int number, 
     w->state = RUNNING;
     w->group = group;
     w->address = launch->kernel.entry;
-    const int left = (int)(local[0] * local[1] * local[2]) - number * w->lanes;
-    const int items = left < w->lanes ? left : w->lanes;
+    const int items = wave_items(launch->dispatch, w->lanes, number);
     set_exec(w, items == 64 ? UINT64_MAX : (UINT64_C(1) << items) - 1);
     if (w->lanes == 32) w->scalar[EXEC + 1] = 0;
     w->scalar[SCC] = 0;
@@ -304,9 +294,11 @@ static void begin_wave(const struct launch *launch, struct wave *w, int number, 
 /* More operations than any kernel of the tests executes in a wave. */
 static const uint64_t ENDLESS = UINT64_C(1) << 32;
 
-static void run_wave(struct wave *w, uint64_t turns, struct bank_cycles *banks)
+static void run_wave(void *wave, uint64_t turns)
 {
+    struct wave *w = wave;
     struct memory *memory = w->group->memory;
+    struct bank_cycles *banks = w->group->banks;
     for (; w->state == RUNNING && turns > 0; turns--) {
         const struct operation *op = program_at(w->group->program, w->address);
         if (op == NULL) {
@@ -322,57 +314,22 @@ static void run_wave(struct wave *w, uint64_t turns, struct bank_cycles *banks)
     }
 }
 
-static int count_in(const struct wave *waves, int count, int state)
+static void run_groups(struct launch *launch, const struct waves *waves)
 {
-    int found = 0;
-    for (int i = 0; i < count; i++) found += (int)waves[i].state == state;
-    return found;
-}
-
-/* Runs a work-group's waves until all have ended. */
-static void run_group(struct launch *launch, struct wave *waves, int count)
-{
-    struct memory *memory = launch->memory;
-    while (memory->failed[0] == '\0') {
-        const int running = count_in(waves, count, RUNNING);
-        if (running == 0 && count_in(waves, count, ENDED) == count) return;
-        if (running == 0) { /* all are at the barrier */
-            if (count_in(waves, count, ENDED) != 0)
-                snprintf(memory->failed, sizeof memory->failed,
-                         "a wave ended while others wait at a barrier");
-            for (int i = 0; i < count; i++) waves[i].state = RUNNING;
-            launch->local.epoch++;
-            continue;
-        }
-        int turn = 0;
-        uint64_t turns = ENDLESS;
-        if (launch->dispatch->seed != 0) {
-            turn = (int)(random_number(&launch->random) % (uint64_t)running);
-            turns = 1 + random_number(&launch->random) % 64;
-        }
-        for (int i = 0; i < count; i++)
-            if (waves[i].state == RUNNING && turn-- == 0) {
-                run_wave(&waves[i], turns, launch->dispatch->banks);
-                break;
-            }
-    }
-}
-
-static void run_groups(struct launch *launch, struct wave *waves, int wave_count)
-{
-    const uint64_t *groups = launch->dispatch->groups;
-    const uint64_t count = groups[0] * groups[1] * groups[2],
-                   step = random_step(&launch->random, count);
-    struct group group = {&launch->code->program, launch->memory, &launch->local, launch->image, 0};
-    for (uint64_t n = 0; n < count && launch->memory->failed[0] == '\0'; n++) {
-        const uint64_t g = n * step % count;
-        const uint32_t number[] = {(uint32_t)(g % groups[0]), (uint32_t)(g / groups[0] % groups[1]),
-                                   (uint32_t)(g / groups[0] / groups[1])};
+    struct schedule schedule = schedule_of(launch->dispatch);
+    struct group group = {.program = &launch->code->program,
+                          .memory = launch->memory,
+                          .local = &launch->local,
+                          .image = launch->image,
+                          .banks = launch->dispatch->banks};
+    uint32_t number[3];
+    while (launch->memory->failed[0] == '\0' && next_group(&schedule, number)) {
+        struct wave *wave = waves->first;
         memset(launch->local.bytes, 0xff, launch->local.size);
         launch->local.epoch++;
         group.number++;
-        for (int i = 0; i < wave_count; i++) begin_wave(launch, &waves[i], i, &group, number);
-        run_group(launch, waves, wave_count);
+        for (int i = 0; i < waves->count; i++) begin_wave(launch, &wave[i], i, &group, number);
+        run_waves(&schedule, waves, launch->memory, &launch->local, ENDLESS);
     }
 }
 
@@ -380,7 +337,6 @@ bool code_run(const struct code *code, const struct dispatch *dispatch, struct m
 {
     struct launch launch = {.code = code, .dispatch = dispatch, .memory = memory};
     const int buffers = memory->count;
-    launch.random = dispatch->seed;
     if (!find_kernel(code, dispatch->kernel, &launch.kernel)) {
         snprintf(memory->failed, sizeof memory->failed, "no kernel %s", dispatch->kernel);
         return false;
@@ -395,20 +351,20 @@ bool code_run(const struct code *code, const struct dispatch *dispatch, struct m
         memory_add(memory, "the packet", launch.packet, sizeof launch.packet, 0, true, false);
     write_user_registers(&launch, packet, arguments);
 
-    const int items = (int)(dispatch->local[0] * dispatch->local[1] * dispatch->local[2]);
-    const int count = (items + launch.kernel.lanes - 1) / launch.kernel.lanes;
+    const int count = wave_count(dispatch, launch.kernel.lanes);
     const size_t scratch = (size_t)launch.kernel.scratch_bytes * MOST_LANES;
-    struct wave *waves = calloc((size_t)count, sizeof *waves);
+    struct wave *list = calloc((size_t)count, sizeof *list);
+    const struct waves waves = {"wave", list, sizeof *list, count, run_wave};
     uint8_t *all_scratch = malloc(scratch * (size_t)count + 1);
-    if (waves == NULL || all_scratch == NULL ||
+    if (list == NULL || all_scratch == NULL ||
         !local_memory_begin(&launch.local, launch.local.size))
         snprintf(memory->failed, sizeof memory->failed, "memory is missing");
     else {
         memset(all_scratch, 0xff, scratch * (size_t)count);
-        for (int i = 0; i < count; i++) waves[i].scratch = all_scratch + scratch * (size_t)i;
-        run_groups(&launch, waves, count);
+        for (int i = 0; i < count; i++) list[i].scratch = all_scratch + scratch * (size_t)i;
+        run_groups(&launch, &waves);
     }
-    free(waves);
+    free(list);
     free(all_scratch);
     local_memory_free(&launch.local);
     memory->count = buffers;

@@ -4,7 +4,7 @@
 import os
 
 import offline_gate
-from common import HALF_CONVERSIONS
+from common import BEFORE_STAGE, HALF_CONVERSIONS, NO_BARRIER, common_defects
 
 LIBCLC = "/usr/lib/clc/amdgcn--amdhsa.bc"
 TOOLS = ["clang-19", "ld.lld-19", "llvm-objdump-19"]
@@ -28,8 +28,8 @@ def compile_program(number, target, options, text, folder):
 # Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the
 # failure. Two change nothing: options of the compiler are the defect, and the kernels must refuse them.
 MATRIX_CASE = " matrix_group %s wide math=fast"
-BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
 DEFECTS = [
+    *common_defects("gfx1030 tiled_group f32 wide", "gfx942 tiled_group f32 wide", "gfx1201 reference f32 odd"),
     (
         "wmma: rows as gfx12 has them",
         "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)",
@@ -108,32 +108,10 @@ DEFECTS = [
         "expected",
     ),
     (
-        "tiled: no barrier before a stage's products",
-        BEFORE_STAGE,
-        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
-        "gfx1030 tiled_group f32 wide",
-        "since the last barrier",
-    ),
-    (
         "matrix: no barrier before a stage's products",
         BEFORE_STAGE,
-        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        NO_BARRIER,
         "gfx1100" + MATRIX_CASE % "f16",
         "since the last barrier",
-    ),
-    (
-        "tiled: two work-groups compute the same",
-        "#define GROUP_NUMBER ((int)get_group_id(0))",
-        "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
-        "gfx942 tiled_group f32 wide",
-        "another work-group of this launch",
-    ),
-    (
-        "reference: it reads behind the data",
-        "sum = MULTIPLY_ADD(READ_DATA(x",
-        "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, "
-        "sum = MULTIPLY_ADD(READ_DATA(x",
-        "gfx1201 reference f32 odd",
-        "of the data, which has",
     ),
 ]

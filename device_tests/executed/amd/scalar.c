@@ -92,7 +92,7 @@ void save_exec(struct wave *w, const struct operation *op)
              strncmp(op->name, "s_and_not0_save", 15) == 0)
         result = ~mask & exec;
     else
-        wave_fail(w, op, "this operation, or one of its modifiers, is not implemented");
+        unknown_operation(w, op);
     if (!wide) result = (uint32_t)result;
     put_word(w, &op->operand[0], 0, 0, (uint32_t)exec);
     if (wide) put_word(w, &op->operand[0], 0, 1, (uint32_t)(exec >> 32));
@@ -129,7 +129,7 @@ static void run_s_endpgm(struct wave *w, const struct operation *op)
 static void run_s_barrier(struct wave *w, const struct operation *op)
 {
     (void)op;
-    w->state = WAITS;
+    w->state = AT_BARRIER;
 }
 
 void do_nothing(struct wave *w, const struct operation *op)
@@ -139,7 +139,9 @@ void do_nothing(struct wave *w, const struct operation *op)
 
 void unknown_operation(struct wave *w, const struct operation *op)
 {
-    wave_fail(w, op, "this operation, or one of its modifiers, is not implemented");
+    wave_fail(w, op,
+              "the executor does not know this operation or one of its modifiers: add a row to "
+              "scalar_rows.h or vector_rows.h, or the modifier to decode.c");
 }
 
 #define NAMED(mnemonic) {#mnemonic, run_##mnemonic},

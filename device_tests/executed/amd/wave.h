@@ -4,7 +4,7 @@
 #ifndef DEVICE_TESTS_EXECUTED_AMD_WAVE_H
 #define DEVICE_TESTS_EXECUTED_AMD_WAVE_H
 
-#include "executed/memory.h"
+#include "executed/launch.h"
 #include "executed/numbers.h"
 
 #include <math.h>
@@ -107,15 +107,16 @@ struct group {
     const struct program *program;
     struct memory *memory;
     struct local_memory *local;
-    uint64_t image;  /* address at which the code object is loaded */
-    uint32_t number; /* from 1 on, in the order of execution */
+    uint64_t image;            /* address at which the code object is loaded */
+    uint32_t number;           /* from 1 on, in the order of execution */
+    struct bank_cycles *banks; /* of each operation of the program, or NULL */
 };
 
 struct wave {
+    enum wave_state state; /* the first member: launch.h */
     uint32_t scalar[SCALAR_REGISTERS];
     uint32_t vector[VECTOR_REGISTERS][MOST_LANES];
     uint64_t address; /* of the next operation */
-    enum { RUNNING, WAITS, ENDED } state;
     int lanes, number;
     struct group *group;
     uint8_t *scratch; /* scratch_bytes of each lane */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads programs, and executes work-groups one after another: threads take turns, and meet at
  * barriers. Registers and local memory begin as NaN. */
-#include "executed/vendor.h"
+#include "executed/launch.h"
 #include "thread.h"
 
 #include <fenv.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,33 +24,17 @@ const char *vendor_options(const struct executed_case *one)
 
 /* ---- programs ---- */
 
-static char *read_file(const char *path, const char *ending)
-{
-    char name[1024], *text = NULL;
-    long size;
-    snprintf(name, sizeof name, "%s%s", path, ending);
-    FILE *file = fopen(name, "rb");
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
-        fseek(file, 0, SEEK_SET) == 0 && (text = calloc((size_t)size + 1, 1)) != NULL &&
-        fread(text, 1, (size_t)size, file) != (size_t)size) {
-        free(text);
-        text = NULL;
-    }
-    if (file != NULL) fclose(file);
-    if (text == NULL) fprintf(stderr, "%s cannot be read\n", name);
-    return text;
-}
-
 struct code *code_load(const char *path, const char *target)
 {
     struct code *code = calloc(1, sizeof *code);
-    char *info = read_file(path, ".info"), *text = read_file(path, ".s");
+    size_t info_bytes, text_bytes;
+    char *info = read_file(path, "info", &info_bytes), *text = read_file(path, "s", &text_bytes);
     bool done = code != NULL && info != NULL && text != NULL;
     if (done) {
         code->register_bytes = strcmp(target, "pvc") == 0 ? 64 : 32;
         done = kernels_read(code, info) && code_read_text(code, text);
-        if (!done) fprintf(stderr, "%s: the program cannot be loaded\n", path);
     }
+    if (!done) fprintf(stderr, "%s.info and %s.s cannot be loaded\n", path, path);
     free(info);
     free(text);
     if (done) return code;
@@ -73,6 +56,11 @@ uint64_t code_identity(const char *path)
     return 0;
 }
 
+static void write_place(const struct instruction *op, char *text, size_t size)
+{
+    snprintf(text, size, "%s in line %d", op->name, op->line);
+}
+
 int code_operation_count(const struct code *code)
 {
     return code->count;
@@ -80,22 +68,19 @@ int code_operation_count(const struct code *code)
 
 void code_operation_text(const struct code *code, int operation, char *text, size_t size)
 {
-    const struct instruction *op = &code->list[operation];
-    snprintf(text, size, "%s in line %d", op->name, op->line);
+    write_place(&code->list[operation], text, size);
 }
 
 /* ---- lanes ---- */
 
 void thread_fail(struct thread *t, const struct instruction *op, const char *format, ...)
 {
-    char *failed = t->group->memory->failed;
-    const size_t size = sizeof t->group->memory->failed;
-    t->state = ENDED;
-    if (failed[0] != '\0') return;
-    const int used = snprintf(failed, size, "%s in line %d: ", op->name, op->line);
+    char place[100];
     va_list arguments;
+    t->state = ENDED;
+    write_place(op, place, sizeof place);
     va_start(arguments, format);
-    vsnprintf(failed + used, size - (size_t)used, format, arguments);
+    fail_at(t->group->memory, place, format, arguments);
     va_end(arguments);
 }
 
@@ -139,12 +124,7 @@ void wait_at_barrier(struct thread *t, const struct instruction *op)
         return;
     }
     t->signalled = false;
-    t->state = WAITS;
-}
-
-void unknown_instruction(struct thread *t, const struct instruction *op)
-{
-    thread_fail(t, op, "unknown");
+    t->state = AT_BARRIER;
 }
 
 void thread_set_rounding(const struct thread *t)
@@ -166,7 +146,6 @@ struct launch {
     uint8_t *payload;        /* arguments, then the numbers of each thread's work-items */
     uint32_t argument_bytes; /* with those that are in a register from the begin on */
     int threads;
-    uint64_t random;
 };
 
 /* The value of a payload entry: a number for each dimension, or one of up to 8 bytes. */
@@ -211,14 +190,13 @@ static void write_entry(const struct launch *launch, const struct payload_entry 
 static void write_items(const struct launch *launch, int thread, uint8_t *place)
 {
     const struct kernel *kernel = launch->group.kernel;
-    const uint32_t *local = launch->dispatch->local;
     for (int lane = 0; lane < kernel->lanes; lane++) {
-        const uint32_t item = (uint32_t)(thread * kernel->lanes + lane);
-        const uint16_t number[NUMBERS] = {(uint16_t)(item % local[0]),
-                                          (uint16_t)(item / local[0] % local[1]),
-                                          (uint16_t)(item / local[0] / local[1])};
-        for (int d = 0; d < NUMBERS; d++)
-            memcpy(place + d * (kernel->item_bytes / NUMBERS) + 2 * lane, &number[d], 2);
+        uint32_t number[NUMBERS];
+        item_numbers(launch->dispatch, thread * kernel->lanes + lane, number);
+        for (int d = 0; d < NUMBERS; d++) {
+            const uint16_t half = (uint16_t)number[d];
+            memcpy(place + d * (kernel->item_bytes / NUMBERS) + 2 * lane, &half, sizeof half);
+        }
     }
 }
 
@@ -254,7 +232,6 @@ static void begin_thread(const struct launch *launch, struct thread *t, int numb
                          struct group *group, const uint32_t group_number[NUMBERS])
 {
     const struct kernel *kernel = group->kernel;
-    const uint32_t *local = launch->dispatch->local;
     const uint32_t first = 0, words[] = {1, 6, 7};
     memset(t, 0xff, sizeof *t);
     t->number = number;
@@ -268,9 +245,8 @@ static void begin_thread(const struct launch *launch, struct thread *t, int numb
     t->file[8] = (uint8_t)number;
     for (int d = 0; d < NUMBERS; d++) memcpy(t->file + 4 * words[d], &group_number[d], 4);
     memcpy(t->file + group->code->register_bytes, launch->payload, (size_t)kernel->inline_bytes);
-    const int items = (int)(local[0] * local[1] * local[2]) - number * t->lanes;
-    for (int lane = 0; lane < t->lanes && lane < items; lane++)
-        t->next[lane] = (uint32_t)kernel->entry;
+    const int items = wave_items(launch->dispatch, t->lanes, number);
+    for (int lane = 0; lane < items; lane++) t->next[lane] = (uint32_t)kernel->entry;
     thread_choose(t);
 }
 
@@ -279,8 +255,9 @@ static void begin_thread(const struct launch *launch, struct thread *t, int numb
 /* More instructions than any thread of the tests executes. */
 static const uint64_t ENDLESS = UINT64_C(1) << 27;
 
-static void run_thread(struct thread *t, uint64_t turns)
+static void run_thread(void *thread, uint64_t turns)
 {
+    struct thread *t = thread;
     const struct code *code = t->group->code;
     struct memory *memory = t->group->memory;
     const bool endless = turns == ENDLESS;
@@ -303,64 +280,24 @@ static void run_thread(struct thread *t, uint64_t turns)
         snprintf(memory->failed, sizeof memory->failed, "a thread does not end");
 }
 
-static int count_in(const struct thread *threads, int count, int state)
+static void run_groups(struct launch *launch, const struct waves *waves)
 {
-    int found = 0;
-    for (int i = 0; i < count; i++) found += (int)threads[i].state == state;
-    return found;
-}
-
-/* Runs a work-group's threads until all have ended. */
-static void run_group(struct launch *launch, struct thread *threads, int count)
-{
-    struct memory *memory = launch->memory;
-    while (memory->failed[0] == '\0') {
-        const int running = count_in(threads, count, RUNNING);
-        if (running == 0 && count_in(threads, count, ENDED) == count) return;
-        if (running == 0) { /* all are at the barrier */
-            if (count_in(threads, count, ENDED) != 0)
-                snprintf(memory->failed, sizeof memory->failed,
-                         "a thread ended while others wait at a barrier");
-            for (int i = 0; i < count; i++) threads[i].state = RUNNING;
-            threads[0].group->local.epoch++;
-            continue;
-        }
-        int turn = 0;
-        uint64_t turns = ENDLESS;
-        if (launch->dispatch->seed != 0) {
-            turn = (int)(random_number(&launch->random) % (uint64_t)running);
-            turns = 1 + random_number(&launch->random) % 64;
-        }
-        for (int i = 0; i < count; i++)
-            if (threads[i].state == RUNNING && turn-- == 0) {
-                run_thread(&threads[i], turns);
-                break;
-            }
-    }
-}
-
-static void run_groups(struct launch *launch, struct thread *threads)
-{
-    const uint64_t *groups = launch->dispatch->groups;
-    const uint64_t count = groups[0] * groups[1] * groups[2],
-                   step = random_step(&launch->random, count);
+    struct schedule schedule = schedule_of(launch->dispatch);
     struct group *group = &launch->group;
-    for (uint64_t n = 0; n < count && launch->memory->failed[0] == '\0'; n++) {
-        const uint64_t g = n * step % count;
-        const uint32_t number[] = {(uint32_t)(g % groups[0]), (uint32_t)(g / groups[0] % groups[1]),
-                                   (uint32_t)(g / groups[0] / groups[1])};
+    uint32_t number[NUMBERS];
+    while (launch->memory->failed[0] == '\0' && next_group(&schedule, number)) {
+        struct thread *threads = waves->first;
         memset(group->local.bytes, 0xff, group->local.size);
         group->local.epoch++;
         group->number++;
-        for (int i = 0; i < launch->threads; i++)
-            begin_thread(launch, &threads[i], i, group, number);
-        run_group(launch, threads, launch->threads);
+        for (int i = 0; i < waves->count; i++) begin_thread(launch, &threads[i], i, group, number);
+        run_waves(&schedule, waves, launch->memory, &group->local, ENDLESS);
     }
 }
 
 bool code_run(const struct code *code, const struct dispatch *dispatch, struct memory *memory)
 {
-    struct launch launch = {.dispatch = dispatch, .memory = memory, .random = dispatch->seed};
+    struct launch launch = {.dispatch = dispatch, .memory = memory};
     const int buffers = memory->count;
     struct group *group = &launch.group;
     for (int i = 0; i < code->kernel_count; i++)
@@ -376,15 +313,13 @@ bool code_run(const struct code *code, const struct dispatch *dispatch, struct m
         if (argument >= 0 && argument < dispatch->argument_count)
             group->surface[i] = dispatch->argument[argument].value & ~UINT64_C(3);
     }
-    const int lanes = group->kernel->lanes;
-    launch.threads =
-        (int)(dispatch->local[0] * dispatch->local[1] * dispatch->local[2] + (uint32_t)lanes - 1) /
-        lanes;
+    launch.threads = wave_count(dispatch, group->kernel->lanes);
     struct thread *threads = malloc((size_t)launch.threads * sizeof *threads);
+    const struct waves waves = {"thread", threads, sizeof *threads, launch.threads, run_thread};
     if (threads == NULL || !make_payload(&launch))
         snprintf(memory->failed, sizeof memory->failed, "memory is missing");
     else
-        run_groups(&launch, threads);
+        run_groups(&launch, &waves);
     free(threads);
     free(launch.payload);
     local_memory_free(&group->local);

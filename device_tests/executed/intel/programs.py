@@ -6,6 +6,7 @@ import os
 import shutil
 
 import offline_gate
+from common import BEFORE_STAGE, common_defects
 
 TOOLS = ["ocloc"]
 FILES = []
@@ -40,8 +41,8 @@ def compile_program(number, target, options, text, folder):
 # Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the
 # failure.
 MATRIX_CASE = " matrix_group f16 wide math=fast"
-BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
 DEFECTS = [
+    *common_defects("dg2 tiled_group f32 wide", "pvc tiled_group f32 wide", "dg2 reference f32 k2"),
     (
         "dpas: neighbouring rows exchanged",
         "#define ROW_OF(lane, i) (i)",
@@ -71,33 +72,11 @@ DEFECTS = [
         "since the last barrier",
     ),
     (
-        "tiled: no barrier before a stage's products",
-        BEFORE_STAGE,
-        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
-        "dg2 tiled_group f32 wide",
-        "since the last barrier",
-    ),
-    (
         "tiled: a barrier for some lanes only",
         BEFORE_STAGE,
         BEFORE_STAGE.replace("barrier", "if (get_local_id(0) % 4 < 3) barrier"),
         "dg2 tiled_group f32 wide",
         "come to the barrier",
-    ),
-    (
-        "tiled: two work-groups compute the same",
-        "#define GROUP_NUMBER ((int)get_group_id(0))",
-        "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
-        "pvc tiled_group f32 wide",
-        "another work-group of this launch",
-    ),
-    (
-        "reference: it reads behind the data",
-        "sum = MULTIPLY_ADD(READ_DATA(x",
-        "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, "
-        "sum = MULTIPLY_ADD(READ_DATA(x",
-        "dg2 reference f32 k2",
-        "of the data, which has",
     ),
     (
         "direct: one tap too few",

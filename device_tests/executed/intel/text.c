@@ -269,7 +269,7 @@ static instruction_function *find_function(const struct instruction *op)
             (!bits || plain) && (row->class == ANY || row->class == class))
             return row->run;
     }
-    return unknown_instruction;
+    return NULL;
 }
 
 static bool read_message(const struct code *code, struct instruction *op, char **token, int count,
@@ -311,7 +311,7 @@ static bool read_operands(const struct code *code, struct instruction *op, char 
         if (step < 1) step = 1;
     }
     op->run = find_function(op);
-    return op->run != unknown_instruction;
+    return op->run != NULL;
 }
 
 /* Reads what stands behind a predicate and a name. */

@@ -5,7 +5,7 @@
 #ifndef DEVICE_TESTS_EXECUTED_INTEL_THREAD_H
 #define DEVICE_TESTS_EXECUTED_INTEL_THREAD_H
 
-#include "executed/memory.h"
+#include "executed/launch.h"
 #include "executed/numbers.h"
 
 #include <math.h>
@@ -116,7 +116,6 @@ struct code {
     struct kernel *kernels;
     int kernel_count;
     int register_bytes;
-    char target[16];
 };
 
 /* A work-group. */
@@ -131,14 +130,14 @@ struct group {
 };
 
 struct thread {
+    enum wave_state state; /* the first member: launch.h */
     uint8_t file[FILE_BYTES];
     uint64_t accumulator[ACCUMULATED];
     uint32_t next[MOST_LANES]; /* where a lane that waits goes on */
     uint32_t active;           /* lanes that execute */
     uint32_t at, waiting;      /* the instruction; the first that waiting lanes go on at */
-    enum { RUNNING, WAITS, ENDED } state;
-    bool signalled; /* to the barrier */
-    bool unfenced;  /* stores to local memory have no fence behind them yet */
+    bool signalled;            /* to the barrier */
+    bool unfenced;             /* stores to local memory have no fence behind them yet */
     int lanes, number;
     struct group *group;
 };
@@ -190,7 +189,7 @@ struct named_instruction {
 };
 extern const struct named_instruction arithmetic_instructions[];
 
-instruction_function run_message, go_to, jump, wait_at_barrier, do_nothing, unknown_instruction;
+instruction_function run_message, go_to, jump, wait_at_barrier, do_nothing;
 
 /* Reads FOLDER/NUMBER.s, the text of all kernels of a program. False after a message on stderr. */
 bool code_read_text(struct code *code, char *text);

@@ -633,8 +633,6 @@ static bool read_kernel(struct reader *r)
         snprintf(name, sizeof name, "%s_param_%d", kernel->name, i);
         if (!add_name(r, name, -1, 0, (uint64_t)(8 * i))) return false;
     }
-    const char *items = strstr(close, ".reqntid");
-    kernel->items = items != NULL && items < begin ? atoi(items + 8) : 0;
     for (; r->at <= begin; r->at++) r->line += *r->at == '\n';
     if (!read_body(r) || !find_targets(r)) return false;
     if (!mark_sums(kernel) || !find_joins(kernel)) return fail(r, "memory is missing", "");

@@ -5,8 +5,8 @@
 
 #include "warp.h"
 
-/* Reads a text, which it changes. False if it cannot be read; `why` says what. An operation that is
- * not implemented fails when a warp comes to it. */
+/* Reads a text, which it changes. False if it cannot be read; `why` says what. An operation that
+ * the executor does not know fails when a warp comes to it. */
 bool code_read(struct code *code, char *text, char *why, size_t why_size);
 
 void code_clear(struct code *code);

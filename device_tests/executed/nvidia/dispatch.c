@@ -3,9 +3,8 @@
  * barriers. Registers and shared memory begin as NaN. With an odd seed copies are made as early as
  * they may be, else as late. */
 #include "decode.h"
-#include "executed/vendor.h"
+#include "executed/launch.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,28 +25,12 @@ const char *vendor_options(const struct executed_case *one)
 
 /* ---- programs ---- */
 
-static char *read_text(const char *path)
-{
-    char name[1024];
-    snprintf(name, sizeof name, "%s.ptx", path);
-    FILE *file = fopen(name, "rb");
-    char *text = NULL;
-    long size;
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
-        fseek(file, 0, SEEK_SET) == 0 && (text = calloc((size_t)size + 1, 1)) != NULL &&
-        fread(text, 1, (size_t)size, file) != (size_t)size) {
-        free(text);
-        text = NULL;
-    }
-    if (file != NULL) fclose(file);
-    return text;
-}
-
 struct code *code_load(const char *path, const char *target)
 {
     char why[300] = "it cannot be read";
     struct code *code = calloc(1, sizeof *code);
-    char *text = read_text(path);
+    size_t size;
+    char *text = read_file(path, "ptx", &size);
     (void)target;
     const bool done = code != NULL && text != NULL && code_read(code, text, why, sizeof why);
     free(text);
@@ -66,7 +49,8 @@ void code_free(struct code *code)
 /* Of all lines but the one that names the target. */
 uint64_t code_identity(const char *path)
 {
-    char *text = read_text(path);
+    size_t size;
+    char *text = read_file(path, "ptx", &size);
     uint64_t all = UINT64_C(0xcbf29ce484222325);
     if (text == NULL) return 0;
     for (const char *at = text; *at != '\0'; at++) {
@@ -93,20 +77,20 @@ void code_operation_text(const struct code *code, int operation, char *text, siz
 
 void warp_fail(struct warp *w, const struct operation *op, const char *format, ...)
 {
-    char *failed = w->group->memory->failed;
-    const size_t size = sizeof w->group->memory->failed;
-    w->state = ENDED;
-    if (failed[0] != '\0') return;
-    const int used = snprintf(failed, size, "%s in line %d: ", op->name, op->line);
+    char place[100];
     va_list arguments;
+    w->state = ENDED;
+    snprintf(place, sizeof place, "%s in line %d", op->name, op->line);
     va_start(arguments, format);
-    vsnprintf(failed + used, size - (size_t)used, format, arguments);
+    fail_at(w->group->memory, place, format, arguments);
     va_end(arguments);
 }
 
 void unknown_operation(struct warp *w, const struct operation *op)
 {
-    warp_fail(w, op, "this operation is not implemented");
+    warp_fail(w, op,
+              "the executor does not know this operation, or not of these types: add a row to "
+              "lane_rows.h, or the types to the function that decode.c names for it");
 }
 
 void do_nothing(struct warp *w, const struct operation *op)
@@ -164,8 +148,9 @@ static void end_warp(struct warp *w, const struct operation *op)
                   w->copy_count);
 }
 
-static void run_warp(struct warp *w, uint64_t turns)
+static void run_warp(void *warp, uint64_t turns)
 {
+    struct warp *w = warp;
     const struct kernel *kernel = w->group->kernel;
     struct memory *memory = w->group->memory;
     w->yields = false;
@@ -252,10 +237,9 @@ static void set_specials(struct warp *w, const uint32_t number[3])
     set_special(w, WARP_ID, (uint32_t)w->number);
     set_special(w, CLOCK, 0);
     for (int lane = 0; lane < LANES; lane++) {
-        const uint32_t item = (uint32_t)(w->number * LANES + lane);
-        set_lane(w, TID_X, lane, item % local[0]);
-        set_lane(w, TID_Y, lane, item / local[0] % local[1]);
-        set_lane(w, TID_Z, lane, item / local[0] / local[1]);
+        uint32_t item[3];
+        item_numbers(dispatch, w->number * LANES + lane, item);
+        for (int d = 0; d < 3; d++) set_lane(w, TID_X + d, lane, item[d]);
         set_lane(w, LANE_ID, lane, (uint32_t)lane);
         set_lane(w, LANES_BELOW, lane, (1u << lane) - 1);
     }
@@ -264,13 +248,12 @@ static void set_specials(struct warp *w, const uint32_t number[3])
 static void begin_warp(struct warp *w, const uint32_t number[3])
 {
     const struct kernel *kernel = w->group->kernel;
-    const uint32_t *local = w->group->dispatch->local;
-    const int left = (int)(local[0] * local[1] * local[2]) - w->number * LANES;
+    const int items = wave_items(w->group->dispatch, LANES, w->number);
     memset(w->registers, 0xff, kernel->register_bytes);
     memset(w->local, 0xff, (size_t)kernel->local_bytes * LANES);
     memset(w->copies_committed, 0, sizeof w->copies_committed);
     set_specials(w, number);
-    w->present = left >= LANES ? ALL_LANES : (1u << left) - 1;
+    w->present = items == LANES ? ALL_LANES : (1u << items) - 1;
     w->stack[0] = (struct path){0, -1, w->present};
     w->depth = 0;
     w->copy_count = 0;
@@ -283,13 +266,6 @@ static void begin_warp(struct warp *w, const uint32_t number[3])
 /* More operations than any case of the tests executes, and more tests of mbarriers than pass while
  * all warps wait for each other. */
 static const uint64_t ENDLESS = UINT64_C(1) << 29, MOST_IDLE = 100000;
-
-static int count_in(const struct group *group, int state)
-{
-    int found = 0;
-    for (int i = 0; i < group->warp_count; i++) found += (int)group->warps[i].state == state;
-    return found;
-}
 
 /* Executes products for which all warps of a warpgroup wait; whether there were any. */
 static bool run_products(struct group *group)
@@ -309,35 +285,26 @@ static bool run_products(struct group *group)
 /* Runs a work-group's warps until all have ended. */
 static void run_group(struct group *group)
 {
+    const struct waves warps = {"warp", group->warps, sizeof *group->warps, group->warp_count,
+                                run_warp};
     struct memory *memory = group->memory;
     int last = 0;
     while (memory->failed[0] == '\0') {
-        const int running = count_in(group, RUNNING);
-        if (running == 0 && count_in(group, ENDED) == group->warp_count) break;
+        const int running = waves_in(&warps, RUNNING), ended = waves_in(&warps, ENDED);
+        if (ended == warps.count) break;
         if (running == 0 && run_products(group)) continue;
         if (running == 0 || group->idle > MOST_IDLE) {
             snprintf(memory->failed, sizeof memory->failed,
-                     count_in(group, ENDED) != 0 ? "a warp ended while others wait for it"
-                                                 : "all warps wait for each other");
+                     ended != 0 ? "a warp ended while others wait for it"
+                                : "all warps wait for each other");
             break;
         }
-        int turn = 0;
-        uint64_t turns = ENDLESS - memory->executed;
         if (memory->executed >= ENDLESS) {
             snprintf(memory->failed, sizeof memory->failed, "a loop does not end");
             break;
         }
-        if (group->dispatch->seed != 0) {
-            turn = (int)(random_number(&group->random) % (uint64_t)running);
-            turns = 1 + random_number(&group->random) % 64;
-        }
-        for (int i = 0; i < group->warp_count; i++) {
-            const int next = (last + i) % group->warp_count;
-            if (group->warps[next].state != RUNNING || turn-- != 0) continue;
-            run_warp(&group->warps[next], turns);
-            last = next + group->warps[next].yields;
-            break;
-        }
+        const int ran = run_turn(&group->schedule, &warps, last, ENDLESS - memory->executed);
+        last = ran + group->warps[ran].yields;
     }
     if (memory->failed[0] == '\0' && (products_are_running(group) || bulk_is_running(group)))
         snprintf(memory->failed, sizeof memory->failed,
@@ -347,13 +314,8 @@ static void run_group(struct group *group)
 
 static void run_groups(struct group *group)
 {
-    const uint64_t *groups = group->dispatch->groups;
-    const uint64_t count = groups[0] * groups[1] * groups[2];
-    const uint64_t step = random_step(&group->random, count);
-    for (uint64_t n = 0; n < count && group->memory->failed[0] == '\0'; n++) {
-        const uint64_t g = n * step % count;
-        const uint32_t number[] = {(uint32_t)(g % groups[0]), (uint32_t)(g / groups[0] % groups[1]),
-                                   (uint32_t)(g / groups[0] / groups[1])};
+    uint32_t number[3];
+    while (group->memory->failed[0] == '\0' && next_group(&group->schedule, number)) {
         group->number++;
         group->idle = 0;
         shared_begin_group(&group->shared);
@@ -412,13 +374,12 @@ static uint32_t write_parameters(const struct kernel *kernel, const struct dispa
 bool code_run(const struct code *code, const struct dispatch *dispatch, struct memory *memory)
 {
     uint64_t parameters[MOST_ARGUMENTS] = {0};
-    const int items = (int)(dispatch->local[0] * dispatch->local[1] * dispatch->local[2]);
     struct group group = {.code = code,
                           .dispatch = dispatch,
                           .memory = memory,
-                          .warp_count = (items + LANES - 1) / LANES,
+                          .warp_count = wave_count(dispatch, LANES),
                           .early = dispatch->seed % 2 == 1,
-                          .random = dispatch->seed};
+                          .schedule = schedule_of(dispatch)};
     for (int i = 0; i < code->kernel_count; i++)
         if (strcmp(code->kernel[i].name, dispatch->kernel) == 0) group.kernel = &code->kernel[i];
     if (dispatch->banks != NULL) {
@@ -428,8 +389,8 @@ bool code_run(const struct code *code, const struct dispatch *dispatch, struct m
     if (group.kernel == NULL || group.kernel->parameters != dispatch->argument_count ||
         group.warp_count > MOST_WARPS) {
         snprintf(memory->failed, sizeof memory->failed,
-                 "no kernel %s with %d arguments, for %d items", dispatch->kernel,
-                 dispatch->argument_count, items);
+                 "no kernel %s with %d arguments, for %d warps", dispatch->kernel,
+                 dispatch->argument_count, group.warp_count);
         return false;
     }
     const uint32_t shared = write_parameters(group.kernel, dispatch, parameters);

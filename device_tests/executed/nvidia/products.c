@@ -106,7 +106,7 @@ static bool read_factors(struct warp *w, const struct operation *op, uint64_t de
 {
     const int each = op->depth / CHUNKS;
     if ((descriptor >> 49 & 7) != 0) {
-        warp_fail(w, op, "the base offset of a descriptor is not implemented");
+        warp_fail(w, op, "a descriptor with a base offset is refused: let chunk_at add it");
         return false;
     }
     for (int row = 0; row < rows; row++)
@@ -196,10 +196,10 @@ static const char *refusal(const struct group *group, int warpgroup, const struc
         if (warps[i].unfenced) return "no wgmma.fence stands behind what wrote the sums";
     for (int i = 6; i < op->slot_count; i++)
         if (lane_bits(warps, &op->slot[i].list[0], 0) != 0)
-            return "transposed factors are not implemented";
+            return "transposed factors are refused: let read_factors transpose them";
     for (int i = 4; i < op->slot_count && i < 6; i++)
         if (lane_bits(warps, &op->slot[i].list[0], 0) != 1)
-            return "negated factors are not implemented";
+            return "negated factors are refused: let sum_of negate them";
     for (int i = 0; i < WARPGROUP; i++)
         for (int lane = 0; lane < LANES; lane++)
             for (int slot = 1; slot < 4; slot++)
@@ -209,8 +209,9 @@ static const char *refusal(const struct group *group, int warpgroup, const struc
                     return "the lanes' descriptors differ";
     if (group->products[warpgroup].count == MOST_PRODUCTS) return "too many products are under way";
     if (op->rows != ROWS || op->columns > MOST_COLUMNS || op->columns * 2 != op->slot[0].count * 4)
-        return "this shape is not implemented";
-    return op->to == F32 || op->to == S32 ? NULL : "sums of this type are not implemented";
+        return "this shape is refused: let add_products place its sums in registers";
+    return op->to == F32 || op->to == S32 ? NULL
+                                          : "sums of this type are refused: let sum_of round to it";
 }
 
 void products_run(struct group *group, int warpgroup)

@@ -4,7 +4,7 @@
 import os
 
 import offline_gate
-from common import HALF_CONVERSIONS
+from common import BEFORE_STAGE, HALF_CONVERSIONS, NO_BARRIER, common_defects
 
 LIBCLC = "/usr/lib/clc/nvptx64--nvidiacl.bc"
 TOOLS = ["clang-19"]
@@ -35,10 +35,9 @@ def compile_program(number, target, options, text, folder):
 
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
-BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
 WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
-AFTER_COPIES = "COPIES_ARE_THERE(AHEAD - 1);\n        barrier(CLK_LOCAL_MEM_FENCE);\n        LANES_MEET;"
 DEFECTS = [
+    *common_defects("sm_90 tiled_group f32 wide", "sm_90 tiled_group f32 wide", "sm_90 reference f32 odd"),
     (
         "mma: sums in other rows",
         "#define ROW_OF(lane, i) ((lane) / 32 * 16 + (lane) % 32 / 4 + (i) / 2 * 8)",
@@ -98,7 +97,7 @@ DEFECTS = [
     (
         "cp.async: no barrier behind the wait",
         BEFORE_STAGE,
-        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+        NO_BARRIER,
         MATRIX_CASE % "f16",
         "since the last barrier",
     ),
@@ -138,13 +137,6 @@ DEFECTS = [
         "since the last barrier",
     ),
     (
-        "tiled: no barrier before a stage's products",
-        BEFORE_STAGE,
-        BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
-        "sm_90 tiled_group f32 wide",
-        "since the last barrier",
-    ),
-    (
         "tiled: half of a warp's lanes come to a barrier",
         BEFORE_STAGE,
         "if (get_local_id(0) % 2 == 0) " + BEFORE_STAGE,
@@ -159,26 +151,11 @@ DEFECTS = [
         "ended while others wait",
     ),
     (
-        "tiled: two work-groups compute the same",
-        "#define GROUP_NUMBER ((int)get_group_id(0))",
-        "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
-        "sm_90 tiled_group f32 wide",
-        "another work-group of this launch",
-    ),
-    (
         "col2im: no barriers",
         "#define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE)",
         "#define GROUP_BARRIER",
         "sm_90 col2im_group f32 long",
         "since the last barrier",
-    ),
-    (
-        "reference: it reads behind the data",
-        "sum = MULTIPLY_ADD(READ_DATA(x",
-        "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, "
-        "sum = MULTIPLY_ADD(READ_DATA(x",
-        "sm_90 reference f32 odd",
-        "of the data, which has",
     ),
     (
         "wgmma: no proxy fence behind the copies",

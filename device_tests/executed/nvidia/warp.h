@@ -4,7 +4,7 @@
 #ifndef DEVICE_TESTS_EXECUTED_NVIDIA_WARP_H
 #define DEVICE_TESTS_EXECUTED_NVIDIA_WARP_H
 
-#include "executed/memory.h"
+#include "executed/launch.h"
 #include "executed/numbers.h"
 #include "shared.h"
 
@@ -85,7 +85,6 @@ struct kernel {
     int count;
     uint32_t register_bytes, local_bytes, shared_bytes;
     int parameters;
-    int items; /* that .reqntid wants; 0: any */
 };
 
 struct code {
@@ -138,11 +137,11 @@ struct copy {
 
 struct group;
 struct warp {
+    enum wave_state state; /* the first member: launch.h */
     struct group *group;
     uint8_t *registers, *sums; /* sums: what running products have made of registers so far */
     uint8_t *local;            /* local_bytes of each lane */
     int number;
-    enum { RUNNING, AT_BARRIER, AT_PRODUCT, ENDED } state;
     uint32_t present, active; /* lanes of the warp; lanes that execute the operation */
     struct path stack[MOST_DIVERGED];
     int depth; /* of the path that is executed */
@@ -170,7 +169,7 @@ struct group {
     uint64_t idle;             /* tests of mbarriers since something happened */
     struct products *products; /* wgmma.c's, of each warpgroup */
     struct bulk_copies *bulk;  /* mbarrier.c's */
-    uint64_t random;
+    struct schedule schedule;
 };
 
 /* Ends the launch with a failure, whose text begins with the operation, unless it has failed. */
