@@ -139,29 +139,54 @@ static struct balance balance_of(const struct order *o, int64_t groups, int64_t 
     return (struct balance){(double)most / mean, equal > one ? equal : one};
 }
 
+/* A layer of the suite on a card of NVIDIA's with a number of units, and what selection takes. */
+struct selected {
+    struct tconv_loops loops;
+    tconv_device_info device;
+    tconv_epilogue epilogue;
+    struct tconv_request request;
+    struct tconv_candidate best;
+};
+
+static void take_layer(const struct entry *entry, tconv_type type, tconv_data_format format,
+                       int units, const char *algorithm, struct selected *s)
+{
+    tconv_device_info card = *described_device("NVIDIA mma");
+    struct tconv_pattern pattern;
+    struct tconv_reason reason;
+    assert_true(suite_layer(entry, type, format, &s->loops));
+    card.compute_units = (uint32_t)units;
+    s->device = tconv_device_for(&card, &s->loops);
+    s->epilogue = (tconv_epilogue){.bias = true, .alpha = 1};
+    s->request = request_for(&s->loops, &s->device, &s->epilogue, TCONV_MATH_EXACT);
+    assert_true(tconv_pattern_read(algorithm, &pattern, &reason));
+    assert_true(tconv_choose(&s->request, &pattern, 0, &s->best, &reason));
+}
+
+/* Writes the kernel plan of what was taken. Returns its launch that multiplies. */
+static const struct tconv_launch *
+write_taken(const struct selected *s, struct tconv_kernel_plan *kernel_plan, struct order *order)
+{
+    *kernel_plan = (struct tconv_kernel_plan){0};
+    assert_int_equal(tconv_kernel_plan_write(&s->request, &s->best, kernel_plan, NULL), TCONV_OK);
+    const struct tconv_launch *run = kernel_plan->run;
+    while (run->macs == 0) run++; /* a copy is made first */
+    *order = (struct order){kernel_plan->table, (int)option_of(run, "NT")};
+    return run;
+}
+
 /* The balance of what selection takes for a layer. False if it is not of these algorithms, or has
  * fewer than two groups for each unit. */
 static bool layer_balance(const struct entry *entry, tconv_type type, tconv_data_format format,
                           int units, struct balance *balance)
 {
-    struct tconv_loops loops;
-    assert_true(suite_layer(entry, type, format, &loops));
-    tconv_device_info card = *described_device("NVIDIA mma");
-    card.compute_units = (uint32_t)units;
-    const tconv_device_info device = tconv_device_for(&card, &loops);
-    const tconv_epilogue epilogue = {.bias = true, .alpha = 1};
-    const struct tconv_request request = request_for(&loops, &device, &epilogue, TCONV_MATH_EXACT);
-    struct tconv_pattern any;
-    struct tconv_candidate best;
-    struct tconv_reason reason;
-    assert_true(tconv_pattern_read("auto", &any, &reason));
-    assert_true(tconv_choose(&request, &any, 0, &best, &reason));
-    if (best.algorithm != &tconv_tiled_group && best.algorithm != &tconv_matrix_group) return false;
-    struct tconv_kernel_plan kernel_plan = {0};
-    assert_int_equal(tconv_kernel_plan_write(&request, &best, &kernel_plan, NULL), TCONV_OK);
-    const struct tconv_launch *run = kernel_plan.run;
-    while (run->macs == 0) run++; /* a copy is made first */
-    const struct order order = {kernel_plan.table, (int)option_of(run, "NT")};
+    struct selected s;
+    struct tconv_kernel_plan kernel_plan;
+    struct order order;
+    take_layer(entry, type, format, units, "auto", &s);
+    if (s.best.algorithm != &tconv_tiled_group && s.best.algorithm != &tconv_matrix_group)
+        return false;
+    const struct tconv_launch *run = write_taken(&s, &kernel_plan, &order);
     assert_true(order.positions > 0);
     const int64_t groups = (int64_t)(run->global[0] / run->local[0]);
     const bool counts = groups >= 2 * units;
@@ -213,24 +238,12 @@ static const struct {
  * say, and positions must be complete. */
 static double issued_over_needed(const struct entry *entry, tconv_data_format format, int units)
 {
-    struct tconv_loops loops;
-    assert_true(suite_layer(entry, TCONV_F16, format, &loops));
-    tconv_device_info card = *described_device("NVIDIA mma");
-    card.compute_units = (uint32_t)units;
-    const tconv_device_info device = tconv_device_for(&card, &loops);
-    const tconv_epilogue epilogue = {.bias = true, .alpha = 1};
-    const struct tconv_request request = request_for(&loops, &device, &epilogue, TCONV_MATH_EXACT);
-    struct tconv_pattern any;
-    struct tconv_candidate best;
-    struct tconv_reason reason;
-    assert_true(tconv_pattern_read("matrix_group", &any, &reason));
-    assert_true(tconv_choose(&request, &any, 0, &best, &reason));
-    struct tconv_kernel_plan kernel_plan = {0};
-    assert_int_equal(tconv_kernel_plan_write(&request, &best, &kernel_plan, NULL), TCONV_OK);
-    const struct tconv_launch *run = kernel_plan.run;
-    while (run->macs == 0) run++; /* a copy is made first */
+    struct selected s;
+    struct tconv_kernel_plan kernel_plan;
+    struct order order;
+    take_layer(entry, TCONV_F16, format, units, "matrix_group", &s);
+    const struct tconv_launch *run = write_taken(&s, &kernel_plan, &order);
     const int64_t *t = kernel_plan.table;
-    const struct order order = {t, (int)option_of(run, "NT")};
     const double issued = run->macs;
     if (t[TILED_SLOTS] > 0) {
         const int64_t own = order.positions / option_of(run, "GN"),
@@ -256,11 +269,11 @@ static double issued_over_needed(const struct entry *entry, tconv_data_format fo
             }
         }
         const double rows = (double)(divisor(&order, TILED_BLOCKS) * option_of(run, "MT")),
-                     each = rows * (double)loops.in_channels * (double)loops.groups;
+                     each = rows * (double)s.loops.in_channels * (double)s.loops.groups;
         assert_true(issued == (double)products * each); /* in_channels are whole stages */
     }
     tconv_kernel_plan_clear(&kernel_plan);
-    return issued / (double)loops.macs;
+    return issued / (double)s.loops.macs;
 }
 
 static void small_images_issue_few_zeros(void **state)

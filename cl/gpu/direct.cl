@@ -363,9 +363,9 @@ static INLINED void put_sum(const struct epilogue *f, const vec_t sum, const lon
     put_one(f, affine_one(f, sum, channel), at, channel);
 #else
     put_wide(f,
-             affine_lanes(sum, OF_LANES(factor_of, f, channel, LAST),
-                          OF_LANES(BIAS_OF, f, channel, LAST)),
-             at, aligned, EACH_SLOPE(OF_LANES, f, channel, LAST));
+             affine_lanes(sum, VECTOR_OF(factor_of, f, channel, LAST),
+                          VECTOR_OF(BIAS_OF, f, channel, LAST)),
+             at, aligned, EACH_SLOPE(VECTOR_OF, f, channel, LAST));
 #endif
 }
 
@@ -374,8 +374,8 @@ static INLINED void put_sum(const struct epilogue *f, const vec_t sum, const lon
 #define SUM_NUMBERS 1
 #else
 #define SUM_NUMBERS VW
-#define LANE_OF_FIRST(lane) sums[lane]
-#define FIRST_SUM LANES_OF(LANE_OF_FIRST)
+#define SUM_OF_LANE(sums, lane) sums[lane]
+#define FIRST_SUM VECTOR_OF(SUM_OF_LANE, sums, 0, 1)
 #endif
 
 KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_offset,

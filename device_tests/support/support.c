@@ -47,7 +47,7 @@ size_t resident_kib(void)
     return resident;
 }
 
-unsigned next_random(unsigned *state)
+static unsigned next_random(unsigned *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;

@@ -133,7 +133,6 @@ bool threads_left_out(void);
 size_t resident_kib(void);
 
 /* A repeatable stream of numbers. */
-unsigned next_random(unsigned *state);
 int random_between(unsigned *state, int least, int most);
 
 /* Short forms for problems. */

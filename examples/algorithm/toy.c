@@ -83,18 +83,13 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_option(pack, "ITEMS", candidate->tile.items);
     tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)candidate->tile.items,
                        request->device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-        4);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_toy");
     tconv_launch_option(run, "ITEMS", candidate->tile.items);
     tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)candidate->tile.items,
                        request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
-                                         TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-                      10);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE,
+                      TCONV_ARG_SHARE);
     return TCONV_OK;
 }
 

@@ -277,6 +277,12 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_algorithm *algorithm, char *text, size_t size);
 enum { TCONV_MAX_OPTIONS = 664 }; /* bytes that suffice for it */
 
+/* Binds the arguments of the launch's kernel, in the order of its parameters: TCONV_ARG_* as a
+ * list, or an array of them. */
+#define TCONV_LAUNCH_ARGS(launch, ...)                                                             \
+    tconv_launch_args(                                                                             \
+        launch, (const enum tconv_arg[]){__VA_ARGS__},                                             \
+        (int)(sizeof((const enum tconv_arg[]){__VA_ARGS__}) / sizeof(enum tconv_arg)))
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
 /* Work-items of a group that extends along one dimension only: `group`, or a half, a quarter and so

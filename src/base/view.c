@@ -21,7 +21,8 @@ const tconv_steps *tconv_given_steps(const tconv_problem *p, enum tconv_spaced t
                                              : &p->filter_steps;
 }
 
-void tconv_view_make_dense(struct tconv_view *view)
+/* Sets the steps of a dense tensor with the view's extents. Their product fits into 63 bits. */
+static void make_dense(struct tconv_view *view)
 {
     int64_t step = 1;
     for (int a = view->rank - 1; a >= 0; a--) {
@@ -58,7 +59,7 @@ struct tconv_view tconv_view_of(const tconv_problem *problem, const tconv_geomet
     }
     const tconv_steps *steps = tconv_given_steps(problem, tensor);
     if (steps->count == 0)
-        tconv_view_make_dense(&view);
+        make_dense(&view);
     else
         memcpy(view.step, steps->value, (size_t)view.rank * sizeof *view.step);
     tidy_steps(&view);
@@ -236,14 +237,14 @@ static void copy(const struct tconv_view *to_view, const struct tconv_view *from
 void tconv_view_gather(const struct tconv_view *view, size_t element, const void *from, void *dense)
 {
     struct tconv_view to = *view;
-    tconv_view_make_dense(&to);
+    make_dense(&to);
     copy(&to, view, element, dense, from);
 }
 
 void tconv_view_scatter(const struct tconv_view *view, size_t element, const void *dense, void *to)
 {
     struct tconv_view from = *view;
-    tconv_view_make_dense(&from);
+    make_dense(&from);
     copy(view, &from, element, to, dense);
 }
 

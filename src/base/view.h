@@ -33,9 +33,6 @@ const tconv_steps *tconv_given_steps(const tconv_problem *problem, enum tconv_sp
 struct tconv_view tconv_view_of(const tconv_problem *problem, const tconv_geometry *geometry,
                                 enum tconv_spaced tensor);
 
-/* Sets the steps of a dense tensor with the view's extents. Their product fits into 63 bits. */
-void tconv_view_make_dense(struct tconv_view *view);
-
 /* True if the elements of the view follow each other in memory in the order of the axes. */
 bool tconv_view_is_dense(const struct tconv_view *view);
 

@@ -35,28 +35,6 @@ static enum tconv_stream_place place_of(const tconv_run *run)
     return run->queue != NULL ? TCONV_STREAM_DEVICE : TCONV_STREAM_HOST;
 }
 
-static void release_memory(struct tconv_stream_memory *m)
-{
-    free(m->host);
-    if (m->buffer != NULL) clReleaseMemObject(m->buffer);
-    *m = (struct tconv_stream_memory){.host = NULL};
-}
-
-static void forget_last(tconv_stream *s)
-{
-    if (s->last != NULL) clReleaseEvent(s->last);
-    s->last = NULL;
-}
-
-void tconv_stream_forget(tconv_stream *s)
-{
-    release_memory(&s->history[0]);
-    release_memory(&s->history[1]);
-    release_memory(&s->joined);
-    forget_last(s);
-    s->place = TCONV_STREAM_NOWHERE;
-}
-
 /* Makes memory of at least `bytes` instead of what was there, whose contents are lost. */
 static tconv_status need(const tconv_stream *s, enum tconv_stream_place place,
                          struct tconv_stream_memory *m, uint64_t bytes, tconv_error *error)
@@ -80,7 +58,7 @@ static tconv_status need(const tconv_stream *s, enum tconv_stream_place place,
         return tconv_fail_opencl(error, code, "clCreateBuffer",
                                  "creating a buffer of %" PRIu64 " bytes for columns of a stream",
                                  bytes);
-    release_memory(m);
+    tconv_stream_free(m);
     *m = made;
     return TCONV_OK;
 }
@@ -413,7 +391,7 @@ static tconv_status end_commands(struct push *p, tconv_status status, tconv_erro
         else
             status = tconv_fail_opencl(error, code, "clRetainEvent", "pushing to a stream");
     }
-    forget_last(s);
+    tconv_stream_forget_last(s);
     s->last = p->before;
     return status;
 }

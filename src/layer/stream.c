@@ -133,7 +133,7 @@ tconv_status tconv_stream_make_part(const tconv_stream *s, int64_t before, int64
     return status;
 }
 
-/* ---- making a stream ---- */
+/* ---- making and releasing a stream ---- */
 
 /* The parts for which an algorithm is chosen: usual pushes in the middle of a stream, the longest
  * last, then the first push and the flush of the shortest stream. */
@@ -269,6 +269,28 @@ tconv_status tconv_stream_create(tconv_layer *layer, const tconv_problem *proble
     s->options.algorithm = NULL; /* the caller's, and the stream has its own */
     *out = s;
     return TCONV_OK;
+}
+
+void tconv_stream_free(struct tconv_stream_memory *m)
+{
+    free(m->host);
+    if (m->buffer != NULL) clReleaseMemObject(m->buffer);
+    *m = (struct tconv_stream_memory){.host = NULL};
+}
+
+void tconv_stream_forget_last(tconv_stream *s)
+{
+    if (s->last != NULL) clReleaseEvent(s->last);
+    s->last = NULL;
+}
+
+void tconv_stream_forget(tconv_stream *s)
+{
+    tconv_stream_free(&s->history[0]);
+    tconv_stream_free(&s->history[1]);
+    tconv_stream_free(&s->joined);
+    tconv_stream_forget_last(s);
+    s->place = TCONV_STREAM_NOWHERE;
 }
 
 void tconv_stream_release(tconv_stream *stream)

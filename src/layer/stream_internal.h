@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of a stream, and what pushes (push.c) need of its geometry (stream.c). */
+/* The members of a stream, and what pushes (push.c) need of stream.c, which calls none of theirs.
+ */
 #ifndef TCONV_LAYER_STREAM_INTERNAL_H
 #define TCONV_LAYER_STREAM_INTERNAL_H
 
@@ -65,7 +66,9 @@ tconv_status tconv_stream_make_part(const tconv_stream *stream, int64_t before, 
                                     int64_t first, int64_t end, struct tconv_stream_part *part,
                                     tconv_error *error);
 
-/* Releases the columns and what waits for their commands. */
+/* Frees memory, the event of the last command, or all of both with the stream's place. */
+void tconv_stream_free(struct tconv_stream_memory *memory);
+void tconv_stream_forget_last(tconv_stream *stream);
 void tconv_stream_forget(tconv_stream *stream);
 
 #endif

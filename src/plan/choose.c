@@ -296,17 +296,13 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
                                tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    tconv_problem problem = TCONV_PROBLEM_INIT;
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan_options options;
     tconv_plan *plan = NULL;
     tconv_error own;
     tconv_status status;
     if ((status = check_arguments(device, given_problem, out, &own)) == TCONV_OK &&
-        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, &own)) ==
-            TCONV_OK &&
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &options, &own)) ==
-            TCONV_OK &&
-        (status = tconv_plan_begin(device, &problem, &options, &plan, &own)) == TCONV_OK)
+        (status = tconv_plan_begin_given(device, given_problem, given_options, &options, &plan,
+                                         &own)) == TCONV_OK)
         status = choose(plan, &options, &own);
     if (status != TCONV_OK) {
         tconv_plan_release(plan);

@@ -101,6 +101,22 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     return TCONV_OK;
 }
 
+tconv_status tconv_plan_begin_given(tconv_device *device, const tconv_problem *given_problem,
+                                    const tconv_plan_options *given_options,
+                                    tconv_plan_options *options, tconv_plan **out,
+                                    tconv_error *error)
+{
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    tconv_status status;
+    *options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
+    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, error)) !=
+            TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, options, error)) !=
+            TCONV_OK)
+        return status;
+    return tconv_plan_begin(device, &problem, options, out, error);
+}
+
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error)
 {
     tconv_plan *copy = NULL;

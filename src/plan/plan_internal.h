@@ -76,6 +76,12 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
                               const tconv_plan_options *options, tconv_plan **out,
                               tconv_error *error);
 
+/* The same for a caller's structures of any version. Sets `options` to a copy of theirs. */
+tconv_status tconv_plan_begin_given(tconv_device *device, const tconv_problem *given_problem,
+                                    const tconv_plan_options *given_options,
+                                    tconv_plan_options *options, tconv_plan **out,
+                                    tconv_error *error);
+
 /* Makes another plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 

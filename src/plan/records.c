@@ -328,8 +328,7 @@ tconv_status tconv_device_import_search(tconv_device *device, const tconv_proble
                                         tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    tconv_problem problem = TCONV_PROBLEM_INIT;
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan_options options;
     tconv_plan *plan = NULL;
     tconv_choice choice;
     tconv_error own;
@@ -341,11 +340,8 @@ tconv_status tconv_device_import_search(tconv_device *device, const tconv_proble
                           : given_problem == NULL ? "problem"
                                                   : "found");
     if ((status = check_found(found, &choice, &own)) == TCONV_OK &&
-        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &problem, &own)) ==
-            TCONV_OK &&
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &options, &own)) ==
-            TCONV_OK &&
-        (status = tconv_plan_begin(device, &problem, &options, &plan, &own)) == TCONV_OK) {
+        (status = tconv_plan_begin_given(device, given_problem, given_options, &options, &plan,
+                                         &own)) == TCONV_OK) {
         const struct result result = {&choice, found->median_ms, found->origin};
         options.algorithm = found->algorithm;
         status = tconv_plan_read_options(plan, &options, &own);

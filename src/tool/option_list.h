@@ -83,7 +83,7 @@
       "openvino")                                                                                  \
     O(LAYER, TEXT, data_steps, "data-steps", 0, "LIST",                                            \
       "elements from one to the next along each axis of the data in memory, in its axis order; "   \
-      "files stay dense; default: dense")                                                   \
+      "files stay dense; default: dense")                                                          \
     O(LAYER, TEXT, output_steps, "output-steps", 0, "LIST",                                        \
       "likewise of the output, whose elements must not overlap")                                   \
     O(LAYER, TEXT, residual_steps, "residual-steps", 0, "LIST",                                    \
@@ -151,7 +151,7 @@
     O(ANY, READ, filter, "filter", 0, "W.npy", "the filter")                                       \
     O(ANY, READ, bias, "bias", 0, "B.npy",                                                         \
       "one number for each output channel; with --pixel-shuffle for each channel of the "          \
-      "convolution, and so have --scale and the slopes")                                              \
+      "convolution, and so have --scale and the slopes")                                           \
     O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
       "one factor for each output channel, f32 (f64 with f64 data)")                               \
     O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \

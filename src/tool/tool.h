@@ -33,9 +33,6 @@ void messages_end(size_t outside);
  * the bar. */
 void progress(int done, int total, const char *what);
 
-/* Prints a text in a column of `width` characters, cut off or padded. */
-void print_column(const char *text, int width);
-
 /* Prints the first columns of a row: an id, which is not cut off, and a layer's name. */
 void print_names(const char *id, const char *layer, int width);
 

@@ -365,18 +365,13 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_items(pack, 0, loops->in_channels, 32, request->device);
     tconv_launch_items(pack, 1, kernel_rows * strips, 1, request->device);
     tconv_launch_items(pack, 2, all_blocks, 1, request->device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-        4);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE);
 
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_col2im");
     write_options(run, &g);
     tconv_launch_items(run, 0, (int64_t)groups_of(&g) * g.group, (size_t)g.group, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
-                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL, TCONV_ARG_SHARE},
-                      11);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE,
+                      TCONV_ARG_LOCAL, TCONV_ARG_SHARE);
     run->local_bytes = (size_t)(g.columns * g.row) * g.folded.acc_bytes;
     run->macs = issued(&g, strips);
     return TCONV_OK;

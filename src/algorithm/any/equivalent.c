@@ -72,9 +72,7 @@ bool tconv_equivalent_write(const struct tconv_request *request,
                                   .pieces = 1};
     tconv_launch_option(sums, "AXES", e->axes);
     tconv_launch_items(sums, 0, e->elements, GROUP, request->device);
-    tconv_launch_args(sums,
-                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_EQUIVALENT, TCONV_ARG_TABLE,
-                                         TCONV_ARG_FIRST, TCONV_ARG_SHARE},
-                      5);
+    TCONV_LAUNCH_ARGS(sums, TCONV_ARG_WEIGHTS, TCONV_ARG_EQUIVALENT, TCONV_ARG_TABLE,
+                      TCONV_ARG_FIRST, TCONV_ARG_SHARE);
     return true;
 }

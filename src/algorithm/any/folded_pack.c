@@ -94,11 +94,8 @@ void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_by
                       const tconv_device_info *device)
 {
     tconv_launch_items(run, 0, items, 1, device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_LOCAL,
-                                         TCONV_ARG_SHARE},
-                      12);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE,
+                      TCONV_ARG_TABLE, TCONV_ARG_LOCAL, TCONV_ARG_SHARE);
     run->local_bytes = (size_t)local_bytes;
 }
 

@@ -157,10 +157,7 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_reference_pack");
     write_options(pack, loops, run_outputs);
     tconv_launch_items(pack, 0, kernel_plan->table[REF_WEIGHTS], 64, request->device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-        4);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE);
 
     struct tconv_launch *run =
         tconv_kernel_plan_run(kernel_plan, sparse ? "tconv_sparse" : "tconv_reference");
@@ -172,10 +169,8 @@ static tconv_status write(const struct tconv_request *request,
     else
         tconv_launch_items(run, 0, kernel_plan->table[REF_OUTPUTS], 64, request->device);
     run->macs = (double)loops->macs;
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
-                                         TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-                      10);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE,
+                      TCONV_ARG_SHARE);
     return TCONV_OK;
 }
 

@@ -266,10 +266,8 @@ static tconv_status write(const struct tconv_request *request,
     const bool large = tconv_folded_output_bytes(&g.folded) > g.folded.machine->l3;
     tconv_launch_option(run, "STREAM", large ? tconv_folded_point_stores(&g.folded) : 0);
     tconv_launch_items(run, 0, g.items, 1, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_SHARE},
-                      11);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE,
+                      TCONV_ARG_TABLE, TCONV_ARG_SHARE);
     tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request, TCONV_PACK_RAW);
     return TCONV_OK;
 }

@@ -473,20 +473,19 @@ static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kerne
                   header = g->difference ? TAPS_HEADER(all_blocks, sizeof(float)) : 0;
     kernel_plan->filter_bytes =
         (uint64_t)(header + products * g->blocks * loops->in_channels * g->mw) * sizeof(float);
-    const enum tconv_arg args[] = {TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE,
-                                   TCONV_ARG_SHARE};
     if (g->difference) {
         struct tconv_launch *flags = tconv_kernel_plan_pack(kernel_plan, "tconv_difference_flags");
         write_options(flags, g);
         tconv_launch_items(flags, 0, all_blocks, 1, device);
-        tconv_launch_args(flags, args, 4);
+        TCONV_LAUNCH_ARGS(flags, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE,
+                          TCONV_ARG_SHARE);
     }
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_winograd_pack");
     write_options(pack, g);
     tconv_launch_items(pack, 0, loops->in_channels, 32, device);
     tconv_launch_items(pack, 1, g->blocks, 1, device);
     tconv_launch_items(pack, 2, products, 1, device);
-    tconv_launch_args(pack, args, 4);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE, TCONV_ARG_SHARE);
 }
 
 static tconv_status write(const struct tconv_request *request,
@@ -506,10 +505,8 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_winograd");
     write_options(run, &g);
     tconv_launch_items(run, 0, g.items, 1, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
-                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL, TCONV_ARG_SHARE},
-                      11);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE,
+                      TCONV_ARG_LOCAL, TCONV_ARG_SHARE);
     run->local_bytes = (size_t)g.local_bytes;
     return TCONV_OK;
 }

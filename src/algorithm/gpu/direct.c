@@ -559,8 +559,7 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_items(pack, 0, channels, 64, request->device);
     tconv_launch_items(pack, 1, taps, 1, request->device);
     tconv_launch_items(pack, 2, loops->in_channels, 1, request->device);
-    tconv_launch_args(pack,
-                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE);
 
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_direct");
     run->divides = true;
@@ -573,10 +572,7 @@ static tconv_status write(const struct tconv_request *request,
                     (double)g.tiles[g.tile.along_y ? 1 : 2];
     run->trips[1] = tconv_folded_slices(r) / (double)r->z.output;
     run->trips[2] = (double)r->y.kernel / (double)r->y.stride;
-    tconv_launch_args(
-        run,
-        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-        9);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE);
     return TCONV_OK;
 }
 

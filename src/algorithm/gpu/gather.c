@@ -370,16 +370,13 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_clear");
     write_options(clear, &g);
     tconv_launch_items(clear, 0, all_blocks, 64, request->device);
-    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+    TCONV_LAUNCH_ARGS(clear, TCONV_ARG_FLAGS, TCONV_ARG_TABLE);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_pack");
     write_options(pack, &g);
     tconv_launch_items(pack, 0, g.in, 32, request->device);
     tconv_launch_items(pack, 1, rows, 1, request->device);
     tconv_launch_items(pack, 2, all_blocks, 1, request->device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
-        4);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE);
 
     if (g.stage_elements > 0) {
         struct tconv_launch *stage = tconv_kernel_plan_run(kernel_plan, "tconv_gather_stage");
@@ -388,8 +385,7 @@ static tconv_status write(const struct tconv_request *request,
         tconv_launch_items(stage, 1, g.folded.input_rows, 32, request->device);
         tconv_launch_items(stage, 2, g.folded.loops.batch * loops->groups * loops->in_channels, 1,
                            request->device);
-        tconv_launch_args(
-            stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
+        TCONV_LAUNCH_ARGS(stage, TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE);
     }
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_gather");
     run->divides = true;
@@ -400,12 +396,9 @@ static tconv_status write(const struct tconv_request *request,
     run->global[0] = (size_t)work_groups(&g) * (size_t)g.group_x;
     run->global[1] = (size_t)g.group_y;
     run->macs = issued(&g) * (packing == TCONV_PACK_QUADS ? 4 : 1);
-    tconv_launch_args(
-        run,
-        (enum tconv_arg[]){TCONV_ARG_DATA,
-                           g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
-                           TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-        11);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA,
+                      g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA, TCONV_ARG_FILTER,
+                      TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE);
     return TCONV_OK;
 }
 

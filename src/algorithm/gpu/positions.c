@@ -35,12 +35,6 @@ static void set_side(struct tconv_side *side, const struct tconv_axis *axis, boo
     }
 }
 
-int64_t tconv_side_distance(const struct tconv_side *side, int64_t tap)
-{
-    return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
-                        : tconv_folded_distance(side->axis, tap);
-}
-
 static int64_t reaching_taps(const struct tconv_side *side)
 {
     int64_t reaching = 0;

@@ -6,13 +6,19 @@
 
 #include "algorithm/gpu/positions.h"
 
+#include "base/checked.h"
+
 enum {
     TCONV_MOST_PHASES = 1 << 12,
     TCONV_MOST_TAPS = 1 << 16,
 };
 
 /* How far from a position the input of a tap lies. */
-int64_t tconv_side_distance(const struct tconv_side *side, int64_t tap);
+static inline int64_t tconv_side_distance(const struct tconv_side *side, int64_t tap)
+{
+    return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
+                        : tconv_folded_distance(side->axis, tap);
+}
 
 /* Work-groups of the copy along the channels of a point. */
 int64_t tconv_copy_channel_tiles(const struct tconv_copy *copy, tconv_type type);

@@ -150,8 +150,7 @@ struct tconv_launch *tconv_positions_copy(const struct tconv_positions *p, int i
     launch->global[0] = (size_t)items * (size_t)tconv_ceil_div(copy->points, COPIED_POINTS) *
                         (size_t)tconv_copy_channel_tiles(copy, p->folded.loops.data_type) *
                         (size_t)(copy->elements / copy->points / copy->row);
-    tconv_launch_args(launch,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
+    TCONV_LAUNCH_ARGS(launch, TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE);
     return launch;
 }
 
@@ -165,17 +164,13 @@ struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const 
     run->global[0] = (size_t)items * (size_t)tconv_positions_groups(p);
     if (p->parts == 1) {
         const enum tconv_arg data = p->copy.elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA;
-        tconv_launch_args(run,
-                          (enum tconv_arg[]){data, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                             TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-                          10);
+        TCONV_LAUNCH_ARGS(run, data, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE,
+                          TCONV_ARG_TABLE);
         return run;
     }
     kernel_plan->workspace_bytes = (uint64_t)tconv_positions_workspace_bytes(p);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE},
-                      5);
+    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_WORKSPACE,
+                      TCONV_ARG_TABLE);
     return run;
 }
 
@@ -186,10 +181,8 @@ struct tconv_launch *tconv_positions_finish(const struct tconv_positions *p, con
     struct tconv_launch *finish = tconv_kernel_plan_run(kernel_plan, kernel);
     finish->local[0] = (size_t)items;
     finish->global[0] = (size_t)items * (size_t)tconv_positions_part_groups(p) * (size_t)groups;
-    tconv_launch_args(finish,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARG_WORKSPACE, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-                      11);
+    TCONV_LAUNCH_ARGS(finish, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                      TCONV_ARG_WORKSPACE, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE);
     return finish;
 }
 
@@ -202,7 +195,7 @@ struct tconv_launch *tconv_positions_fill(const struct tconv_positions *p, int i
     fill->divides = true;
     fill->global[0] = (size_t)items * (size_t)tconv_positions_phase_tiles(p) *
                       (size_t)(p->all_phases - p->phases);
-    tconv_launch_args(fill, (enum tconv_arg[]){TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE}, 7);
+    TCONV_LAUNCH_ARGS(fill, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE);
     return fill;
 }
 
@@ -222,14 +215,11 @@ void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
     struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_rows_clear");
     snprintf(clear->options, sizeof clear->options, "%s", run->options);
     tconv_launch_items(clear, 0, loops->groups, 64, device);
-    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+    TCONV_LAUNCH_ARGS(clear, TCONV_ARG_FLAGS, TCONV_ARG_TABLE);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_rows_pack");
     snprintf(pack->options, sizeof pack->options, "%s", run->options);
     tconv_launch_items(pack, 0, p->matrix_rows, 64, device);
     tconv_launch_items(pack, 1, p->packed_channels, 1, device);
     tconv_launch_items(pack, 2, loops->groups * p->list_taps, 1, device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
-        4);
+    TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE);
 }

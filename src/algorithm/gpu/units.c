@@ -265,13 +265,9 @@ struct tconv_candidate_unit tconv_candidate_unit(const struct tconv_request *req
         .trial = candidate->tile,
         .local_memory = (uint64_t)tconv_unit_memory(unit, index, request->device)};
     if (its.has_trial) {
-        const struct tconv_tile *trial = &unit->tiles[unit->tile_count - 1];
-        its.trial.mt = trial->mt;
-        its.trial.nt = trial->nt;
-        its.trial.wm = trial->wm;
-        its.trial.wn = trial->wn;
-        its.trial.slices = trial->slices;
-        its.trial.kt = trial->kt;
+        its.trial = unit->tiles[unit->tile_count - 1];
+        its.trial.parts = candidate->tile.parts;
+        its.trial.copy = candidate->tile.copy;
     }
     return its;
 }

@@ -98,7 +98,8 @@ void paint(enum colour colour)
     begun = colour != COLOUR_NONE;
 }
 
-void print_column(const char *text, int width)
+/* Prints a text in a column of `width` characters, cut off or padded. */
+static void print_column(const char *text, int width)
 {
     int shown = 0; /* counts characters: the second and later bytes of a UTF-8 character begin with
                       the bits 10 */

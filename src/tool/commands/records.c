@@ -48,6 +48,16 @@ static int in_order(const void *a, const void *b)
                                 : strcmp(s->file, t->file);
 }
 
+enum exit_code records_open(const char *why, int *number, tconv_device **device)
+{
+    tconv_error error;
+    enum exit_code code = refuse_layers(why);
+    if (code == EXIT_DONE) code = choose_device(number);
+    if (code == EXIT_DONE && tconv_device_open(*number, device, &error) != TCONV_OK)
+        code = failed_call(&error);
+    return code;
+}
+
 enum exit_code records_read(const tconv_device *device, struct records *r)
 {
     tconv_error error;
@@ -145,14 +155,11 @@ static void print_records(const struct records *r, const char *folder)
 enum exit_code list_records(void)
 {
     int number;
-    tconv_error error;
     tconv_device *device = NULL;
     struct records records;
-    enum exit_code code =
-        refuse_layers("--records lists what is stored for all of them, and times nothing");
-    if (code == EXIT_DONE) code = choose_device(&number);
+    enum exit_code code = records_open(
+        "--records lists what is stored for all of them, and times nothing", &number, &device);
     if (code != EXIT_DONE) return code;
-    if (tconv_device_open(number, &device, &error) != TCONV_OK) return failed_call(&error);
     const char *folder = results_folder(device);
     code = records_read(device, &records);
     if (code == EXIT_DONE) {

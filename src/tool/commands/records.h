@@ -11,6 +11,9 @@ struct records {
     bool memory;
 };
 
+/* Opens the device that the options name. `why` refuses layers. */
+enum exit_code records_open(const char *why, int *number, tconv_device **device);
+
 /* Reads the records of a device. Whatever it returns, records_free follows. */
 enum exit_code records_read(const tconv_device *device, struct records *records);
 void records_free(struct records *records);

@@ -8,19 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Opens the device that the options name. `option` refuses layers. */
-static enum exit_code open_device(const char *option, int *number, tconv_device **device)
-{
-    char why[100];
-    tconv_error error;
-    snprintf(why, sizeof why, "%s is about what is stored for a device, and times nothing", option);
-    enum exit_code code = refuse_layers(why);
-    if (code == EXIT_DONE) code = choose_device(number);
-    if (code == EXIT_DONE && tconv_device_open(*number, device, &error) != TCONV_OK)
-        code = failed_call(&error);
-    return code;
-}
-
 /* ---- --share ---- */
 
 static json_t *result_json(const tconv_stored_search *s)
@@ -53,7 +40,8 @@ enum exit_code share_results(void)
     size_t unsaid = 0;
     struct records records = {NULL, 0, true};
     tconv_device *device = NULL;
-    enum exit_code code = open_device("--share", &number, &device);
+    enum exit_code code = records_open(
+        "--share is about what is stored for a device, and times nothing", &number, &device);
     if (code == EXIT_DONE) code = records_read(device, &records);
     json_t *results = json_array();
     for (size_t i = 0; i < records.count && code == EXIT_DONE; i++) {
@@ -175,7 +163,8 @@ enum exit_code import_results(void)
     tconv_device *device = NULL;
     enum exit_code code = tuned_read(options.import, &file);
     if (code != EXIT_DONE) return code;
-    code = open_device("--import", &number, &device);
+    code = records_open("--import is about what is stored for a device, and times nothing", &number,
+                        &device);
     json_t *own = device == NULL ? NULL : device_object_json(number, device),
            *states = json_array();
     const char *folder = tconv_device_search_folder(device);
