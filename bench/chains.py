@@ -229,7 +229,7 @@ def at_once(graph, requests, seconds):
         try:
             graph.run(thread)  # a runtime may prepare each thread
         finally:
-            begun.wait()  # also for the others, which an error here must not keep waiting
+            begun.wait()  # even after an error: the other threads wait for this one
         begin, runs = time.perf_counter(), 0
         while time.perf_counter() < begin + seconds:
             graph.run(thread)

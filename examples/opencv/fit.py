@@ -52,7 +52,8 @@ def main() -> None:
     print("/* clang-format off */")
     print(f"static const float upsampler_x2[{KERNEL} * {KERNEL}] = {{")
     for row in kernel:
-        print("    " + ", ".join(f"{value:.5f}F" for value in row) + ",")
+        for half in row.reshape(2, -1):
+            print("    " + ", ".join(f"{value:.5f}F" for value in half) + ",")
     print("};\n/* clang-format on */")
 
 

@@ -168,9 +168,24 @@ def compute(
 
 def tensors_of(arrays: Arrays, filter_version: int = 0) -> bytes:
     """The tconv_tensors of checked arrays."""
-    pointers = [0 if array is None else address_of(array) for array in arrays]
-    data, filter_, bias, scale, slope, slope2, residual, out = pointers
-    return c.host_tensors(data, filter_, out, bias, scale, slope, slope2, residual, filter_version)
+    *places, out = [0 if array is None else address_of(array) for array in arrays]
+    return _tensors_at(places, out, filter_version)
+
+
+def _tensors_at(places: list[int], out: int, filter_version: int = 0) -> bytes:
+    """The same of the addresses of all arrays but `out`, in the order of Arrays, and of that one."""
+    data, filter_, bias, scale, slope, slope2, residual = places
+    return c.host_tensors(
+        data,
+        filter_,
+        out,
+        bias=bias,
+        scale=scale,
+        slope=slope,
+        slope2=slope2,
+        residual=residual,
+        filter_version=filter_version,
+    )
 
 
 def _run_slowly(
@@ -273,7 +288,7 @@ def again(key: tuple[Any, ...], arrays: Arrays, layers: Layers | None) -> Any:
         for array, place in zip(arrays, places):
             if array is not None and begin - array.nbytes < place < begin + out.nbytes:  # so `out` was given
                 return None
-        tensors = c.host_tensors(places[0], places[1], begin, *places[2:])
+        tensors = _tensors_at(places, begin)
     failed = _run_layer(*asked.references, tensors, None, None)
     raise_kept()
     if failed:

@@ -222,6 +222,7 @@ def host_tensors(
     data: int,
     filter: int,
     output: int,
+    *,
     bias: int = 0,
     scale: int = 0,
     slope: int = 0,

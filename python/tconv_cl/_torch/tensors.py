@@ -515,8 +515,14 @@ def again(
         filter_, version = weights.dense(weight)
     except (RuntimeError, MemoryError):
         return None
-    own = (data.data_ptr(), filter_.data_ptr(), output.data_ptr())
-    tensors = c.host_tensors(*own, *addresses, filter_version=version)
+    tensors = c.host_tensors(
+        data.data_ptr(),
+        filter_.data_ptr(),
+        output.data_ptr(),
+        bias=addresses[0],
+        scale=addresses[1],
+        filter_version=version,
+    )
     failed = c.library.tconv_layer_run(*asked.references, tensors, _how(), None)
     raise_kept()
     if failed:
@@ -565,8 +571,8 @@ def run(
             data.data_ptr(),
             filter_.data_ptr(),
             output.data_ptr(),
-            0 if bias is None else bias.data_ptr(),
-            0 if scale is None else scale.data_ptr(),
+            bias=0 if bias is None else bias.data_ptr(),
+            scale=0 if scale is None else scale.data_ptr(),
             residual=0 if residual is None else residual.data_ptr(),
             filter_version=version,
         )
