@@ -83,6 +83,15 @@ exec /usr/lib/wine/wine64 \"\$@\""
     "$work/bin/wine" wineboot --init 2>/dev/null
 }
 
+# apt-get with lists, cache and status of its own in $work, for which packages are of these architectures. The first one takes the place of the machine's own.
+# usage: own_apt ARCHITECTURE,... [OPTION...] COMMAND
+own_apt() {
+    architectures=$1
+    shift
+    apt-get -qq -o APT::Architecture="${architectures%%,*}" -o APT::Architectures="$architectures" -o APT::Sandbox::User=root \
+        -o Dir::State::status=/dev/null -o Dir::State::lists="$work/lists" -o Dir::Cache="$work" "$@"
+}
+
 # Unpacks Debian packages of another architecture into $work/sysroot and does not install them: the system gets no foreign architecture, and no
 # package that another one conflicts with. What is there already stays. usage: foreign_packages ARCHITECTURE PACKAGE...
 foreign_packages() {
@@ -90,17 +99,12 @@ foreign_packages() {
     shift
     [ ! -e "$work/sysroot/complete" ] || return 0
     mkdir -p "$work/lists/partial" "$work/archives/partial"
-    # apt with lists, cache and status of its own, for which all packages are of that architecture
-    foreign() {
-        apt-get -qq -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" -o APT::Sandbox::User=root \
-            -o Dir::State::status=/dev/null -o Dir::State::lists="$work/lists" -o Dir::Cache="$work" "$@"
-    }
     echo "downloading libraries for $architecture"
-    foreign update || echo "some package lists could not be read; trying with the others" >&2
+    own_apt "$architecture" update || echo "some package lists could not be read; trying with the others" >&2
     (
         cd "$work/archives"
         rm -f ./*.deb
-        foreign download "$@"
+        own_apt "$architecture" download "$@"
     )
     rm -rf "$work/sysroot"
     for package in "$work"/archives/*.deb; do dpkg -x "$package" "$work/sysroot"; done

@@ -19,7 +19,6 @@ element by element by code of their own, which these counts leave out.
 import argparse
 import csv
 import itertools
-import json
 import os
 import re
 import sys
@@ -28,6 +27,7 @@ import tempfile
 import offline_gate as gate
 
 COMPILERS = {"clang": gate.clang_ptx, "libNVVM": gate.libnvvm_ptx}
+DEVICE = "NVIDIA mma"  # of all counts but those of wgmma
 LAYERS = ("B24", "B25", "B43", "B10", "B07", "B67", "B11")
 # What the kernels reach today. B67 and B11 have sorted positions, and of B11 some sub-groups multiply nothing.
 # B07 has so few tiles that selection takes small ones, with fewer products for each load.
@@ -65,10 +65,6 @@ def taps_of_phases(row):
 def has_vectors(row):
     """Whether a layer is depthwise, and vectors of channels divide its channels."""
     return row["in_channels"] == row["out_channels"] == row["groups"] and int(row["groups"]) % LANES == 0
-
-
-def listing(programs, kind, data_format, device="NVIDIA mma", *more):
-    return map(json.loads, gate.run([programs, "--listing", kind, data_format, "--device", device, *more]).splitlines())
 
 
 def compiled(tools, make_ptx, target, launch):
@@ -128,16 +124,14 @@ def count(tools, make_ptx, target, layer, taps):
 
 def count_wgmma(tools, programs, suite):
     """Prints the table of wgmma's tiles, and returns what is wrong."""
-    wrong = []
+    wrong, layers = [], []
     print("\ncompiler layer tile              instructions  wgmma  beside each  before the first copy  registers")
-    for (key, tile), (compiler, make_ptx) in itertools.product(WGMMA_TILES, COMPILERS.items()):
+    for key, tile in WGMMA_TILES:
         algorithm = "matrix_group %s slices=1 wm=64 copy=0 parts=1 wn=%s" % (tile, tile.split()[1][3:])
-        with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as one:  # others may not take the tile
-            table = csv.DictWriter(one, suite[key].keys())
-            table.writeheader()
-            table.writerow(suite[key])
-            one.flush()
-            layer = next(listing(programs, "f16", "NXC", "NVIDIA wgmma", "--algorithm", algorithm, "--suite", one.name))
+        listed = gate.listing(programs, "f16", "NXC", "NVIDIA wgmma", "--algorithm", algorithm)
+        layers.append(next(layer for layer in listed if layer["layer"] == key))
+    for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
+        key = layer["layer"]
         c = count(tools, make_ptx, "sm_90a", layer, taps_of_phases(suite[key]))
         beside = c["all"] / c["mma"] - 1
         form = "%-8s %-5s %-17s %12d %6d %12.1f %22d %10d"
@@ -153,11 +147,7 @@ def count_wgmma(tools, programs, suite):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument(
-        "--programs",
-        default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"),
-        help="the program that lists launches",
-    )
+    gate.add_programs_argument(parser)
     parser.add_argument("--target", default="sm_90")
     gate.add_compiler_arguments(parser)
     arguments = parser.parse_args()
@@ -177,7 +167,9 @@ def main():
     )
     suite = read_suite()
     for data_format in ("NXC", "NCX"):
-        layers = [layer for layer in listing(arguments.programs, "f16", data_format) if layer["layer"] in LAYERS]
+        layers = [
+            layer for layer in gate.listing(arguments.programs, "f16", data_format, DEVICE) if layer["layer"] in LAYERS
+        ]
         wrong += [
             "%s in %s is not listed" % (key, data_format)
             for key in LAYERS
@@ -216,7 +208,11 @@ def main():
                 wrong.append("%s by %s %s: no store of 16 bytes" % (layer["layer"], compiler, data_format))
     print("\ncompiler layer type  vectors  loads of 16 bytes  of 4 and 8  of 2  stores of 16 bytes  of 4 and 8  of 2")
     for kind in ("f16", "bf16"):
-        layers = [layer for layer in listing(arguments.programs, kind, "NXC") if has_vectors(suite[layer["layer"]])]
+        layers = [
+            layer
+            for layer in gate.listing(arguments.programs, kind, "NXC", DEVICE)
+            if has_vectors(suite[layer["layer"]])
+        ]
         wrong += [] if layers else ["no depthwise layer in %s is listed" % kind]
         for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
             c = count_depthwise(tools, make_ptx, arguments.target, layer)

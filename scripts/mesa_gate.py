@@ -18,7 +18,6 @@ multiply-add.
 import argparse
 import collections
 import concurrent.futures
-import json
 import os
 import re
 import resource
@@ -54,18 +53,14 @@ Program = collections.namedtuple("Program", "target source options kernel algori
 Result = collections.namedtuple("Result", "program private figures failure")
 
 
-def listing(programs, kind, data_format, device, suite):
-    command = [programs, "--listing", kind, data_format, "--device", device, *(["--suite", suite] if suite else [])]
-    return map(json.loads, gate.run(command).splitlines())
-
-
 def read_programs(arguments):
     """A program once for each target, with the layers that take it."""
     found = {}
+    suite = ["--suite", arguments.suite] if arguments.suite else []
     for kind in ("f32", "f16", "i8"):
         for data_format in ("NCX", "NXC"):
             for device in sorted({target.device for target in TARGETS.values()}):
-                for row in listing(arguments.programs, kind, data_format, device, arguments.suite):
+                for row in gate.listing(arguments.programs, kind, data_format, device, *suite):
                     if row["layer"] not in LAYERS and not arguments.suite:
                         continue
                     for launch in row["launches"]:
@@ -171,8 +166,7 @@ def build(target, jobs, folder):
     """For each job, a pair (source file, options): the lines that were printed for it, or None for the jobs after one
     that ended the process."""
     path = os.path.join(folder, "jobs")
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines("%s\t%s\n" % job for job in jobs)
+    gate.write_text(path, "".join("%s\t%s\n" % job for job in jobs))
     seconds = CPU_SECONDS * len(jobs)
     command, environment = command_of(target, path)
     done = subprocess.run(
@@ -242,8 +236,7 @@ def blind_compilers(processes):
     """A line for each target of which this gate would miss a spill."""
     with tempfile.TemporaryDirectory() as top, concurrent.futures.ThreadPoolExecutor(processes) as pool:
         path = os.path.join(top, "spill.cl")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(gate.TOO_LARGE)
+        gate.write_text(path, gate.TOO_LARGE)
 
         def printed(target):
             folder = os.path.join(top, target)
@@ -281,11 +274,7 @@ def failures(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument(
-        "--programs",
-        default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"),
-        help="the program that lists programs",
-    )
+    gate.add_programs_argument(parser)
     parser.add_argument("--suite", metavar="FILE", help="all layers of a file in the form of bench/suite.csv")
     parser.add_argument("--count", type=int, metavar="N", help="compile N programs, evenly spread; without it all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes run at a time")

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes what scripts/mesa_gate.py needs in build/mesa: Mesa's OpenCL for arm64 (rusticl) with its stand-ins for GPUs (mesa-drm-shim), and
 # QEMU to run them, from Debian 13; nothing of them is installed. apt checks them against Debian's signatures. Zig, from PyPI, compiles the
-# program that builds kernels. For Debian 12, as root or with sudo.
+# program that builds kernels. For Debian 12, as root or with sudo. usage: mesa_tools.sh
 set -eu
 cd "$(dirname "$0")/.."
+[ $# = 0 ] || { echo "usage: mesa_tools.sh" >&2; exit 2; }
 work=$PWD/build/mesa
 sysroot=$work/root
 # What mesa-opencl-icd for arm64 loads. A C library for 64-bit ARM, LLVM and clang are among it; QEMU is this machine's.
@@ -17,17 +18,13 @@ wanted=$(cat "$0" scripts/mesa_build.c | cksum)
 sh scripts/packages.sh opencl-c-headers debian-archive-keyring
 rm -rf "$work"
 mkdir -p "$work/etc/sources" "$work/etc/preferences" "$work/lists/partial" "$work/archives/partial" "$work/vendors"
-: >"$work/status"
 mirror=$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*\([^ ]*\) .*/\2/p' /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null |
     grep -v security | head -n 1)
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} trixie main" >"$work/etc/sources.list"
 
-# apt-get with sources, lists, cache and status of its own
 newer() {
-    apt-get -qq -o APT::Architecture=arm64 -o 'APT::Architectures::=arm64' -o 'APT::Architectures::=amd64' -o APT::Sandbox::User=root \
-        -o Acquire::Languages=none -o Dir::Etc::SourceList="$work/etc/sources.list" -o Dir::Etc::SourceParts="$work/etc/sources" \
-        -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts="$work/etc/preferences" -o Dir::State::status="$work/status" \
-        -o Dir::State::lists="$work/lists" -o Dir::Cache="$work" "$@"
+    own_apt arm64,amd64 -o Acquire::Languages=none -o Dir::Etc::SourceList="$work/etc/sources.list" -o Dir::Etc::SourceParts="$work/etc/sources" \
+        -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts="$work/etc/preferences" "$@"
 }
 echo "downloading Mesa for arm64, and QEMU"
 newer update

@@ -23,7 +23,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -39,7 +38,7 @@ def tiles():
     """The numbers of NVIDIA's tiles: src/algorithm/gpu/units.c."""
     with open(os.path.join(gate.ROOT, "src/algorithm/gpu/units.c"), encoding="utf-8") as file:
         table = re.search(r"nvidia_tiles\[\] = \{(.*?)\};", file.read(), re.S).group(1)
-    return re.findall(r"\{(\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\}", table)
+    return re.findall(r"TILE\((\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)", table)
 
 
 def candidates(programs, wanted):
@@ -47,13 +46,7 @@ def candidates(programs, wanted):
     for data_format, tile, copy in itertools.product(("NXC", "NCX"), tiles(), (0, 1)):
         text = TILE % (*tile, copy)
         pattern = "matrix_group " + text.replace("split=0 ", "")
-        lines = subprocess.run(
-            [programs, "--listing", "f16", data_format, "--device", "NVIDIA mma", "--algorithm", pattern],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        for layer in map(json.loads, lines):
+        for layer in gate.listing(programs, "f16", data_format, "NVIDIA mma", "--algorithm", pattern):
             if not wanted or layer["layer"] in wanted:
                 launches = [one for one in layer["launches"] if one["kernel"] in KERNELS]
                 yield {
@@ -223,11 +216,7 @@ def main():
         "--seconds", type=float, default=0, help="time no more candidates after so many, and end with 3; default: all"
     )
     parser.add_argument("--target", default="sm_90")
-    parser.add_argument(
-        "--programs",
-        default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"),
-        help="the program that lists launches",
-    )
+    gate.add_programs_argument(parser)
     gate.add_compiler_arguments(parser)
     arguments = parser.parse_args()
     return compile_all(arguments) if arguments.what == "compile" else time_all(arguments)

@@ -21,6 +21,7 @@ import argparse
 import collections
 import concurrent.futures
 import glob
+import json
 import os
 import re
 import shutil
@@ -64,13 +65,23 @@ class Failed(Exception):
     pass
 
 
-def run(command, **more):
+def run(command, stderr=subprocess.STDOUT, **more):
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False, **more
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", check=False, **more
     )
     if done.returncode != 0:
-        raise Failed("%s\n%s" % (" ".join(command), "\n".join(done.stdout.splitlines()[:20])))
+        raise Failed("%s\n%s" % (" ".join(command), "\n".join((done.stderr or done.stdout).splitlines()[:20])))
     return done.stdout
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 # ---- the hottest loop ----
@@ -129,8 +140,7 @@ def clang(tools, vendor, target, source, options, output):
 def compile_amd(tools, target, source, options, folder):
     output = os.path.join(folder, target + ".s")
     clang(tools, "AMD", target, source, options, output)
-    with open(output, encoding="utf-8") as file:
-        text = file.read()
+    text = text_of(output)
     code, metadata = text.split("amdhsa.kernels:")
 
     def multiply_adds(line):
@@ -179,13 +189,10 @@ def clang_ptx(tools, target, source, options, folder):
     ptx = os.path.join(folder, target + ".clang.ptx")
     clang(tools, "NVIDIA", target, source, options, ptx)
     if target.endswith("a"):  # ptxas must know the size of work-groups that share a compute unit
-        with open(ptx, encoding="utf-8") as file:
-            text = file.read()
         size = next((option.split("=")[1] for option in options if option.startswith("-DITEMS=")), None)
         if size:
-            text = re.sub(r"(\.entry tconv_matrix\([^{]*)\{", r"\g<1>.reqntid %s, 1, 1\n{" % size, text)
-        with open(ptx, "w", encoding="utf-8") as file:
-            file.write(text)
+            directive = r"\g<1>.reqntid %s, 1, 1\n{" % size
+            write_text(ptx, re.sub(r"(\.entry tconv_matrix\([^{]*)\{", directive, text_of(ptx)))
     return ptx
 
 
@@ -200,14 +207,12 @@ def libnvvm_ptx(tools, target, source, options, folder):
     command += [*options, *(word for option in passed_on for word in ("-Xclang", option))]
     run([*command, "-fno-discard-value-names", "-emit-llvm", "-S", "-o", ir, source])
     run([tools.opt_14, "-S", "-instnamer", "-o", named, ir])
-    with open(named, encoding="utf-8") as file:
-        text = libnvvm.llvm_7(file.read())
+    text = libnvvm.llvm_7(text_of(named))
     try:
         text = tools.libnvvm.ptx(text, "sm_80")
     except ValueError as error:
         raise Failed("libNVVM: %s" % error) from error
-    with open(ptx, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_text(ptx, text)
     return ptx
 
 
@@ -232,13 +237,11 @@ def assemble(tools, target, ptx):
     """ptxas's log, and the file with the machine code."""
     cubin = "%s.%s.cubin" % (ptx, target)
     if target.endswith("a"):
-        with open(ptx, encoding="utf-8") as file:
-            text = file.read()
+        text = text_of(ptx)
         if MARK not in text:
             raise Failed("the program has no %s" % MARK)
         ptx += ".changed"
-        with open(ptx, "w", encoding="utf-8") as file:
-            file.write(changed_for_sm_90a(text))
+        write_text(ptx, changed_for_sm_90a(text))
     log = run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
     if "serialized" in log:
         raise Failed("ptxas waits for each wgmma:\n" + log)
@@ -248,8 +251,7 @@ def assemble(tools, target, ptx):
 def compile_source(tools, make_ptx, target, launch, folder):
     """ptxas's log, and the file with the machine code, of a launch of gpu_programs --listing."""
     source = os.path.join(folder, "a.cl")
-    with open(source, "w", encoding="utf-8") as out:
-        out.write(source_text(launch["sources"][0], set()))
+    write_text(source, source_text(launch["sources"][0], set()))
     return assemble(tools, target, make_ptx(tools, target, source, launch["options"].split(), folder))
 
 
@@ -302,15 +304,13 @@ def without_traded(tools, target, ptx, kernels, code):
     one group at a time would not need. That is not wrong, unless the hottest loop has it."""
     if not any(kernel.wrong for kernel in kernels):
         return kernels
-    with open(ptx, encoding="utf-8") as file:
-        text = file.read()
+    text = text_of(ptx)
     directive = re.escape(MARK) + r"\.minnctapersm \d+"
     text = re.sub(directive, MARK + ".minnctapersm 1", text)
     if not re.search(directive, text):
         text = re.sub(r"^\.reqntid .*$", r"\g<0>\n.minnctapersm 1", text, flags=re.M)
     alone = "%s.alone.ptx" % ptx
-    with open(alone, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_text(alone, text)
     wrong = {kernel.name: kernel.wrong for kernel in kernels_of_log(assemble(tools, target, alone)[0], {})}
     for name, lines in code.items():
         if any(re.search(r"\b(LDL|STL)\b", line) for line in hottest_loop(lines, *NVIDIA_CODE)[1] or []):
@@ -380,11 +380,9 @@ def intel_binary(ocloc, target, source, options, dump, **environment):
         if target == "skl":  # has no such instruction
             options[options.index("-DDOT=2")] = "-DDOT=1"
         else:
-            with open(source, encoding="utf-8") as file:
-                text = file.read()
+            text = text_of(source)
             source = os.path.join(dump, "dot.cl")
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(INTEL_DOT + text)
+            write_text(source, INTEL_DOT + text)
     # The "zebin" format says in plain text what a kernel takes; IGC's own dump has the instructions.
     command = [ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options)]
     command += ["-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump]
@@ -488,6 +486,18 @@ def missing_tools(tools, compiler):
 # ---- programs and jobs ----
 
 
+def add_programs_argument(parser):
+    default = os.path.join(ROOT, "build/host_tests/gpu_programs")
+    parser.add_argument("--programs", default=default, help="the program that lists programs and launches")
+
+
+def listing(programs, kind, data_format, device, *more):
+    """What the program lists for layers in this type and format on this device, with these options. Layers that it
+    leaves out, because they do not take an --algorithm, are named on stderr."""
+    command = [programs, "--listing", kind, data_format, "--device", device, *more]
+    return map(json.loads, run(command, stderr=subprocess.PIPE).splitlines())
+
+
 def read_programs(lister, suite):
     programs = []
     for line in run([lister, *suite]).splitlines():
@@ -513,8 +523,7 @@ def source_text(name, known):
     if name in known:
         return ""
     known.add(name)
-    with open(os.path.join(ROOT, "cl", name), encoding="utf-8") as file:
-        text = file.read()
+    text = text_of(os.path.join(ROOT, "cl", name))
     include = re.compile(r'^#include "(.*)"', re.M)
     included = "".join(source_text(other, known) for other in include.findall(text))
     return included + '#line 1 "%s"\n%s' % (name, include.sub("", text))
@@ -523,8 +532,7 @@ def source_text(name, known):
 def write_source(program, folder):
     path = os.path.join(folder, os.path.basename(program.source))
     if not os.path.exists(path):
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(source_text(program.source, set()))
+        write_text(path, source_text(program.source, set()))
     return path
 
 
@@ -582,16 +590,14 @@ def blind_compilers(tools, compilers, jobs):
     """A line for each compiler and target of which this gate would miss a spill, or a wrong number of lanes."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "spill.cl")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(TOO_LARGE)
+        write_text(source, TOO_LARGE)
         programs = [Program(device, device, "spill", ("-cl-std=CL1.2",), source, "") for device in VENDORS]
         for result in compile_all(tools, programs, compilers, jobs):
             if isinstance(result.kernels, str) or not all(kernel.wrong for kernel in result.kernels):
                 told = (result.compiler, result.target, result.kernels)
                 yield "%s does not say that a kernel spills for %s: %s" % told
         source = os.path.join(folder, "lanes.cl")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(WRONG_LANES)
+        write_text(source, WRONG_LANES)
         programs = [Program("Intel", "Intel", "lanes", ("-cl-std=CL1.2", "-DLANES=8"), source, "")]
         for result in compile_all(tools, programs, compilers, jobs):
             if isinstance(result.kernels, str) or not all(
@@ -685,11 +691,7 @@ def write_markdown(path, lines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument(
-        "--programs",
-        default=os.path.join(ROOT, "build/host_tests/gpu_programs"),
-        help="the program that lists programs",
-    )
+    add_programs_argument(parser)
     parser.add_argument(
         "--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite"
     )
