@@ -136,7 +136,8 @@ static void a_driver_that_takes_it_uses_wgmma(void **state)
     static const tconv_type types[] = {TCONV_F16, TCONV_BF16};
     struct heard heard;
     tconv_device *device = new_device(9, 0, "takes", &heard);
-    for (int t = 0; t < 2; t++) expect_unit(device, types[t], TCONV_MATRIX_NVIDIA_WGMMA, "kt=32");
+    for (int t = 0; t < 2; t++)
+        expect_unit(device, types[t], TCONV_MATRIX_NVIDIA_WGMMA, "kt=32 shared=1");
     assert_true(heard.compiled > 0);
     assert_int_equal(heard.failed, 0);
     assert_int_equal(heard.passed_over, 0);
@@ -195,14 +196,19 @@ static void a_driver_that_does_not_costs_one_probe(void **state)
 static void a_tile_that_fails_leaves_the_others(void **state)
 {
     (void)state;
-    static const char *const drivers[] = {"refuses -DKT=32 ", "wrong -DKT=32 "};
+    static const struct {
+        const char *how, *tile;
+    } drivers[] = {{"refuses -DKT=32 ", "kt=16"},
+                   {"wrong -DKT=32 ", "kt=16"},
+                   {"refuses -DHALO=", "kt=32 shared=0"},
+                   {"wrong -DHALO=", "kt=32 shared=0"}};
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
         struct heard heard;
-        tconv_device *device = new_device(9, 0, drivers[i], &heard);
-        expect_unit(device, TCONV_F16, TCONV_MATRIX_NVIDIA_WGMMA, "kt=16");
+        tconv_device *device = new_device(9, 0, drivers[i].how, &heard);
+        expect_unit(device, TCONV_F16, TCONV_MATRIX_NVIDIA_WGMMA, drivers[i].tile);
         const int failed = heard.failed, compiled = heard.compiled;
-        assert_true(i == 0 ? failed > 0 : failed == 0);
-        expect_unit(device, TCONV_F16, TCONV_MATRIX_NVIDIA_WGMMA, "kt=16");
+        assert_true(i % 2 == 0 ? failed > 0 : failed == 0);
+        expect_unit(device, TCONV_F16, TCONV_MATRIX_NVIDIA_WGMMA, drivers[i].tile);
         assert_int_equal(heard.failed, failed);
         assert_int_equal(heard.compiled, compiled);
         tconv_device_release(device);

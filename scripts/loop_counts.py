@@ -42,9 +42,16 @@ MOST_BEFORE_COPY = 305
 MOST_BEFORE_COPY_OF = {"B10": 345, "B11": 390}
 MOST_BEFORE_COPY_OF_PLAIN_DATA = 310
 MOST_BEFORE_COPY_OF_WGMMA = 325  # 128 x 128 x 16 by libNVVM; 271 to 308 of others
+MOST_BEFORE_COPY_OF_WIDE_IMAGES = 405  # shared taps of B38, with up to 18 addresses of inputs; 377 by libNVVM
 # Layers on tiles of wgmma, the smallest tile last: it has the fewest products in a stage.
-WGMMA_TILES = (("B25", "mt=128 nt=256"), ("B67", "mt=128 nt=128 kt=32"), ("B02", "mt=64 nt=128 kt=32"))
-WGMMA_TILES += (("B25", "mt=128 nt=128 kt=16"),)
+WGMMA_TILES = (
+    ("B25", "mt=128 nt=256 shared=0"),
+    ("B67", "mt=128 nt=128 kt=32 shared=0"),
+    ("B02", "mt=64 nt=128 kt=32 shared=0"),
+    ("B25", "mt=128 nt=128 kt=32 shared=1"),
+    ("B38", "mt=128 nt=256 shared=1"),
+    ("B25", "mt=128 nt=128 kt=16 shared=0"),
+)
 MOST_BESIDE_WGMMA = 50
 LANES = 8  # channels of 16 bytes
 
@@ -110,6 +117,8 @@ def count(tools, make_ptx, target, layer, taps):
     reads = taps if option["TAPS_INSIDE"] == "1" else 1  # of an input, one of them from the second-level cache
     return {
         "tile": "%(MT)s x %(NT)s x %(KT)s" % option,
+        "halo": option.get("HALO", "no"),
+        "spills": sum(bool(re.search(r"\b(LDL|STL)\b", line)) for line in loop),
         "copied": "COPY" in option,
         "split": option["SPLIT"] == "1",
         "all": len(loop),
@@ -125,7 +134,10 @@ def count(tools, make_ptx, target, layer, taps):
 def count_wgmma(tools, programs, suite):
     """Prints the table of wgmma's tiles, and returns what is wrong."""
     wrong, layers = [], []
-    print("\ncompiler layer tile              instructions  wgmma  beside each  before the first copy  registers")
+    print(
+        "\ncompiler layer tile              shared taps  instructions  wgmma  beside each  before the first copy"
+        "  registers  spills of the loop"
+    )
     for key, tile in WGMMA_TILES:
         algorithm = "matrix_group %s slices=1 wm=64 copy=0 parts=1 wn=%s" % (tile, tile.split()[1][3:])
         listed = gate.listing(programs, "f16", "NXC", "NVIDIA wgmma", "--algorithm", algorithm)
@@ -134,11 +146,14 @@ def count_wgmma(tools, programs, suite):
         key = layer["layer"]
         c = count(tools, make_ptx, "sm_90a", layer, taps_of_phases(suite[key]))
         beside = c["all"] / c["mma"] - 1
-        form = "%-8s %-5s %-17s %12d %6d %12.1f %22d %10d"
-        print(form % (compiler, key, c["tile"], c["all"], c["mma"], beside, c["before"], c["registers"]))
+        form = "%-8s %-5s %-17s %11s %13d %6d %12.1f %22d %10d %19d"
+        cells = [compiler, key, c["tile"], c["halo"], c["all"], c["mma"], beside]
+        print(form % (*cells, c["before"], c["registers"], c["spills"]))
+        most_before = MOST_BEFORE_COPY_OF_WIDE_IMAGES if c["halo"] == "192" else MOST_BEFORE_COPY_OF_WGMMA
         for what, n, most in (
             ("instructions beside each wgmma", beside, MOST_BESIDE_WGMMA),
-            ("instructions before the first copy", c["before"], MOST_BEFORE_COPY_OF_WGMMA),
+            ("instructions before the first copy", c["before"], most_before),
+            ("spills of the loop", c["spills"], 0),
         ):
             if n > most:
                 wrong.append("%s by %s, %s: %.1f %s, at most %g" % (key, compiler, c["tile"], n, what, most))

@@ -43,6 +43,8 @@
  *                if the tensor begins at such an address
  *   TAPS_INSIDE  1: a stage is followed by the next tap of its channels:     0, 1
  *                struct order
+ *   HALO         positions whose inputs a tile has beyond those of its own:   absent, multiples
+ *                matrix_shared.clh                                            of 16
  *   COPY         1: the data are a copy with neighbouring channels: copy.clh  absent, 1
  *   OUTPUT_QUADS 1: with FOLDED_LAST, four output channels are aligned to     0, 1, 2
  *                their size if the tensor is; 2: and so are eight
@@ -50,6 +52,7 @@
  *
  * Registers: FM * FN * SUMS sums. */
 #include "gpu/copy.clh"
+#include "gpu/matrix_shared.clh"
 #include "gpu/matrix_stages.clh"
 
 #if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) ||                         \
@@ -675,7 +678,11 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     own.n = item / LANES % GN * (FN * FRAG_N);
     own.count = tile.count;
     own.filters = FILTER_START(own.k, own.m, own.lane);
+#ifdef HALO
+    own.inputs = INPUT_START(own.k, own.n, own.lane);
+#else
     own.inputs = FILTER_WORDS + INPUT_START(own.k, own.n, own.lane);
+#endif
     __global const data_t *own_data = data + data_offset + group_data(tile.group, table);
     __global const packed_t *weights = weights_of(filter + filter_offset, table, tile.group);
 
@@ -709,6 +716,19 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
+#ifdef HALO
+    find_shared_places(places, &tile, list, left, table);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    find_shared_inputs(&fetch, first_data, places);
+#if QUADS
+    if ((size_t)part_data % 16 == 0)
+        add_shared_stages(sums, left, list, part_weights, &fetch, &own, words, weight_sums, table,
+                          true);
+    else
+#endif
+        add_shared_stages(sums, left, list, part_weights, &fetch, &own, words, weight_sums, table,
+                          false);
+#else
 #if ROUNDS
     for (; left > 0; left -= ROUND_TAPS, list += ROUND_TAPS * TAP_LONGS)
 #endif
@@ -736,6 +756,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
             add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, false);
     }
+#endif
 
     table = table_again(table);
     struct finished finished = {

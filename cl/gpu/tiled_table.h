@@ -83,7 +83,8 @@ enum { TILED_KIND_PHASE = KIND_LONGS, TILED_KIND_LONGS };
 enum { SLOT_BITS = 10 };
 
 /* A tap of a phase: its weights in the packed filter of a group, the distance from a position to
- * its input along each axis, and this distance in elements of the data. */
+ * its input along each axis, and this distance in elements of the data. Within a phase no distance
+ * is larger than those of the taps before. */
 enum { TAP_WEIGHTS, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };
 
 #endif

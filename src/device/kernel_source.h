@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-enum { TCONV_MOST_FILES = 24, TCONV_MOST_PIECES = 96, TCONV_FILE_NAME = 64 };
+enum { TCONV_MOST_FILES = 32, TCONV_MOST_PIECES = 96, TCONV_FILE_NAME = 64 };
 
 /* The source as clCreateProgramWithSource takes it: pieces of files, without their #include
  * lines. */

@@ -36,6 +36,7 @@ def compile_program(number, target, options, text, folder):
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
+SHARED_CASE = "sm_90a matrix_group:shared=1:wn=128 f16 tiles math=fast format=NXC"
 DEFECTS = [
     *common_defects("sm_90 tiled_group f32 wide", "sm_90 tiled_group f32 wide", "sm_90 reference f32 odd"),
     (
@@ -211,6 +212,41 @@ DEFECTS = [
         "next = AHEAD * STAGE_WORDS;",
         "next = (AHEAD - 1) * STAGE_WORDS;",
         "sm_90a matrix_group:kt=16:wn=128 f16 wide math=fast format=NXC",
+        "which a copy that nobody waited for writes",
+    ),
+    (
+        "shared taps: inputs take the place of those of running products, in phases with one tap",
+        "stage->inputs == AHEAD * SHARED_WORDS",
+        "stage->inputs == (AHEAD - 1) * SHARED_WORDS",
+        SHARED_CASE,
+        "which a product under way reads",
+    ),
+    (
+        "shared taps: no tap is shifted",
+        "+ (now.shift - least) * TILE_STEP",
+        "",
+        SHARED_CASE,
+        "expected",
+    ),
+    (
+        "shared taps: inputs beyond a tile's own positions are not copied",
+        "needed = NT + shift_of(list, table) - least;",
+        "needed = NT;",
+        SHARED_CASE,
+        "expected",
+    ),
+    (
+        "shared taps: a position behind a row has the next row's input",
+        "exists & has_input(&position, 0, 0, 0, &inputs);",
+        "exists;",
+        SHARED_CASE,
+        "of the data, which has",
+    ),
+    (
+        "shared taps: a tile's inputs begin at those of the first tap",
+        "shift_of(list + (taps - 1) * TAP_LONGS, table)",
+        "shift_of(list, table)",
+        SHARED_CASE,
         "which a copy that nobody waited for writes",
     ),
 ]

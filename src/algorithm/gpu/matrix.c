@@ -104,7 +104,7 @@ static int64_t local_bytes_with(const struct tconv_positions *g, const struct fr
                                 const struct tconv_tile *t, int buffers)
 {
     const int pad = f->unit->swizzled ? 0 : 4;
-    const int64_t stages = buffers * (int64_t)(t->mt + t->nt) * (t->kt + pad);
+    const int64_t stages = buffers * (int64_t)(t->mt + t->nt + g->halo) * (t->kt + pad);
     const int64_t ends = (int64_t)t->mt * (g->rows_last ? 2 : 3) +
                          t->nt * tconv_positions_output_bytes(g) / 4;
     int64_t rows = (int64_t)(t->mt / t->wm) * f->unit->rows, finished;
@@ -147,7 +147,7 @@ static double registers_of(const struct tconv_positions *g, const struct fragmen
 /* Whether stages of several taps of the same channels follow each other. */
 static bool taps_inside(const struct tconv_positions *g, const struct fragment *f)
 {
-    return f->unit->taps_inside && g->last && g->most_taps > 1;
+    return f->unit->taps_inside && g->last && g->most_taps > 1 && g->halo == 0;
 }
 
 /* The same on a unit whose products run beside instructions. Predicted, not measured: published
@@ -159,18 +159,24 @@ static double cost_beside(const struct tconv_positions *g, const struct fragment
     enum { OWN_REGISTERS = 64 }; /* of a work-item beside its sums */
     const struct tconv_machine *m = g->folded.machine;
     const double items = items_of(f, t), warps = items / m->warp, row = 4.0 * t->kt; /* bytes */
-    const double reuses = taps_inside(g, f) ? (double)g->reaching / (double)g->phases : 1;
+    const double taps = (double)g->reaching / (double)g->phases;
+    /* Inputs that a stage has from the cache, and those that pass local memory on their way there:
+     * with shared taps the same, else all of them, from the first-level cache if it has them. */
+    const double reuses = taps_inside(g, f) ? taps : 1,
+                 cached = g->halo > 0 ? (t->nt + g->halo) / taps : t->nt / reuses,
+                 passing = g->halo > 0 ? cached : t->nt * (reuses > 1 ? 2.0 : 1.0),
+                 copies = g->halo > 0 ? cached : t->nt;
     const double stages = tconv_positions_busiest_stages(g);
     const bool copied = g->last && word_of(g) > 1; /* by instructions that nobody waits for */
     const double element = copied ? 0 : 4 * (double)word_of(g) * m->matrix_element;
     const double issued =
         warps / m->unit_issue *
         (m->wgmma_stage +
-         t->kt / 4 / items * (t->mt * m->matrix_quad + t->nt * (m->matrix_quad + element)));
+         t->kt / 4 / items * (t->mt * m->matrix_quad + copies * (m->matrix_quad + element)));
     const double products = (double)t->mt * t->nt * t->kt / (m->unit_lanes * m->wgmma_speed);
     const double read = (double)t->mt / f->unit->rows * (t->nt / t->wn) * (f->unit->rows + t->wn),
-                 local = row * (read + t->mt + t->nt * (reuses > 1 ? 2 : 1)) / m->wgmma_local;
-    const double cache = row * (t->mt + t->nt / reuses) / m->wgmma_l2;
+                 local = row * (read + t->mt + passing) / m->wgmma_local;
+    const double cache = row * (t->mt + cached) / m->wgmma_l2;
     const double stage =
         tconv_larger(tconv_larger(products, tconv_larger(local, cache)) / m->wgmma_share, issued);
     const double ends = m->wgmma_begin_wait + m->wgmma_store_wait * t->mt * t->nt / items;
@@ -285,11 +291,23 @@ static bool prepare(const struct tconv_request *request, bool copied, struct tco
                   : tconv_positions_prepare(g, request, &product, reason);
 }
 
+/* Whether inputs are copied in quads. */
+static bool has_quads(const struct tconv_positions *g)
+{
+    return g->copy.elements > 0 || tconv_positions_has_groups(g, false, 4 * (int)word_of(g));
+}
+
 /* Adds the candidates of a tile. */
 static void add_tile(const struct tconv_request *request, struct tconv_positions *g,
                      const struct fragment *f, const struct tconv_tile *t,
                      struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
+    struct tconv_positions shared;
+    if (t->shared) {
+        shared = *g;
+        g = &shared;
+        if (word_of(g) == 1 || !has_quads(g) || !tconv_positions_share(g)) return;
+    }
     if (!fits(g, f, t, request->device)) return;
     for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
         tconv_positions_set_tile(g, t->mt, t->nt, t->kt * (int)word_of(g), parts);
@@ -360,9 +378,7 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "TAPS_INSIDE", taps_inside(g, f));
     const bool whole_quads = g->folded.loops.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
-    tconv_launch_option(launch, "QUADS",
-                        g->copy.elements > 0 ||
-                            tconv_positions_has_groups(g, false, 4 * (int)word_of(g)));
+    tconv_launch_option(launch, "QUADS", has_quads(g));
     tconv_launch_option(launch, "OUTPUT_QUADS",
                         tconv_positions_has_groups(g, true, 8)   ? 2
                         : tconv_positions_has_groups(g, true, 4) ? 1
@@ -381,6 +397,7 @@ static tconv_status write(const struct tconv_request *request,
     const struct tconv_tile *t = &candidate->tile;
     find_fragment(request, t, &f);
     prepare(request, t->copy != 0, &g, &reason);
+    if (t->shared) tconv_positions_share(&g);
     tconv_positions_set_tile(&g, t->mt, t->nt, t->kt * (int)word_of(&g), t->parts);
     take_order(&g, &f, t, request->device);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
@@ -420,9 +437,9 @@ const struct tconv_algorithm tconv_matrix_group = {
     .made_for = TCONV_FOR_LANES,
     .stages_locally = true,
     .parameters = {TCONV_TILE(mt), TCONV_TILE(nt), TCONV_TILE(wm), TCONV_TILE(wn),
-                   TCONV_TILE(slices), TCONV_TILE(kt), TCONV_TILE(split), TCONV_TILE(copy),
-                   TCONV_TILE(parts)},
-    .program_parameters = 8,
+                   TCONV_TILE(slices), TCONV_TILE(kt), TCONV_TILE(shared), TCONV_TILE(split),
+                   TCONV_TILE(copy), TCONV_TILE(parts)},
+    .program_parameters = 9,
     .enumerate = enumerate,
     .write = write,
 };

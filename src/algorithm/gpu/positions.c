@@ -278,6 +278,42 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
     return true;
 }
 
+/* So many positions along an axis that a tap's input of each position exists, or is outside the
+ * data among the positions behind this row or the row before. Later taps have smaller distances. */
+static int64_t shared_positions(const struct tconv_side *side)
+{
+    const int64_t most = tconv_side_distance(side, 0),
+                  least = tconv_side_distance(side, side->taps - 1);
+    const int64_t positions = side->positions + tconv_max(most, 0);
+    return least < 0 ? tconv_max(positions, side->axis->input - least) : positions;
+}
+
+bool tconv_positions_share(struct tconv_positions *p)
+{
+    static const int halos[] = {32, 96, 192}; /* few, because each is another program */
+    double positions = (double)p->folded.loops.batch, halo = 0;
+    if (p->most_taps < 2) return false;
+    for (int a = 0; a < 3; a++) {
+        struct tconv_side *side = &p->side[a];
+        const int64_t taps = most_side_taps(side),
+                      step = side->merged ? 1 : tconv_tap_step(side->axis);
+        side->positions = shared_positions(side);
+        positions *= (double)side->positions;
+        halo *= (double)side->positions;
+        if (taps > 1)
+            halo += (double)((taps - 1) *
+                             (tconv_side_distance(side, 0) - tconv_side_distance(side, step)));
+        if (!tconv_divides(side->positions)) return false;
+    }
+    for (int i = 2; i >= 0; i--)
+        if (halo <= halos[i]) p->halo = halos[i];
+    if (positions > INT32_MAX / 2 || p->halo == 0) return false;
+    p->all_positions = (int64_t)positions;
+    p->slots = 0;
+    p->reaching = p->list_taps;
+    return true;
+}
+
 bool tconv_positions_has_groups(const struct tconv_positions *g, bool output, int count)
 {
     const struct tconv_loops *loops = &g->folded.loops;

@@ -73,6 +73,7 @@ struct tconv_positions {
     bool constant_table;         /* the device's constant memory takes the table */
     int64_t all_positions;
     double apart;  /* of tconv_product */
+    int halo;      /* HALO of cl/gpu/matrix.cl; 0: taps do not share inputs */
     int64_t slots; /* positions of a batch item that may be sorted; 0: they may not */
     struct tconv_sorting kept[25]; /* the orders for tiles that were set before */
     int kept_count;
@@ -94,6 +95,11 @@ bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_reque
 bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tconv_request *request,
                                     const struct tconv_product *product, int64_t quad,
                                     struct tconv_reason *reason);
+
+/* Lengthens rows, slices and images of positions so that all taps of a phase may share inputs:
+ * cl/gpu/matrix_shared.clh. Call it before a tile is set. False if no phase has two taps, or if
+ * there are too many positions, or too many between the first and the last tap's input. */
+bool tconv_positions_share(struct tconv_positions *p);
 
 /* The order is the usual one then. */
 void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts);

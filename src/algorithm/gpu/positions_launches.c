@@ -63,7 +63,8 @@ static int left_out(const struct tconv_positions *g)
 }
 
 /* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no position of
- * a tile. If there are many tiles, few are at a border, and all taps count. */
+ * a tile. If there are many tiles, few are at a border, and all taps count. So they do if they
+ * share inputs. */
 static double issued(const struct tconv_positions *g, const int64_t *table)
 {
     enum { MOST_PAIRS = 1 << 16 };
@@ -72,7 +73,7 @@ static double issued(const struct tconv_positions *g, const int64_t *table)
                         (double)g->folded.loops.groups;
     if (g->order.items > 0)
         return (g->order.taps - g->order.last_taps * left_out(g) / g->nt) * each;
-    if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
+    if (g->halo > 0 || (double)g->tiles * (double)g->list_taps > MOST_PAIRS)
         return (double)g->list_taps * (double)g->tiles * each;
     int64_t pairs = 0;
     const bool exact = g->packing == TCONV_PACK_WORDS;
@@ -124,6 +125,7 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     tconv_launch_option(launch, "WHOLE", p->folded.loops.in_channels % p->stage == 0);
     tconv_launch_option(launch, "LAST", p->last);
     if (p->copy.elements > 0) tconv_launch_option(launch, "COPY", 1);
+    if (p->halo > 0) tconv_launch_option(launch, "HALO", p->halo);
     tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
     if (p->order.items > 0) tconv_launch_option(launch, "SORTED", left_out(p) > 0 ? 2 : 1);
     if (p->packing == TCONV_PACK_WORDS) write_short_cuts(p, launch);

@@ -11,6 +11,13 @@
         .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = parts, .kt = depth \
     }
 
+/* The same, with inputs that all taps of a phase share. */
+#define SHARED_TILE(rows, columns, own_rows, own_columns, depth)                                   \
+    {                                                                                              \
+        .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = 1, .kt = depth,    \
+        .shared = 1                                                                                \
+    }
+
 /* A tile with slices has more sub-groups: for layers that have too few tiles to keep the compute
  * units busy. */
 static const struct tconv_tile usual_tiles[] = {
@@ -35,8 +42,9 @@ static const struct tconv_tile nvidia_tiles[] = {
 
 /* NVIDIA's wgmma. A warpgroup has 64 rows. The last one is the trial. */
 static const struct tconv_tile wgmma_tiles[] = {
-    TILE(128, 256, 64, 256, 1, 32), TILE(128, 128, 64, 128, 1, 32), TILE(64, 128, 64, 128, 1, 32),
-    TILE(128, 128, 64, 128, 1, 16)};
+    SHARED_TILE(128, 256, 64, 256, 32), TILE(128, 256, 64, 256, 1, 32),
+    SHARED_TILE(128, 128, 64, 128, 32), TILE(128, 128, 64, 128, 1, 32),
+    TILE(64, 128, 64, 128, 1, 32),      TILE(128, 128, 64, 128, 1, 16)};
 
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
  * multiplied by the lanes of the sub-group: tconv_unit_tile. */
@@ -207,7 +215,7 @@ const struct tconv_unit *tconv_unit_for(const struct tconv_request *request, int
 static bool same_tile(const struct tconv_tile *a, const struct tconv_tile *b)
 {
     return a->mt == b->mt && a->nt == b->nt && a->wm == b->wm && a->wn == b->wn &&
-           a->slices == b->slices && a->kt == b->kt;
+           a->slices == b->slices && a->kt == b->kt && a->shared == b->shared;
 }
 
 const struct tconv_unit *tconv_unit_of_tile(const struct tconv_request *request,
