@@ -147,7 +147,8 @@ static void each_tap_reads_its_input(void **state)
         struct tconv_reason reason;
         struct tconv_candidate best;
         struct tconv_kernel_plan kernel_plan = {0};
-        assert_true(tconv_pattern_read("matrix_group shared=1", &pattern, &reason));
+        assert_true(tconv_pattern_read(
+            i % 2 == 0 ? "matrix_group shared=32" : "matrix_group shared=192", &pattern, &reason));
         if (!tconv_choose(&request, &pattern, 0, &best, &reason)) continue;
         assert_int_equal(tconv_kernel_plan_write(&request, &best, &kernel_plan, &error), TCONV_OK);
         check(kernel_plan.table, &kernel_plan.run[0]);

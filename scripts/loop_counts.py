@@ -9,7 +9,8 @@ stage reads from the second-level cache. Fails if a count is above its limit, or
 stored 16 bytes at a time. A count is not a time.
 
 For a card with wgmma: the same of the tiles that use it, by way of PTX for sm_90 that is changed for sm_90a, as the
-library does it. Limits are the instructions beside each wgmma, and those before the first copy.
+library does it, with and without shared taps. Limits are the instructions beside each wgmma, those before the first
+copy, and no spill in the loop.
 
 For the depthwise layers with whole vectors of channels, in f16 and bf16, channels last: the loads of data and weights
 and the stores of outputs by their bytes. Fails unless an access moves 16 bytes. Tensors that are not aligned are read
@@ -48,8 +49,8 @@ WGMMA_TILES = (
     ("B25", "mt=128 nt=256 shared=0"),
     ("B67", "mt=128 nt=128 kt=32 shared=0"),
     ("B02", "mt=64 nt=128 kt=32 shared=0"),
-    ("B25", "mt=128 nt=128 kt=32 shared=1"),
-    ("B38", "mt=128 nt=256 shared=1"),
+    ("B25", "mt=128 nt=128 kt=32 shared=32"),
+    ("B38", "mt=128 nt=256 shared=192"),
     ("B25", "mt=128 nt=128 kt=16 shared=0"),
 )
 MOST_BESIDE_WGMMA = 50

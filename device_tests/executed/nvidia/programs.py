@@ -36,7 +36,7 @@ def compile_program(number, target, options, text, folder):
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
-SHARED_CASE = "sm_90a matrix_group:shared=1:wn=128 f16 tiles math=fast format=NXC"
+SHARED_CASE = "sm_90a matrix_group:shared=32 f16 tiles math=fast format=NXC"
 DEFECTS = [
     *common_defects("sm_90 tiled_group f32 wide", "sm_90 tiled_group f32 wide", "sm_90 reference f32 odd"),
     (

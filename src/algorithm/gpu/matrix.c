@@ -303,10 +303,10 @@ static void add_tile(const struct tconv_request *request, struct tconv_positions
                      struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
     struct tconv_positions shared;
-    if (t->shared) {
+    if (t->shared != 0) {
         shared = *g;
         g = &shared;
-        if (word_of(g) == 1 || !has_quads(g) || !tconv_positions_share(g)) return;
+        if (word_of(g) == 1 || !has_quads(g) || !tconv_positions_share(g, t->shared)) return;
     }
     if (!fits(g, f, t, request->device)) return;
     for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
@@ -397,7 +397,7 @@ static tconv_status write(const struct tconv_request *request,
     const struct tconv_tile *t = &candidate->tile;
     find_fragment(request, t, &f);
     prepare(request, t->copy != 0, &g, &reason);
-    if (t->shared) tconv_positions_share(&g);
+    if (t->shared != 0) tconv_positions_share(&g, t->shared);
     tconv_positions_set_tile(&g, t->mt, t->nt, t->kt * (int)word_of(&g), t->parts);
     take_order(&g, &f, t, request->device);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);

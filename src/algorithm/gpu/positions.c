@@ -288,10 +288,9 @@ static int64_t shared_positions(const struct tconv_side *side)
     return least < 0 ? tconv_max(positions, side->axis->input - least) : positions;
 }
 
-bool tconv_positions_share(struct tconv_positions *p)
+bool tconv_positions_share(struct tconv_positions *p, int halo)
 {
-    static const int halos[] = {32, 96, 192}; /* few, because each is another program */
-    double positions = (double)p->folded.loops.batch, halo = 0;
+    double positions = (double)p->folded.loops.batch, apart = 0;
     if (p->most_taps < 2) return false;
     for (int a = 0; a < 3; a++) {
         struct tconv_side *side = &p->side[a];
@@ -299,16 +298,15 @@ bool tconv_positions_share(struct tconv_positions *p)
                       step = side->merged ? 1 : tconv_tap_step(side->axis);
         side->positions = shared_positions(side);
         positions *= (double)side->positions;
-        halo *= (double)side->positions;
+        apart *= (double)side->positions;
         if (taps > 1)
-            halo += (double)((taps - 1) *
-                             (tconv_side_distance(side, 0) - tconv_side_distance(side, step)));
+            apart += (double)((taps - 1) *
+                              (tconv_side_distance(side, 0) - tconv_side_distance(side, step)));
         if (!tconv_divides(side->positions)) return false;
     }
-    for (int i = 2; i >= 0; i--)
-        if (halo <= halos[i]) p->halo = halos[i];
-    if (positions > INT32_MAX / 2 || p->halo == 0) return false;
+    if (positions > INT32_MAX / 4 || apart > halo) return false;
     p->all_positions = (int64_t)positions;
+    p->halo = halo;
     p->slots = 0;
     p->reaching = p->list_taps;
     return true;

@@ -97,9 +97,10 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
                                     struct tconv_reason *reason);
 
 /* Lengthens rows, slices and images of positions so that all taps of a phase may share inputs:
- * cl/gpu/matrix_shared.clh. Call it before a tile is set. False if no phase has two taps, or if
- * there are too many positions, or too many between the first and the last tap's input. */
-bool tconv_positions_share(struct tconv_positions *p);
+ * cl/gpu/matrix_shared.clh. Call it before a tile is set. False if no phase has two taps, if there
+ * are more than `halo` positions between the inputs of a phase's first and last tap, or if there
+ * are too many positions. */
+bool tconv_positions_share(struct tconv_positions *p, int halo);
 
 /* The order is the usual one then. */
 void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts);

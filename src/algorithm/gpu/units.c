@@ -11,11 +11,11 @@
         .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = parts, .kt = depth \
     }
 
-/* The same, with inputs that all taps of a phase share. */
-#define SHARED_TILE(rows, columns, own_rows, own_columns, depth)                                   \
+/* The same, with inputs that all taps of a phase share: `more` than the columns. */
+#define SHARED_TILE(rows, columns, own_rows, own_columns, depth, more)                             \
     {                                                                                              \
         .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = 1, .kt = depth,    \
-        .shared = 1                                                                                \
+        .shared = more                                                                             \
     }
 
 /* A tile with slices has more sub-groups: for layers that have too few tiles to keep the compute
@@ -42,9 +42,9 @@ static const struct tconv_tile nvidia_tiles[] = {
 
 /* NVIDIA's wgmma. A warpgroup has 64 rows. The last one is the trial. */
 static const struct tconv_tile wgmma_tiles[] = {
-    SHARED_TILE(128, 256, 64, 256, 32), TILE(128, 256, 64, 256, 1, 32),
-    SHARED_TILE(128, 128, 64, 128, 32), TILE(128, 128, 64, 128, 1, 32),
-    TILE(64, 128, 64, 128, 1, 32),      TILE(128, 128, 64, 128, 1, 16)};
+    SHARED_TILE(128, 256, 64, 256, 32, 192), TILE(128, 256, 64, 256, 1, 32),
+    SHARED_TILE(128, 128, 64, 128, 32, 32),  TILE(128, 128, 64, 128, 1, 32),
+    TILE(64, 128, 64, 128, 1, 32),           TILE(128, 128, 64, 128, 1, 16)};
 
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
  * multiplied by the lanes of the sub-group: tconv_unit_tile. */
