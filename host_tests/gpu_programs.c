@@ -172,6 +172,36 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     return true;
 }
 
+/* Adds the program that selection takes for the same channels and extents behind nearest upsampling
+ * by 2, with 3 taps along each axis. */
+static bool add_doubled(struct program **list, const tconv_device_info *device,
+                        const struct entry *entry, tconv_data_format format)
+{
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    if (tconv_resolve(&entry->problem, &geometry, &error) != TCONV_OK) {
+        fprintf(stderr, "%s: %s\n", entry->id, error.message);
+        return false;
+    }
+    struct entry doubled = *entry;
+    tconv_problem *p = &doubled.problem;
+    *p = (tconv_problem)TCONV_PROBLEM_INIT;
+    p->operation = TCONV_UPSAMPLE_CONV;
+    p->groups = geometry.groups;
+    p->data = entry->problem.data;
+    p->filter.rank = p->data.rank;
+    p->filter.dim[0] = geometry.groups * geometry.group_out_channels;
+    p->filter.dim[1] = geometry.group_in_channels;
+    p->strides.count = p->pads_begin.count = p->pads_end.count = p->data.rank - 2;
+    for (int a = 0; a < p->strides.count; a++) {
+        p->filter.dim[2 + a] = 3;
+        p->strides.value[a] = 2;
+        p->pads_begin.value[a] = p->pads_end.value[a] = 1;
+    }
+    return add_layer(list, device, &doubled, format, TCONV_F32, TCONV_ACTIVATION_NONE,
+                     TCONV_MATH_EXACT, ITS_CHOICE);
+}
+
 static void print_and_free(const char *device, struct program *list)
 {
     for (struct program *next; list != NULL; list = next) {
@@ -279,6 +309,9 @@ int main(int argc, char **argv)
                     (others[t].type != TCONV_F16 || device->half_arithmetic))
                     done = add_layer(&list, device, &suite.entries[i], TCONV_NCX, others[t].type,
                                      others[t].activation, TCONV_MATH_EXACT, ALL_ALGORITHMS);
+        for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
+            done = add_doubled(&list, device, &suite.entries[i], TCONV_NCX) &&
+                   add_doubled(&list, device, &suite.entries[i], TCONV_NXC);
         print_and_free(cards[d], list);
     }
     for (size_t u = 0; u < sizeof units / sizeof *units && done; u++) {

@@ -381,6 +381,82 @@ static void differences_are_for_doubled_planes(void **state)
     }
 }
 
+/* On GPUs it is taken along the last two axes, where products of many channels take more time than
+ * what is around them. Other axes have taps. */
+static void differences_are_for_gpus(void **state)
+{
+    (void)state;
+    tconv_problem flat = doubled(256, 256, 64, 3), half = flat, cube = TCONV_PROBLEM_INIT;
+    flat.strides.value[0] = 1; /* factor 2 along x only, 3 taps along y */
+    half.data_type = half.filter_type = TCONV_F16;
+    cube.operation = TCONV_UPSAMPLE_CONV;
+    cube.data = (tconv_shape){5, {1, 256, 8, 32, 32}};
+    cube.filter = (tconv_shape){5, {256, 256, 3, 3, 3}};
+    cube.strides = (tconv_list){3, {2, 2, 2}};
+    cube.pads_begin = cube.pads_end = (tconv_list){3, {1, 1, 1}};
+    tconv_problem long_z = cube;
+    long_z.filter.dim[2] = 17;
+    long_z.pads_begin.value[0] = long_z.pads_end.value[0] = 8;
+    tconv_problem thin = doubled(256, 256, 64, 3);
+    thin.strides.value[1] = 1; /* factor 2 along y only, 3 taps along x */
+    const struct {
+        const char *device;
+        tconv_problem problem;
+        const char *reason; /* NULL: none */
+        bool taken;
+        double factor; /* on the bound */
+    } rows[] = {
+        {"NVIDIA", doubled(512, 512, 64, 3), NULL, true, 27},
+        {"NVIDIA", doubled(256, 256, 128, 3), NULL, true, 27},
+        {"NVIDIA", doubled(128, 128, 128, 3), NULL, true, 27},
+        {"AMD", doubled(512, 512, 64, 3), NULL, true, 27},
+        {"Intel", doubled(512, 512, 64, 3), NULL, true, 27},
+        {"NVIDIA", flat, NULL, true, 18},
+        {"NVIDIA", cube, NULL, true, 54},
+        {"NVIDIA", doubled(8, 8, 128, 3), NULL, false, 27},
+        {"NVIDIA", doubled(64, 64, 32, 5),
+         "the last axis has another factor than 2, or other taps "
+         "than 3",
+         false, 0},
+        {"NVIDIA", thin, "the last axis has another factor than 2, or other taps than 3", false, 0},
+        {"NVIDIA", half, "element type f16; it takes f32", false, 0},
+        {"NVIDIA", long_z, "more than 8 taps of a phase along the other axes", false, 0},
+        {"Intel Gen9", doubled(512, 512, 64, 3),
+         "it needs larger work-groups or more local memory or registers", false, 0},
+        {"NVIDIA", plane(512, 512, 64, 4, 2), "it takes nearest upsampling and a convolution only",
+         false, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tconv_device_info *device = described_device(rows[i].device);
+        const struct tconv_loops loops = loops_of(&rows[i].problem);
+        const struct tconv_request request =
+            request_for(&loops, device, &no_epilogue, TCONV_MATH_EXACT);
+        struct tconv_reason reason;
+        const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
+        assert_non_null(algorithm);
+        if ((algorithm == &tconv_difference_group) != rows[i].taken)
+            fail_msg("row %d takes %s", (int)i, algorithm->name);
+        const bool named = chosen(&request, "difference_group", &reason) != NULL;
+        if (named != (rows[i].reason == NULL)) fail_msg("row %d: %s", (int)i, reason.text);
+        if (!named) {
+            assert_string_equal(reason.text, rows[i].reason);
+            continue;
+        }
+        struct tconv_kernel_plan difference, tiled;
+        assert_true(write_kernel_plan(&tconv_difference_group, &rows[i].problem, device,
+                                      TCONV_MATH_EXACT, &difference));
+        assert_true(write_kernel_plan(&tconv_tiled_group, &rows[i].problem, device,
+                                      TCONV_MATH_EXACT, &tiled));
+        assert_true(difference.error_factor == rows[i].factor);
+        /* 9 of 16 multiply-adds, or 3 of 4; tiles and positions of borders add some. */
+        if (rows[i].taken && i != 5)
+            assert_true(difference.run[0].macs > 0.5 * tiled.run[0].macs &&
+                        difference.run[0].macs < 0.65 * tiled.run[0].macs);
+        tconv_kernel_plan_clear(&difference);
+        tconv_kernel_plan_clear(&tiled);
+    }
+}
+
 /* It packs the convolution's filter; no equivalent one is made. The packed filter has 9 weights for
  * the equivalent one's 16, and the bound of its errors is larger. */
 static void differences_pack_the_given_filter(void **state)
@@ -1196,6 +1272,7 @@ int main(void)
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(differences_are_for_doubled_planes),
+        cmocka_unit_test(differences_are_for_gpus),
         cmocka_unit_test(differences_pack_the_given_filter),
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(no_ordering_is_left_to_the_reference),

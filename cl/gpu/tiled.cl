@@ -34,6 +34,28 @@
  * phase lacks a tap, the zero weight in its place may meet such an input: the outputs of a
  * work-item whose sums are not finite are also computed one by one.
  *
+ * The difference form (DIFFERENCE) computes nearest upsampling by 2 and a convolution of three taps
+ * along x, y or both. Along such an axis the equivalent filter has 4 taps e, and phases are rows:
+ * the outputs of position q are
+ *
+ *   e[0] x[q] + e[2] x[q-1]  =  W x[q] + e[2] (x[q-1] - x[q])
+ *   e[1] x[q] + e[3] x[q-1]  =  W x[q] + e[3] (x[q-1] - x[q])
+ *
+ * because e[0] + e[2] = e[1] + e[3] = W, the sum of the three taps. So both outputs share a
+ * product: 3 products for 2 outputs, with two axes 9 for 4. A kind of products takes along each
+ * axis either x[q] (with W, for both phases) or the difference (with e[2] and e[3]). One kind is
+ * added up after the other, that with most shared products first, in the same sums:
+ *
+ *   along both axes   W            then copied to the phases along x
+ *                     e along x    added to these two
+ *                     e along y    two other sums; now each phase gets a sum of both pairs
+ *                     e            added to the four phases
+ *
+ * So there are never more sums than outputs. Weights of a kind are sets of rows, one for each phase
+ * that it tells apart. Of all other axes taps are added as usual. An output that is not finite is
+ * computed again from the equivalent filter, which stands in front of the products' weights:
+ * differences of infinities are NaN, and sums of weights may overflow.
+ *
  *   macro       meaning                                                       legal values
  *   MT, NT      rows and positions of a tile                                  multiples of TM, TN
  *   TM, TN      rows and positions of a work-item                             4, 8, 12, 16
@@ -52,6 +74,8 @@
  *               2: the kernel that adds up their sums: more slices with fewer
  *               rows or positions each; KS has no effect
  *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
+ *   DIFFERENCE  the axes of the difference form, whose phases are the rows:   absent, 1, 2, 3
+ *               1 for x, 2 for y; TM is a multiple of 4 rows of each phase
  *
  * Registers: TM * TN sums. */
 #include "gpu/positions.clh"
@@ -66,6 +90,31 @@
     TM % SLICES != 0
 #error "the tile does not fit to its parts"
 #endif
+
+/* SETS: sets of rows, with DIFFERENCE one for each phase. Kinds of products have the bits 1 and 2
+ * for the difference along the last axis of DIFFERENCE, and along the one before. */
+#ifdef DIFFERENCE
+#define SETS PHASE_ROWS
+#if PZ > 1 || PX != 1 + (DIFFERENCE & 1) || PY != 1 + DIFFERENCE / 2 || ROUNDS ||                  \
+    TM % (4 * SETS) != 0
+#error "the phases do not fit to DIFFERENCE"
+#endif
+#else
+#define SETS 1
+#endif
+/* Functions that are called for each kind, with other constants. */
+#ifdef DIFFERENCE
+#define PER_KIND INLINED
+#else
+#define PER_KIND
+#endif
+#define SETS_OF(kind) ((kind) == 0 ? 1 : (kind) == 3 ? 4 : 2)
+#define SETS_BEFORE(kind)                                                                          \
+    ((kind) == 0 ? 0 : (kind) == 1 ? 1 : (kind) == 2 ? 3 : (kind) == 3 ? 5 : 9)
+
+/* Rows of some sets, in a tile and of a work-item. */
+#define ROWS_OF(sets) (MT / SETS * (sets))
+#define OWN_ROWS_OF(sets) (TM / SETS * (sets))
 
 #define EACH _Pragma("unroll")
 #define LANES_M (MT / TM)
@@ -83,8 +132,8 @@
 #define LOCAL_NUMBERS (2 * STAGE_NUMBERS > SHARED_NUMBERS ? 2 * STAGE_NUMBERS : SHARED_NUMBERS)
 
 /* Weights of a stage in quads of rows, and how many of them a work-item moves. */
-#define WEIGHT_QUADS (KS * MT / 4)
-#define WEIGHT_PARTS ((WEIGHT_QUADS + ITEMS - 1) / ITEMS)
+#define WEIGHT_QUADS(sets) (KS * ROWS_OF(sets) / 4)
+#define WEIGHT_PARTS(sets) ((WEIGHT_QUADS(sets) + ITEMS - 1) / ITEMS)
 
 /* Inputs. Neighbouring work-items fetch neighbours in memory: positions of a channel, or quads of
  * channels of a position. A work-item has OWN_POSITIONS positions, POSITIONS_APART from each other.
@@ -120,6 +169,48 @@
 #endif
 #endif
 #define IS_FETCHED(position) (NT % POSITIONS_APART == 0 || (position) < NT)
+
+#ifdef DIFFERENCE
+/* ---- weights of products -------------------------------------------------------------------- */
+
+/* Behind a group's equivalent filter as rows follow, for each tap of the other axes, the weights of
+ * all kinds of products, [kind][input channel][set][channel], with channels padded to a multiple of
+ * 4. A work-item makes those of one output and input channel. */
+__kernel void tconv_difference_pack(__global packed_t *restrict filter, const ulong filter_offset,
+                                    table_t restrict table)
+{
+    const int channels = divisor_of(table[TILED_CHANNELS]), channel = (int)get_global_id(0);
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS], rows = (int)table[TILED_ROWS];
+    if (channel >= channels) return;
+    const int taps = (int)table[TILED_TAPS_Z] * (int)table[TILED_TAPS_Y] *
+                     (int)table[TILED_TAPS_X] / SETS;
+    const long tap_weights = (long)in_channels * rows, set_weights = (long)in_channels * channels;
+    const bool exists = channel < (int)table[FOLDED_OUT_CHANNELS];
+    filter += filter_offset + TAPS_HEADER((int)table[FOLDED_GROUPS], sizeof(packed_t));
+    for (int number = (int)get_global_id(2); number < (int)table[FOLDED_GROUPS] * taps;
+         number += (int)get_global_size(2)) {
+        const int tap = number % taps;
+        __global packed_t *group = filter + number / taps * table[TILED_GROUP_WEIGHTS];
+        for (int ci = (int)get_global_id(1); ci < in_channels; ci += (int)get_global_size(1)) {
+            __global const packed_t *from = group + tap * SETS * tap_weights + (long)ci * rows;
+            __global packed_t *to = group + taps * SETS * tap_weights +
+                                    tap * SETS_BEFORE(SETS) * set_weights + channel;
+            for (int kind = 0; kind < SETS; kind++)
+                for (int set = 0; set < SETS_OF(kind); set++) {
+                    const int phase = kind == 2 ? set * 2 : set;
+                    const int row = FOLDED_LAST ? phase * channels + channel
+                                                : channel * SETS + phase;
+                    acc_t sum = 0;
+                    for (int corner = kind; exists && corner < SETS; corner++)
+                        if ((corner & kind) == kind)
+                            sum += READ_WEIGHT(from + corner * tap_weights + row);
+                    to[SETS_BEFORE(kind) * set_weights +
+                       ((long)ci * SETS_OF(kind) + set) * channels] = sum;
+                }
+        }
+    }
+}
+#endif
 
 /* ---- stages --------------------------------------------------------------------------------- */
 
@@ -187,13 +278,19 @@ static bool reaches(const struct range *range, const int z, const int y, const i
 struct fetch {
     FIRST_MEMBER
     __global const data_t *data[OWN_POSITIONS]; /* input of its first channel, for distance 0 */
-    uint inside[OWN_POSITIONS]; /* a bit for each tap, the highest being the first */
-    uint weights[WEIGHT_PARTS]; /* from the stage's first weight */
+    uint inside[OWN_POSITIONS];       /* a bit for each tap, the highest being the first */
+    uint weights[WEIGHT_PARTS(SETS)]; /* from the stage's first weight */
     int channel;
     int in_channels, rows;
     uint channel_step; /* unsigned: signs take instructions in every address */
     bool aligned;      /* quads of channels are aligned as READ_QUAD needs them */
     acc_t zero;
+#ifdef DIFFERENCE
+    table_t products; /* for each tap of the other axes, where the weights of its products begin */
+    long kind;        /* from there to those of the kind and of the part's first channel */
+    int skipped;      /* channels of other parts */
+    uint back[2];     /* from the input of a position to the one before, by the kinds' bits */
+#endif
 };
 
 /* Begins `fetch`: the channels that the work-group adds up. With SPLIT, `data` and `weights` move
@@ -209,7 +306,11 @@ static INLINED void find_channels(struct fetch *fetch, __global const data_t **d
 #if SPLIT
     const int skipped = tile->part * (int)table[TILED_PART_CHANNELS];
     *data += (ulong)skipped * fetch->channel_step;
+#ifdef DIFFERENCE
+    fetch->skipped = skipped;
+#else
     *weights += (long)skipped * fetch->rows;
+#endif
     fetch->in_channels = min(fetch->in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
 #endif
     fetch->aligned = (size_t)*data % (4 * sizeof(data_t)) == 0;
@@ -231,22 +332,25 @@ static INLINED void find_inputs(struct fetch *fetch, struct position position[OW
     }
 }
 
-/* Finds the weights that a work-item fetches. Rows past the last one are other tiles' rows; their
- * sums are not stored. */
-static INLINED void find_weights(struct fetch *fetch, const struct tile *tile)
+/* Finds the weights that a work-item fetches of `sets` sets of rows. Rows past the last one are
+ * other tiles' rows; their sums are not stored. */
+static INLINED void find_weights(struct fetch *fetch, const struct tile *tile, const int sets)
 {
-    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    EACH for (int i = 0; i < WEIGHT_PARTS(SETS); i++)
     {
-        const int own = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS;
-        fetch->weights[i] = (uint)(own / (MT / 4) * fetch->rows +
-                                   min(tile->first_row + own % (MT / 4) * 4, fetch->rows - 4));
+        if (i >= WEIGHT_PARTS(sets)) continue;
+        const int own = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS(sets),
+                  row = own % (ROWS_OF(sets) / 4) * 4, rows = fetch->rows / sets;
+        fetch->weights[i] = (uint)(own / (ROWS_OF(sets) / 4) * fetch->rows +
+                                   row / ROWS_OF(1) * rows +
+                                   min(tile->first_row / SETS + row % ROWS_OF(1), rows - 4));
     }
 }
 
 /* A stage that is being loaded. */
 struct waiting {
     FIRST_MEMBER
-    vec_t weights[WEIGHT_PARTS];
+    vec_t weights[WEIGHT_PARTS(SETS)];
     acc_t inputs[OWN_POSITIONS][OWN_CHANNELS];
 };
 
@@ -257,20 +361,51 @@ static struct stage stage_of(const uint taps, table_t list, __global const packe
     if (taps == 0) return stage; /* never added: the list may end here */
     stage.tap = UNIFORM((int)clz(taps));
     stage.data = list[stage.tap * TAP_LONGS + TAP_OFFSET];
+#ifdef DIFFERENCE
+    stage.weights = weights + (fetch->products[stage.tap / SETS] + fetch->kind);
+#else
     stage.weights = weights + list[stage.tap * TAP_LONGS + TAP_WEIGHTS];
+#endif
     return stage;
 }
 
-static void fetch_stage(struct waiting *waiting, const struct stage *stage,
-                        const struct fetch *fetch)
+/* True if the input of a tap lies inside the data. */
+static bool is_inside(const struct fetch *fetch, const int p, const int tap)
 {
-    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    return (int)(fetch->inside[p] << tap) < 0;
+}
+
+/* The inputs that a difference is made of, its corners: the bits of their number say along which
+ * axes they are one before that of the position. Their taps follow each other in the list. */
+#ifdef DIFFERENCE
+#define CORNER(from, corner)                                                                       \
+    ((from) - ((corner)&1 ? (ulong)fetch->back[0] : 0) - ((corner)&2 ? (ulong)fetch->back[1] : 0))
+#else
+#define CORNER(from, corner) (from)
+#endif
+
+/* The sum of one(corner) over the corners of a kind, those an odd number of steps away subtracted.
+ */
+#define DIFFERENCE_OF(kind, value, one)                                                            \
+    value = one(kind);                                                                             \
+    EACH for (int corner = 0; corner < (kind); corner++)                                           \
+    {                                                                                              \
+        if ((corner & ~(kind)) != 0) continue;                                                     \
+        value = ((kind) ^ corner) == 3 ? value + one(corner) : value - one(corner);                \
+    }
+
+static PER_KIND void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                                 const struct fetch *fetch, const int kind)
+{
+    const int sets = SETS_OF(kind);
+    EACH for (int i = 0; i < WEIGHT_PARTS(SETS); i++)
     {
+        if (i >= WEIGHT_PARTS(sets)) continue;
 #if WHOLE
         waiting->weights[i] = READ_WEIGHTS(stage->weights + fetch->weights[i]);
 #else
         /* Past the last channel inputs are zeros, so any finite weight will do. */
-        const int k = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS / (MT / 4),
+        const int k = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS(sets) / (ROWS_OF(sets) / 4),
                   past = max(0, stage->channel + k - (fetch->in_channels - 1));
         waiting->weights[i] =
             READ_WEIGHTS(stage->weights + (int)fetch->weights[i] - past * fetch->rows);
@@ -278,14 +413,16 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
     }
     EACH for (int p = 0; p < OWN_POSITIONS; p++)
     {
-        const bool inside = (int)(fetch->inside[p] << stage->tap) < 0;
         __global const data_t *from = fetch->data[p] + stage->data;
 #if LAST && QUADS
         if (fetch->aligned) {
-            const vec_t quad =
-                inside && (WHOLE || stage->channel + fetch->channel < fetch->in_channels)
-                    ? READ_QUAD(from, fetch->zero)
-                    : (vec_t)(0);
+#define QUAD(corner)                                                                               \
+    (is_inside(fetch, p, stage->tap + (corner)) &&                                                 \
+             (WHOLE || stage->channel + fetch->channel < fetch->in_channels)                       \
+         ? READ_QUAD(CORNER(from, corner), fetch->zero)                                            \
+         : (vec_t)(0))
+            vec_t quad;
+            DIFFERENCE_OF(kind, quad, QUAD)
             EACH for (int j = 0; j < 4; j++) waiting->inputs[p][j] = LANE(quad, j);
             continue;
         }
@@ -293,22 +430,25 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
         EACH for (int j = 0; j < OWN_CHANNELS; j++)
         {
             const int channel = stage->channel + fetch->channel + j * CHANNELS_APART;
-            waiting->inputs[p][j] =
-                inside && (WHOLE || channel < fetch->in_channels)
-                    ? READ_DATA(from + (ulong)(j * CHANNELS_APART) * fetch->channel_step,
-                                fetch->zero)
-                    : (acc_t)0;
+            const ulong at = (ulong)(j * CHANNELS_APART) * fetch->channel_step;
+#define INPUT(corner)                                                                              \
+    (is_inside(fetch, p, stage->tap + (corner)) && (WHOLE || channel < fetch->in_channels)         \
+         ? READ_DATA(CORNER(from + at, corner), fetch->zero)                                       \
+         : (acc_t)0)
+            DIFFERENCE_OF(kind, waiting->inputs[p][j], INPUT)
         }
     }
 }
 
-static void put_stage(const struct waiting *waiting, __local acc_t *weights, __local acc_t *inputs)
+static PER_KIND void put_stage(const struct waiting *waiting, __local acc_t *weights,
+                               __local acc_t *inputs, const int sets)
 {
     const int item = (int)get_local_id(0);
-    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    EACH for (int i = 0; i < WEIGHT_PARTS(SETS); i++)
     {
         const int own = i * ITEMS + item;
-        if (WEIGHT_QUADS % ITEMS == 0 || own < WEIGHT_QUADS)
+        if (i >= WEIGHT_PARTS(sets)) continue;
+        if (WEIGHT_QUADS(sets) % ITEMS == 0 || own < WEIGHT_QUADS(sets))
             *(__local vec_t *)(weights + own * 4) = waiting->weights[i];
     }
     EACH for (int p = 0; p < OWN_POSITIONS; p++)
@@ -327,10 +467,10 @@ struct operands {
     vec_t weights[TM / 4], inputs[TN / 4];
 };
 
-static void read_operands(struct operands *own, __local const acc_t *weights,
-                          __local const acc_t *inputs)
+static PER_KIND void read_operands(struct operands *own, __local const acc_t *weights,
+                                   __local const acc_t *inputs, const int sets)
 {
-    EACH for (int i = 0; i < TM / 4; i++)
+    EACH for (int i = 0; i < TM / 4; i++) if (i < OWN_ROWS_OF(sets) / 4)
         own->weights[i] = *(__local const vec_t *)(weights + i * 4 * LANES_M);
     EACH for (int i = 0; i < TN / 4; i++)
         own->inputs[i] = *(__local const vec_t *)(inputs + i * 4 * LANES_N);
@@ -344,7 +484,8 @@ static void read_operands(struct operands *own, __local const acc_t *weights,
 /* Adds the products of one channel. The lanes of vectors are written out, because Mesa's compilers
  * unroll no long loop. */
 #define ADD_PRODUCT(m, n, weight, input)                                                           \
-    sums[i + (m)][j * 4 + (n)] = MULTIPLY_ADD(weight, input, sums[i + (m)][j * 4 + (n)])
+    sums[first + i + (m)][j * 4 + (n)] =                                                           \
+        MULTIPLY_ADD(weight, input, sums[first + i + (m)][j * 4 + (n)])
 #define ADD_ROW(m, weight)                                                                         \
     EACH for (int j = 0; j < TN / 4; j++)                                                          \
     {                                                                                              \
@@ -353,10 +494,12 @@ static void read_operands(struct operands *own, __local const acc_t *weights,
         ADD_PRODUCT(m, 2, weight, own->inputs[j].s2);                                              \
         ADD_PRODUCT(m, 3, weight, own->inputs[j].s3);                                              \
     }
-static void add_products(acc_t sums[TM][TN], const struct operands *own)
+static PER_KIND void add_products(acc_t sums[TM][TN], const struct operands *own, const int sets,
+                                  const int first)
 {
     EACH for (int i = 0; i < TM; i += 4)
     {
+        if (i >= OWN_ROWS_OF(sets)) continue;
         ADD_ROW(0, own->weights[i / 4].s0)
         ADD_ROW(1, own->weights[i / 4].s1)
         ADD_ROW(2, own->weights[i / 4].s2)
@@ -365,21 +508,25 @@ static void add_products(acc_t sums[TM][TN], const struct operands *own)
 }
 
 /* Adds the products of one slice's channels of a stage, two in turn: where the loop is not
- * unrolled, operands are in registers nevertheless. */
-static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
-                           __local const acc_t *inputs)
+ * unrolled, operands are in registers nevertheless. `sets` sets of rows are added to the sums from
+ * row `first` on. */
+static PER_KIND void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
+                                    __local const acc_t *inputs, const int sets, const int first)
 {
+    const int step = ROWS_OF(sets);
     struct operands even, odd;
-    if (AHEAD) read_operands(&even, weights, inputs);
+    if (AHEAD) read_operands(&even, weights, inputs, sets);
     EACH for (int k = 0; k < KS / SLICES; k += 2)
     {
-        if (!AHEAD) read_operands(&even, weights + k * MT, inputs + k * INPUT_STEP);
-        if (AHEAD) read_operands(&odd, weights + (k + 1) * MT, inputs + (k + 1) * INPUT_STEP);
-        add_products(sums, &even);
-        if (!AHEAD) read_operands(&odd, weights + (k + 1) * MT, inputs + (k + 1) * INPUT_STEP);
+        if (!AHEAD) read_operands(&even, weights + k * step, inputs + k * INPUT_STEP, sets);
+        if (AHEAD)
+            read_operands(&odd, weights + (k + 1) * step, inputs + (k + 1) * INPUT_STEP, sets);
+        add_products(sums, &even, sets, first);
+        if (!AHEAD)
+            read_operands(&odd, weights + (k + 1) * step, inputs + (k + 1) * INPUT_STEP, sets);
         if (AHEAD && k + 2 < KS / SLICES)
-            read_operands(&even, weights + (k + 2) * MT, inputs + (k + 2) * INPUT_STEP);
-        add_products(sums, &odd);
+            read_operands(&even, weights + (k + 2) * step, inputs + (k + 2) * INPUT_STEP, sets);
+        add_products(sums, &odd, sets, first);
     }
 }
 #endif
@@ -400,6 +547,19 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 #define PART_N(slice) 0
 #endif
 #define ROW_OF(tm, m) ((m) / 4 * 4 * LANES_M + (tm)*4 + (m) % 4)
+
+/* The row of a work-item's sums number m, at least TILED_ROWS if there is none. */
+static int row_at(const struct tile *tile, const int tm, const int m, table_t table)
+{
+#ifdef DIFFERENCE
+    const int channel = tile->first_row / SETS + ROW_OF(tm, m % (TM / SETS)), set = m / (TM / SETS),
+              channels = divisor_of(table[TILED_CHANNELS]);
+    if (channel >= channels) return (int)table[TILED_ROWS];
+    return FOLDED_LAST ? set * channels + channel : channel * SETS + set;
+#else
+    return tile->first_row + ROW_OF(tm, m);
+#endif
+}
 
 #if SLICES > 1 && SPLIT < 2
 /* Slice `slice` receives the sums of its part from the other slices, and adds them in a fixed
@@ -444,7 +604,7 @@ static void store_exact(const struct epilogue *f, const int slice,
     const struct position extents = extents_of(table);
 #pragma unroll 1
     for (int i = 0; i < OWN_M * OWN_N; i++) {
-        const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
+        const int row = row_at(tile, tm, PART_M(slice) + i / OWN_N, table),
                   own_n = PART_N(slice) + i % OWN_N, n = POSITION_OF(tn, own_n / 4, own_n % 4);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         if (row >= table[TILED_ROWS] || channel >= out_channels ||
@@ -460,11 +620,11 @@ static void store_exact(const struct epilogue *f, const int slice,
 }
 
 /* True if sums may be wrong: if a phase lacks a tap, the zero in its place may have met an infinite
- * or NaN input. */
+ * or NaN input; a difference may be of infinities. */
 static bool is_wrong(const acc_t sums[TM][TN])
 {
     bool finite = true;
-#if LACKING
+#if LACKING || defined(DIFFERENCE)
     EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
         finite = finite && isfinite(sums[m][n]);
 #endif
@@ -492,7 +652,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
     int zero = 0; /* a variable: types.clh */
     EACH_PART for (int m = 0; m < TM; m += 4)
     {
-        const int row = tile->first_row + ROW_OF(tm, m);
+        const int row = row_at(tile, tm, m, table);
         const int channel = channel_of(row, table), phase = phase_of(row, table),
                   count = row < rows ? out_channels - channel : 0;
         const long all = tile->group * out_channels + channel,
@@ -536,7 +696,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
     int zero = 0; /* a variable: types.clh */
     EACH_PART for (int i = 0; i < OWN_M; i++)
     {
-        const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i);
+        const int row = row_at(tile, tm, PART_M(slice) + i, table);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         if (channel < out_channels) {
             const long all = tile->group * out_channels + channel,
@@ -580,6 +740,103 @@ static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, c
 #endif
 
 #if SPLIT < 2
+/* Adds the stages of some taps. With DIFFERENCE those of the products of one kind, to the sums from
+ * row `first` on; else `kind` and `first` are 0. */
+static PER_KIND void add_stages(acc_t sums[TM][TN], __local acc_t *numbers, uint taps, table_t list,
+                                __global const packed_t *weights, const struct fetch *fetch,
+                                const int kind, const int first)
+{
+    const int item = (int)get_local_id(0);
+    const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
+    const int sets = SETS_OF(kind);
+    const int stages = (int)popcount(taps) * ((fetch->in_channels + KS - 1) / KS);
+    struct stage stage = stage_of(taps, list, weights, fetch);
+    struct waiting waiting;
+#if ROUNDS || defined(DIFFERENCE)
+    barrier(CLK_LOCAL_MEM_FENCE); /* the products of the stages before are done */
+#endif
+    if (stages > 0) {
+        fetch_stage(&waiting, &stage, fetch, kind);
+        put_stage(&waiting, numbers, numbers + KS * MT, sets);
+    }
+    for (int number = 0; number < stages; number++) {
+        __local acc_t *now = numbers + number % 2 * STAGE_NUMBERS,
+                      *other = numbers + (number + 1) % 2 * STAGE_NUMBERS;
+        barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage
+                                         before are done */
+        const bool more = number + 1 < stages;
+        stage.channel += KS;
+        if (stage.channel < fetch->in_channels) {
+            stage.data += (long)((ulong)KS * fetch->channel_step);
+            stage.weights += KS * fetch->rows;
+        } else if (more) {
+            taps &= 0x7fffffffu >> stage.tap;
+            stage = stage_of(taps, list, weights, fetch);
+        }
+        if (more) fetch_stage(&waiting, &stage, fetch, kind);
+        multiply_stage(sums, now + slice * (KS / SLICES) * ROWS_OF(sets) + tm * 4,
+                       now + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4, sets, first);
+        /* Also after the last stage, when it stores an old stage again: with a branch around it,
+         * compilers move the products behind the branch, and all their operands stay in registers
+         * that long. */
+        put_stage(&waiting, other, other + KS * MT, sets);
+    }
+}
+
+#ifdef DIFFERENCE
+/* Adds the products of one kind. */
+static INLINED void add_kind(acc_t sums[TM][TN], __local acc_t *numbers, const uint taps,
+                             table_t list, __global const packed_t *weights, struct fetch *fetch,
+                             const struct tile *tile, table_t table, const int kind,
+                             const int first)
+{
+    const int channels = divisor_of(table[TILED_CHANNELS]);
+    fetch->rows = SETS_OF(kind) * channels;
+    fetch->kind = (long)SETS_BEFORE(kind) * (int)table[FOLDED_IN_CHANNELS] * channels +
+                  (long)fetch->skipped * fetch->rows;
+    find_weights(fetch, tile, SETS_OF(kind));
+    add_stages(sums, numbers, taps, list, weights, fetch, kind, first);
+}
+
+/* Adds the products of all kinds: see the top of the file. */
+static INLINED void add_differences(acc_t sums[TM][TN], __local acc_t *numbers, uint taps,
+                                    table_t kind, __global const packed_t *weights,
+                                    struct fetch *fetch, const struct tile *tile, table_t table)
+{
+    enum { SET = TM / SETS };
+    table_t list = list_of(kind, table);
+    fetch->products = table + table[TILED_PRODUCTS_AT] + kind[KIND_LIST] / SETS;
+    fetch->back[0] = (uint)(DIFFERENCE == 2 ? STEP(table, DATA_Y) : STEP(table, DATA_X));
+    fetch->back[1] = (uint)STEP(table, DATA_Y);
+#if !SPLIT
+    fetch->skipped = 0;
+#endif
+    /* The taps of the other axes for which any corner reaches the tile. */
+#if SETS == 4
+    taps = (taps | taps << 1 | taps << 2 | taps << 3) & 0x88888888u;
+#else
+    taps = (taps | taps << 1) & 0xaaaaaaaau;
+#endif
+    add_kind(sums, numbers, taps, list, weights, fetch, tile, table, 0, 0);
+    EACH for (int m = 0; m < SET; m++) EACH for (int n = 0; n < TN; n++)
+        sums[SET + m][n] = sums[m][n];
+    add_kind(sums, numbers, taps, list, weights, fetch, tile, table, 1, 0);
+#if SETS == 4
+    add_kind(sums, numbers, taps, list, weights, fetch, tile, table, 2, 2 * SET);
+    EACH for (int m = 0; m < SET; m++) EACH for (int n = 0; n < TN; n++)
+    {
+        const acc_t x0 = sums[m][n], x1 = sums[SET + m][n], y0 = sums[2 * SET + m][n],
+                    y1 = sums[3 * SET + m][n];
+        sums[m][n] = x0 + y0;
+        sums[SET + m][n] = x1 + y0;
+        sums[2 * SET + m][n] = x0 + y1;
+        sums[3 * SET + m][n] = x1 + y1;
+    }
+    add_kind(sums, numbers, taps, list, weights, fetch, tile, table, 3, 0);
+#endif
+}
+#endif
+
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             __global const packed_t *restrict filter, const ulong filter_offset,
@@ -616,13 +873,14 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     struct position position[OWN_POSITIONS];
     find_channels(&fetch, &own_data, &weights, &tile, table);
     find_inputs(&fetch, position, own_data, &tile, table);
-    find_weights(&fetch, &tile);
+#ifndef DIFFERENCE
+    find_weights(&fetch, &tile, 1);
+#endif
     const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
     const struct position inputs = inputs_of(table);
 
     acc_t sums[TM][TN];
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
-    const int tap_stages = (fetch.in_channels + KS - 1) / KS;
 #if ROUNDS
     for (; left > 0; left -= ROUND_TAPS, list += ROUND_TAPS * TAP_LONGS)
 #endif
@@ -638,38 +896,11 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             EACH for (int p = 0; p < OWN_POSITIONS;
                       p++) if (has_input(&position[p], z, y, x, &inputs)) fetch.inside[p] |= bit;
         }
-        const int stages = (int)popcount(taps) * tap_stages;
-        struct stage stage = stage_of(taps, list, weights, &fetch);
-        struct waiting waiting;
-#if ROUNDS
-        barrier(CLK_LOCAL_MEM_FENCE); /* the products of the round before are done */
+#ifdef DIFFERENCE
+        add_differences(sums, numbers, taps, kind, weights, &fetch, &tile, table);
+#else
+        add_stages(sums, numbers, taps, list, weights, &fetch, 0, 0);
 #endif
-        if (stages > 0) {
-            fetch_stage(&waiting, &stage, &fetch);
-            put_stage(&waiting, numbers, numbers + KS * MT);
-        }
-        for (int number = 0; number < stages; number++) {
-            __local acc_t *now = numbers + number % 2 * STAGE_NUMBERS,
-                          *other = numbers + (number + 1) % 2 * STAGE_NUMBERS;
-            barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage
-                                             before are done */
-            const bool more = number + 1 < stages;
-            stage.channel += KS;
-            if (stage.channel < fetch.in_channels) {
-                stage.data += (long)((ulong)KS * fetch.channel_step);
-                stage.weights += KS * fetch.rows;
-            } else if (more) {
-                taps &= 0x7fffffffu >> stage.tap;
-                stage = stage_of(taps, list, weights, &fetch);
-            }
-            if (more) fetch_stage(&waiting, &stage, &fetch);
-            multiply_stage(sums, now + slice * (KS / SLICES) * MT + tm * 4,
-                           now + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
-            /* Also after the last stage, when it stores an old stage again: with a branch around
-             * it, compilers move the products behind the branch, and all their operands stay in
-             * registers that long. */
-            put_stage(&waiting, other, other + KS * MT);
-        }
     }
 
     table = table_again(table);

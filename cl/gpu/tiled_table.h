@@ -50,13 +50,15 @@ enum {
     TILED_COPY_CHANNEL_STEP,
     TILED_COPY_POINT_TILES, /* divisors: work-groups along points, and along channels */
     TILED_COPY_CHANNEL_TILES,
-    TILED_PHASES_AT, /* a kind for each phase of work-groups, those with most taps first */
-    TILED_LIST_AT,   /* their taps */
-    TILED_ZERO,      /* 0: table_again of cl/gpu/positions.clh */
-    TILED_SLOTS,     /* with SORTED: slots of a phase, */
-    TILED_SLOTS_AT,  /* those of all phases, in the order of the list, */
-    TILED_ITEMS,     /* divisors: the batch items that are sorted together, */
-    TILED_SORTED,    /* and their positions in a phase */
+    TILED_PHASES_AT,   /* a kind for each phase of work-groups, those with most taps first */
+    TILED_LIST_AT,     /* their taps */
+    TILED_ZERO,        /* 0: table_again of cl/gpu/positions.clh */
+    TILED_SLOTS,       /* with SORTED: slots of a phase, */
+    TILED_SLOTS_AT,    /* those of all phases, in the order of the list, */
+    TILED_ITEMS,       /* divisors: the batch items that are sorted together, */
+    TILED_SORTED,      /* and their positions in a phase */
+    TILED_PRODUCTS_AT, /* of the difference form: for each tap of the other axes, in the order of
+                          the list, where in a group's weights those of its products begin */
     TILED_LONGS
 };
 

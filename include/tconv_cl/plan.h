@@ -233,8 +233,8 @@ TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
 TCONV_API int tconv_plan_not_stored(const tconv_plan *plan, char *text, size_t size);
 
 /* The factor by which the bound of rounding errors exceeds that of the defined sum of products: 1,
- * or more with TCONV_MATH_FAST, or if `difference_vector` computes a nearest upsampling and a
- * convolution. docs/semantics.md has the bound. */
+ * or more with TCONV_MATH_FAST, or if `difference_vector` or `difference_group` computes a nearest
+ * upsampling and a convolution. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
 /* Writes one line for each algorithm: its expected milliseconds and its best tile (for the plan's

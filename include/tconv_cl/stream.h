@@ -57,7 +57,7 @@ typedef struct tconv_stream_options {
  *
  * `options` may be NULL, and has no window; its epilogue is that of all pushes. If it names an
  * algorithm, the order of that one's additions must not depend on where an output is, as it does
- * for winograd_vector and difference_vector. `streaming` may be NULL.
+ * for winograd_vector and the algorithms of differences. `streaming` may be NULL.
  *
  * If the layer has a filter of tconv_layer_set, the stream takes the algorithm that it is packed
  * for. To have the algorithm that suits the stream, call tconv_layer_set after this function, with

@@ -17,6 +17,7 @@
     A(winograd)                                                                                    \
     A(difference)                                                                                  \
     A(tiled_group)                                                                                 \
+    A(difference_group)                                                                            \
     A(direct_group)                                                                                \
     A(gather_group)                                                                                \
     A(gather_dot)                                                                                  \

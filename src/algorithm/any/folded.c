@@ -177,6 +177,21 @@ int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k)
     return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
 }
 
+int tconv_folded_number(const struct tconv_loops *given, const struct tconv_axis *axis)
+{
+    int a = 0;
+    while (given->axis[a].kernel == 1 || given->axis[a].filter_step != axis->filter_step) a++;
+    return a;
+}
+
+bool tconv_folded_is_doubled(const struct tconv_loops *given, const struct tconv_axis *axis)
+{
+    if (axis->kernel == 1 || !tconv_has_sums(&given->equivalent)) return false;
+    const struct tconv_equivalent *e = &given->equivalent;
+    const int a = tconv_folded_number(given, axis);
+    return e->factor[a] == 2 && e->kernel[a] == 3 && e->dilation[a] == 1;
+}
+
 double tconv_folded_pairs(const struct tconv_axis *axis)
 {
     uint64_t pairs = 0;

@@ -39,6 +39,13 @@ bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_fol
  * distances. */
 int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k);
 
+/* The number that an axis with several taps had before folding. */
+int tconv_folded_number(const struct tconv_loops *given, const struct tconv_axis *axis);
+
+/* True if the layer is a convolution of three taps along this axis, behind nearest upsampling by 2:
+ * for the difference form. */
+bool tconv_folded_is_doubled(const struct tconv_loops *given, const struct tconv_axis *axis);
+
 /* True if kernels can divide by this number. tconv_divisor gives the entry of the table with which
  * they divide: cl/common/divisor.h. */
 bool tconv_divides(int64_t number);

@@ -51,6 +51,7 @@
     F(tiled_stage, 60, 0, "number", "instructions of a stage beside products, reads and copies")   \
     F(tiled_weight, 3, 0, "number", "instructions to copy four weights")                           \
     F(tiled_input, 4, 0, "number", "instructions to copy an input")                                \
+    F(tiled_difference, 9, 0, "number", "instructions to fetch another one and subtract it")       \
     F(tiled_stage_wait, 580, 0, "cycles", "of a warp in a stage beside its instructions")          \
     F(tiled_begin, 1200, 0, "number", "instructions before and after all stages")                  \
     F(tiled_begin_wait, 6000, 0, "cycles", "of loads before and after all stages")                 \

@@ -308,14 +308,6 @@ static bool prepare_winograd(const struct tconv_request *request, struct winogra
     return make_blocks(g, MOST_PRODUCTS, reason);
 }
 
-/* The number of an axis before folding, which leaves axes with several taps as they are. */
-static int number_of(const struct tconv_loops *loops, const struct tconv_axis *axis)
-{
-    int a = 0;
-    while (loops->axis[a].kernel == 1 || loops->axis[a].filter_step != axis->filter_step) a++;
-    return a;
-}
-
 /* Cuts an axis of the difference form: two outputs of each tile, of one phase, from the taps of the
  * given filter. */
 static bool make_difference(struct cut *cut, struct tconv_axis *axis,
@@ -324,8 +316,8 @@ static bool make_difference(struct cut *cut, struct tconv_axis *axis,
     const struct tconv_equivalent *e = &loops->equivalent;
     *cut = (struct cut){.axis = axis, .positions = axis->output, .shift = axis->pad, .taps = 1};
     if (axis->kernel > 1) {
-        const int a = number_of(loops, axis);
-        if (e->factor[a] != 2 || e->kernel[a] != 3 || e->dilation[a] != 1)
+        const int a = tconv_folded_number(loops, axis);
+        if (!tconv_folded_is_doubled(loops, axis))
             return tconv_refuse(reason, "an axis has another factor than 2, or other taps than 3");
         /* The second enlarged input of tile 0 is number pad - 1 - lead, which is even. */
         cut->lead = tconv_mod(axis->pad - 1, 2);

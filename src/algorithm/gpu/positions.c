@@ -111,7 +111,8 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
                                           : g->folded.loops.out_channels;
     double least = 0;
     int best = -1;
-    for (int choice = 0; choice < 8; choice++) {
+    if (g->difference != 0) best = (g->difference & 1) << 2 | (g->difference & 2);
+    for (int choice = 0; choice < 8 && g->difference == 0; choice++) {
         int64_t merged = 1;
         double issued = 1;
         bool possible = true;
@@ -151,15 +152,33 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_product 
 size_t tconv_positions_table_longs(const struct tconv_positions *p)
 {
     return TILED_LONGS + (size_t)p->all_phases * TILED_KIND_LONGS +
-           (size_t)p->list_taps * TAP_LONGS + (size_t)(p->slots * p->all_phases);
+           (size_t)p->list_taps * TAP_LONGS + (size_t)(p->slots * p->all_phases) +
+           (size_t)tconv_positions_other_taps(p);
+}
+
+int64_t tconv_positions_tap_weights(const struct tconv_positions *p)
+{
+    return p->list_taps * p->packed_channels * p->matrix_rows;
+}
+
+int64_t tconv_positions_products(const struct tconv_positions *p)
+{
+    return p->merged == 4 ? 9 : 3;
+}
+
+int64_t tconv_positions_product_weights(const struct tconv_positions *p)
+{
+    return tconv_positions_other_taps(p) * tconv_positions_products(p) * p->packed_channels *
+           tconv_ceil_div(p->folded.loops.out_channels, 4) * 4;
 }
 
 double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes)
 {
     const int64_t groups = p->folded.loops.groups;
-    return (double)TAPS_HEADER(groups, bytes) + (double)groups * (double)p->list_taps *
-                                                    (double)p->packed_channels *
-                                                    (double)p->matrix_rows;
+    return (double)TAPS_HEADER(groups, bytes) +
+           (double)groups *
+               ((double)p->list_taps * (double)p->packed_channels * (double)p->matrix_rows +
+                (double)tconv_positions_product_weights(p));
 }
 
 /* True if a kernel's 32-bit steps cannot count the elements; or, where matrix.cl keeps them in 32
@@ -180,6 +199,24 @@ static bool has_long_steps(const struct tconv_positions *p)
     return longest > INT32_MAX || (counts_rows && row > INT32_MAX);
 }
 
+/* Finds the axes along which the difference form multiplies. */
+static bool find_differences(struct tconv_positions *p, const struct tconv_loops *given,
+                             struct tconv_reason *reason)
+{
+    if (!tconv_has_sums(&given->equivalent))
+        return tconv_refuse(reason, "it takes nearest upsampling and a convolution only");
+    if (given->data_type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s; it takes f32",
+                            tconv_type_name(given->data_type));
+    const bool x = tconv_folded_is_doubled(given, &p->folded.x),
+               y = tconv_folded_is_doubled(given, &p->folded.y);
+    if (!x && !(y && p->folded.x.kernel == 1))
+        return tconv_refuse(reason,
+                            "the last axis has another factor than 2, or other taps than 3");
+    p->difference = (x ? 1 : 0) + (y ? 2 : 0);
+    return true;
+}
+
 static bool prepare(struct tconv_positions *p, const struct tconv_request *request,
                     const struct tconv_product *product, bool copied, struct tconv_reason *reason)
 {
@@ -191,7 +228,11 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
     p->last = last || copied;
     p->rows_last = last && loops->out_channels > 3; /* few channels have no quads */
     p->units = tconv_gpu_units(p->folded.machine, request->device);
-    lengthen_strides(p);
+    if (product->difference) {
+        if (!find_differences(p, loops, reason)) return false;
+    } else {
+        lengthen_strides(p);
+    }
     choose_phases(p, product);
     double positions = (double)p->folded.loops.batch;
     for (int a = 0; a < 3; a++) positions *= (double)p->side[a].positions;
@@ -199,6 +240,9 @@ static bool prepare(struct tconv_positions *p, const struct tconv_request *reque
         return tconv_refuse(reason, "more than %d phases", TCONV_MOST_PHASES);
     if (p->list_taps > TCONV_MOST_TAPS)
         return tconv_refuse(reason, "more than %d taps", TCONV_MOST_TAPS);
+    if (p->difference != 0 && p->most_taps > ROUND_TAPS)
+        return tconv_refuse(reason, "more than %d taps of a phase along the other axes",
+                            (int)(ROUND_TAPS / p->merged));
     if (has_long_steps(p))
         return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
     p->slots = 0;

@@ -25,6 +25,7 @@ struct tconv_product {
     /* The cost, in multiply-adds, of an output that is stored without its neighbours: for each
      * neighbour that the stride takes away. */
     double apart;
+    bool difference; /* the difference form of cl/gpu/tiled.cl */
 };
 
 /* An axis as the kernel sees it. */
@@ -70,7 +71,9 @@ struct tconv_positions {
                          others */
     double units;     /* compute units that have work-groups */
     int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
-    bool constant_table;         /* the device's constant memory takes the table */
+    int difference; /* DIFFERENCE of cl/gpu/tiled.cl, 0: taps are added along all axes. Its axes are
+                       those whose phases are rows */
+    bool constant_table; /* the device's constant memory takes the table */
     int64_t all_positions;
     double apart;  /* of tconv_product */
     int halo;      /* HALO of cl/gpu/matrix.cl; 0: taps do not share inputs */
@@ -111,6 +114,10 @@ bool tconv_positions_set_order(struct tconv_positions *p, int number, int column
 
 /* Bytes of struct outputs in cl/gpu/positions.clh, for each position. */
 int64_t tconv_positions_output_bytes(const struct tconv_positions *p);
+
+/* Products of a position of the difference form, where the equivalent filter has `merged` taps for
+ * each of as many outputs. */
+int64_t tconv_positions_products(const struct tconv_positions *p);
 
 /* Taps of a work-group, the mean of all. */
 double tconv_positions_taps(const struct tconv_positions *p);

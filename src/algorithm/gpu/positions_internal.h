@@ -42,6 +42,17 @@ int64_t tconv_positions_part_channels(const struct tconv_positions *p);
 /* Bytes that parts leave for the second launch: the sums of all tiles, with alignment. */
 double tconv_positions_workspace_bytes(const struct tconv_positions *p);
 
+/* Weights of a group in the packed filter: those of all taps, and of the difference form's products
+ * behind them. */
+int64_t tconv_positions_tap_weights(const struct tconv_positions *p);
+int64_t tconv_positions_product_weights(const struct tconv_positions *p);
+
+/* Taps of the axes without differences. */
+static inline int64_t tconv_positions_other_taps(const struct tconv_positions *p)
+{
+    return p->difference == 0 ? 0 : p->list_taps / p->merged;
+}
+
 /* Elements of the packed filter, `bytes` each, with its header. */
 double tconv_positions_filter_elements(const struct tconv_positions *p, size_t bytes);
 

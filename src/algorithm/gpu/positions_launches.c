@@ -137,6 +137,7 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     tconv_launch_option(launch, "PZ", merged_phases(&p->side[0]));
     tconv_launch_option(launch, "PY", merged_phases(&p->side[1]));
     tconv_launch_option(launch, "PX", merged_phases(&p->side[2]));
+    if (p->difference != 0) tconv_launch_option(launch, "DIFFERENCE", p->difference);
 }
 
 struct tconv_launch *tconv_positions_copy(const struct tconv_positions *p, int items,
@@ -163,6 +164,8 @@ struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const 
     run->local[0] = (size_t)items;
     run->divides = true;
     run->macs = issued(p, kernel_plan->table);
+    if (p->difference != 0)
+        run->macs *= (double)tconv_positions_products(p) / (double)(p->merged * p->merged);
     run->global[0] = (size_t)items * (size_t)tconv_positions_groups(p);
     if (p->parts == 1) {
         const enum tconv_arg data = p->copy.elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA;
@@ -224,4 +227,11 @@ void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
     tconv_launch_items(pack, 1, p->packed_channels, 1, device);
     tconv_launch_items(pack, 2, loops->groups * p->list_taps, 1, device);
     TCONV_LAUNCH_ARGS(pack, TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE);
+    if (p->difference == 0) return;
+    struct tconv_launch *products = tconv_kernel_plan_pack(kernel_plan, "tconv_difference_pack");
+    snprintf(products->options, sizeof products->options, "%s", run->options);
+    tconv_launch_items(products, 0, tconv_ceil_div(loops->out_channels, 4) * 4, 64, device);
+    tconv_launch_items(products, 1, loops->in_channels, 1, device);
+    tconv_launch_items(products, 2, loops->groups * tconv_positions_other_taps(p), 1, device);
+    TCONV_LAUNCH_ARGS(products, TCONV_ARG_FILTER, TCONV_ARG_TABLE);
 }

@@ -27,6 +27,18 @@ static struct reach reach_of(const struct tconv_side *side, const struct tconv_p
     return (struct reach){phase->taps, phase->first, tconv_tap_step(side->axis)};
 }
 
+/* Writes where the weights of products begin. Corners of a tap of the other axes are neighbours in
+ * the list and in the filter. */
+static void write_products(const struct tconv_positions *g, const int64_t *tap, int64_t *products)
+{
+    const int64_t taps = tconv_positions_other_taps(g);
+    for (int64_t i = 0; i < taps; i++)
+        products[i] = tconv_positions_tap_weights(g) +
+                      tap[i * g->merged * TAP_LONGS + TAP_WEIGHTS] /
+                          (tconv_positions_tap_weights(g) / taps) *
+                          (tconv_positions_product_weights(g) / taps);
+}
+
 /* Phases with more taps come first. */
 static int by_taps(const void *one, const void *other)
 {
@@ -211,7 +223,7 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
     }
     t[TILED_ALL_POSITIONS] = g->all_positions;
     t[TILED_ROWS] = g->matrix_rows;
-    t[TILED_GROUP_WEIGHTS] = g->list_taps * g->packed_channels * g->matrix_rows;
+    t[TILED_GROUP_WEIGHTS] = tconv_positions_tap_weights(g) + tconv_positions_product_weights(g);
     t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.loops.out_channels, 4) * 4);
     t[TILED_OUTPUT_QUADS] = tconv_positions_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
@@ -242,6 +254,11 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
         tconv_positions_write_slots(
             g, t[(int64_t)phases_at + kind * TILED_KIND_LONGS + TILED_KIND_PHASE],
             t + t[TILED_SLOTS_AT] + kind * g->slots);
+    if (g->difference != 0) {
+        t[TILED_PRODUCTS_AT] =
+            (int64_t)(tconv_positions_table_longs(g) - (size_t)tconv_positions_other_taps(g));
+        write_products(g, t + list_at, t + t[TILED_PRODUCTS_AT]);
+    }
     write_order(g, t + phases_at, t);
     return true;
 }

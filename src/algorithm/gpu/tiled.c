@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled algorithm: parameters, cost and kernel plan of cl/gpu/tiled.cl. */
+/* The tiled algorithm and the difference form: parameters, cost and kernel plans of
+ * cl/gpu/tiled.cl.
+ */
 #include "algorithm/registry.h"
 
 #include "algorithm/cost/gpu.h"
@@ -28,6 +30,18 @@ static const struct tconv_tile tiles[] = {
     TILE(16, 16, 4, 4, 4, 16),   TILE(16, 32, 4, 4, 1, 8),   TILE(16, 16, 4, 4, 1, 8),
 };
 
+/* Those of the difference form: rows are channels with 2 or 4 phases, of which a work-item has 4 or
+ * 8 of all phases. */
+static const struct tconv_tile difference_tiles[] = {
+    TILE(128, 128, 16, 8, 1, 8), TILE(256, 64, 16, 8, 1, 8), TILE(128, 64, 16, 8, 1, 8),
+    TILE(256, 64, 16, 4, 1, 8),  TILE(128, 64, 16, 4, 1, 8), TILE(128, 64, 16, 4, 1, 16),
+    TILE(64, 64, 16, 4, 1, 8),   TILE(64, 64, 16, 4, 2, 16), TILE(128, 32, 16, 4, 2, 16),
+    TILE(64, 32, 16, 4, 1, 8),   TILE(64, 32, 16, 4, 4, 32), TILE(32, 64, 16, 4, 1, 8),
+    TILE(128, 64, 8, 8, 1, 8),   TILE(64, 128, 8, 8, 1, 8),  TILE(64, 64, 8, 8, 1, 8),
+    TILE(64, 64, 8, 8, 4, 32),   TILE(64, 32, 8, 4, 1, 8),   TILE(32, 32, 8, 4, 4, 32),
+    TILE(32, 32, 8, 4, 1, 8),
+};
+
 /* Low tiles cost more, because they load more for each multiply-add. */
 static const struct tconv_product product = {
     .packing = TCONV_PACK_SUMMED,
@@ -35,6 +49,9 @@ static const struct tconv_product product = {
     .heights = 6,
     .apart = 8,
 };
+
+static const struct tconv_product difference_product = {.packing = TCONV_PACK_SUMMED,
+                                                        .difference = true};
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
@@ -59,28 +76,59 @@ static int64_t local_bytes(const struct tconv_positions *g, const struct tconv_t
            tconv_positions_output_bytes(g) * t->nt;
 }
 
+/* Instructions of a warp in a stage, cycles of a compute unit, and bytes from the second-level
+ * cache. */
+struct stage {
+    double instructions, cycles, l2;
+};
+
+/* A stage of kind number `kind` of the difference form; of the tiled algorithm that of kind 0. */
+static struct stage stage_of(const struct tconv_positions *g, const struct tconv_tile *t, int kind)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const int sets = kind == 0 ? 1 : kind == 3 ? 4 : 2;
+    const double all_sets = g->difference == 0 ? 1 : (double)g->merged;
+    const double mt = t->mt * sets / all_sets, tm = t->tm * sets / all_sets;
+    const double items = items_of(t), k = t->ks / t->slices;
+    /* Numbers of 64 bits, and integers, take two instructions. */
+    const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.loops) ? 2 : 1;
+    const double reads = k * (tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
+    const double instructions =
+        tm * t->tn * k * adds + reads + m->tiled_stage + m->tiled_weight * t->ks * mt / 4 / items +
+        (m->tiled_input + m->tiled_difference * (sets - 1)) * t->ks * t->nt / items;
+    /* The other inputs of a difference along x come with the same cache lines. */
+    const int lines = kind > 1 || (kind == 1 && g->difference == 2) ? 2 : 1;
+    return (struct stage){
+        .instructions = instructions,
+        .cycles = tconv_larger(instructions / m->unit_issue, reads * m->unit_read),
+        .l2 = t->ks * (mt + lines * t->nt) * (double)g->folded.acc_bytes,
+    };
+}
+
 /* The cost of the layer with this tile. */
 static double cost_of(const struct tconv_positions *g, const struct tconv_tile *t,
                       const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
+    const double sums = t->tm * t->tn;
     const double warps = (double)tconv_ceil_div(items_of(t), (int64_t)m->warp);
-    /* Numbers of 64 bits, and integers, take two instructions. */
-    const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.loops) ? 2 : 1;
-    const double reads = k * (t->tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
 
-    /* Instructions of a warp in a stage and outside the stages, and the waits of a group that has
-     * the compute unit for itself. */
-    const double stage = sums * k * adds + reads + m->tiled_stage +
-                         m->tiled_weight * t->ks * t->mt / 4 / items +
-                         m->tiled_input * t->ks * t->nt / items;
-    const double stage_cycles = tconv_larger(stage / m->unit_issue, reads * m->unit_read);
+    /* Instructions of a warp in the stages and outside of them, and the waits of a group that has
+     * the compute unit for itself. Of the difference form each tap of the other axes has a stage of
+     * each kind, and each kind begins with a wait. */
+    const int kinds = g->difference == 0 ? 1 : (int)g->merged;
+    const double stages = tconv_positions_busiest_stages(g) / kinds;
     const double around = m->tiled_begin + sums * m->tiled_store;
-    const double stages = tconv_positions_busiest_stages(g);
-    const double busy = stages * stage_cycles + around / m->unit_issue;
-    const double alone = stages * (stage + m->tiled_stage_wait) + around * m->tiled_around_wait +
-                         m->tiled_begin_wait + (warps - 1) * busy;
+    double busy = around / m->unit_issue, l2 = 0;
+    double alone = around * m->tiled_around_wait + m->tiled_begin_wait +
+                   (kinds - 1) * m->tiled_stage_wait;
+    for (int kind = 0; kind < kinds; kind++) {
+        const struct stage stage = stage_of(g, t, kind);
+        busy += stages * stage.cycles;
+        alone += stages * (stage.instructions + m->tiled_stage_wait);
+        l2 += tconv_positions_stages(g) / kinds * stage.l2;
+    }
+    alone += (warps - 1) * busy;
 
     const double words = (double)g->folded.acc_bytes / 4;
     const double sliced = t->slices > 1 && t->tm * t->tn == 64 ? m->tiled_sliced : 0;
@@ -91,7 +139,7 @@ static double cost_of(const struct tconv_positions *g, const struct tconv_tile *
         .registers = tconv_gpu_registers(m, device, takes_large_registers(t, device),
                                          m->tiled_registers + sliced + words * t->tm * t->tn),
         .local = local_bytes(g, t),
-        .l2 = tconv_positions_stages(g) * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
+        .l2 = l2,
         .finish = 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait,
     };
     return tconv_positions_cost(g, &group, device);
@@ -127,20 +175,33 @@ static bool fits(const struct tconv_positions *g, const struct tconv_tile *t,
            local_bytes(g, t) <= (int64_t)device->local_memory;
 }
 
-static bool prepare(const struct tconv_request *request, struct tconv_positions *g,
-                    struct tconv_reason *reason)
+static bool prepare(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
+                    struct tconv_positions *g, struct tconv_reason *reason)
 {
-    return tconv_positions_prepare(g, request, &product, reason);
+    return tconv_positions_prepare(
+        g, request, algorithm == &tconv_difference_group ? &difference_product : &product, reason);
+}
+
+/* The tiles, and how many they are. */
+static const struct tconv_tile *tiles_of(const struct tconv_positions *g, size_t *count)
+{
+    *count = g->difference == 0 ? sizeof tiles / sizeof *tiles
+                                : sizeof difference_tiles / sizeof *difference_tiles;
+    return g->difference == 0 ? tiles : difference_tiles;
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
     struct tconv_positions g;
-    if (!prepare(request, &g, reason)) return false;
-    tconv_refuse(reason, "it needs larger work-groups or more local memory");
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        const struct tconv_tile *t = &tiles[i];
+    if (!prepare(candidates->algorithm, request, &g, reason)) return false;
+    tconv_refuse(reason, "it needs larger work-groups or more local memory%s",
+                 g.difference == 0 ? "" : " or registers");
+    size_t count;
+    const struct tconv_tile *list = tiles_of(&g, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct tconv_tile *t = &list[i];
+        if (g.difference != 0 && t->tm % (4 * g.merged) != 0) continue;
         if (!fits(&g, t, request->device)) continue;
         for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
             tconv_positions_set_tile(&g, t->mt, t->nt, t->ks, parts);
@@ -185,22 +246,32 @@ static struct tconv_tile finishing_tile(const struct tconv_tile *tile,
     return t;
 }
 
+/* The factor of docs/semantics.md: 3 for each axis of the difference form, and as often as kinds of
+ * products and taps of the other axes are added up one after the other. */
+static double error_factor(const struct tconv_positions *g)
+{
+    const int64_t kinds = g->merged == 4 ? 3 : 2;
+    return (double)(tconv_positions_products(g) * kinds * g->most_taps / g->merged);
+}
+
 static tconv_status write(const struct tconv_request *request,
                           const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct tconv_positions g;
     struct tconv_reason reason;
-    prepare(request, &g, &reason);
+    prepare(candidate->algorithm, request, &g, &reason);
     const struct tconv_tile *t = &candidate->tile;
     tconv_positions_set_tile(&g, t->mt, t->nt, t->ks, t->parts);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    if (g.difference != 0) kernel_plan->error_factor = error_factor(&g);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_tiled", items_of(t), kernel_plan);
     write_options(&g, t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, request->device, run);
     /* The program that computes without parts packs filters. */
     struct tconv_launch whole = {0};
     write_options(&g, t, TCONV_WHOLE_SUMS, request->device, &whole);
-    tconv_positions_pack(&g, "tiled", &whole, request, kernel_plan);
+    tconv_positions_pack(&g, g.difference == 0 ? "tiled" : "difference", &whole, request,
+                         kernel_plan);
     struct tconv_launch *fill = tconv_positions_fill(&g, items_of(t), kernel_plan);
     if (fill != NULL) write_options(&g, t, TCONV_WHOLE_SUMS, request->device, fill);
     if (g.parts == 1) return TCONV_OK;
@@ -219,6 +290,21 @@ const struct tconv_algorithm tconv_tiled_group = {
     .made_for = TCONV_FOR_LANES,
     .order = TCONV_ORDER_BY_PARAMETERS,
     .order_parameters = "slices ks split parts",
+    .stages_locally = true,
+    .parameters = {TCONV_TILE(mt), TCONV_TILE(nt), TCONV_TILE(tm), TCONV_TILE(tn),
+                   TCONV_TILE(slices), TCONV_TILE(ks), TCONV_TILE(split), TCONV_TILE(parts)},
+    .program_parameters = 7,
+    .enumerate = enumerate,
+    .write = write,
+};
+
+const struct tconv_algorithm tconv_difference_group = {
+    .name = "difference_group",
+    .summary = "nearest upsampling by 2 and a convolution of 3 taps along the last axes, from "
+               "differences of inputs in local memory: for GPUs",
+    .source = "gpu/tiled.cl",
+    .made_for = TCONV_FOR_LANES,
+    .order = TCONV_ORDER_BY_POSITION, /* if a sum is not finite, neighbours are computed again */
     .stages_locally = true,
     .parameters = {TCONV_TILE(mt), TCONV_TILE(nt), TCONV_TILE(tm), TCONV_TILE(tn),
                    TCONV_TILE(slices), TCONV_TILE(ks), TCONV_TILE(split), TCONV_TILE(parts)},
