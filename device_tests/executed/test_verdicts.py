@@ -1,19 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""That executed_code.py runs a case again if anything changes that its verdict depends on, and that its samples have each
-line and each word of a list. Compiler and executor are of this file: they compile nothing.
+"""That executed_code.py runs a case again if anything changes that its verdict depends on, and that its samples have
+each line and each word of a list. Compiler and executor are of this file: they compile nothing.
 
 usage: test_verdicts.py        (as EXECUTOR: test_verdicts.py programs|run CASES SUITE.csv ...)
 """
 
-import contextlib
-import io
 import itertools
 import os
-import shutil
-import stat
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = """# a comment
@@ -80,8 +75,8 @@ class Test:
         self.write("stub/library", "1")
         self.write("layers.csv", SUITE)
         self.write("cases.txt", LIST)
-        self.write("executor", "#!/bin/sh\nexec '%s' '%s' \"$@\"\n" % (sys.executable, os.path.abspath(__file__)))
-        os.chmod(self.executor, os.stat(self.executor).st_mode | stat.S_IXUSR)
+        self.write("executor", "#!/bin/sh\nexec '%s' -S -E '%s' \"$@\"\n" % (sys.executable, os.path.abspath(__file__)))
+        os.chmod(self.executor, 0o700)
         os.environ.update(TEST_RAN=os.path.join(work, "ran"), TCONV_CL_TEST_VERDICTS=os.path.join(work, "verdicts"))
         os.environ.pop("TCONV_CL_TEST_CODE", None)
         sys.path[:0] = [HERE, work]
@@ -97,10 +92,14 @@ class Test:
     def run(self, *more):
         """What the script returned, and the cases and defects that ran."""
         files = [self.executor, os.path.join(self.work, "layers.csv"), os.path.join(self.work, "cases.txt")]
-        sys.argv = ["executed_code.py", "stub", *files, "--jobs", "2", *more]
+        sys.argv = ["executed_code.py", "stub", *files, "--jobs", "1", *more]
         self.write("ran", "")
-        with contextlib.redirect_stdout(io.StringIO()):
+        stdout, sys.stdout = sys.stdout, open(os.path.join(self.work, "printed"), "w", encoding="utf-8")
+        try:
             code = self.script.main()
+        finally:
+            sys.stdout.close()
+            sys.stdout = stdout
         with open(os.path.join(self.work, "ran"), encoding="utf-8") as file:
             return code, sorted(file.read().splitlines())
 
@@ -114,6 +113,9 @@ def main():
     if len(sys.argv) > 1:
         execute(*sys.argv[1:])
         return
+    import shutil
+    import tempfile  # which the executor, started often, does not need
+
     with tempfile.TemporaryDirectory() as work:
         test = Test(work)
         programs = __import__("stub.programs").programs

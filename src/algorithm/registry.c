@@ -2,8 +2,6 @@
 /* Looks algorithms up in the list of registry.h. */
 #include "algorithm/registry.h"
 
-#include "tconv_cl/plan.h"
-
 #include <string.h>
 
 #define ADDRESS(name) &tconv_##name,
@@ -27,16 +25,4 @@ int tconv_algorithm_index(const struct tconv_algorithm *algorithm)
     int index = 0;
     while (tconv_algorithm_at(index) != algorithm) index++;
     return index;
-}
-
-const char *tconv_algorithm_name(int index)
-{
-    const struct tconv_algorithm *algorithm = tconv_algorithm_at(index);
-    return algorithm == NULL ? NULL : algorithm->name;
-}
-
-const char *tconv_algorithm_summary(const char *name)
-{
-    const struct tconv_algorithm *algorithm = name == NULL ? NULL : tconv_algorithm_named(name);
-    return algorithm == NULL ? NULL : algorithm->summary;
 }
