@@ -809,6 +809,7 @@ static void host_runs_that_fail(void **state)
     (void)state;
     fail_everywhere("host run", host_runs, TCONV_OK, false);
     fail_everywhere("opened layers", host_layers, TCONV_OK, false);
+    if (smoke_suffices()) return; /* what is new in the others is the host's */
     fail_everywhere("streams", streams, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
     fail_everywhere("slabs with steps", slabs_with_steps, TCONV_OK, false);

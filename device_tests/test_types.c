@@ -584,5 +584,6 @@ int main(void)
         cmocka_unit_test(filters_know_their_zero_point),
         cmocka_unit_test(every_algorithm_took_part),
     };
+    sample_covers(WHAT_IS_DRAWN);
     return cmocka_run_group_tests_name("types", tests, open_all_devices, close_all_devices);
 }

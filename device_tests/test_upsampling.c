@@ -703,5 +703,6 @@ int main(void)
         smoke_test(random_shuffles_of_every_rank),
         smoke_test(random_convolutions_of_every_type),
     };
+    sample_covers(OPERATORS_AND_AXES);
     return run_smoke_or_all("upsampling", tests, open_all_devices, close_all_devices);
 }

@@ -185,6 +185,7 @@ bool executed_cases_read(const char *path, const char *const *layers, struct exe
 {
     char line[2000], copy[2000];
     bool done = true;
+    int number = 0;
     *cases = (struct executed_cases){NULL, 0};
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     if (file == NULL) {
@@ -192,9 +193,12 @@ bool executed_cases_read(const char *path, const char *const *layers, struct exe
         return false;
     }
     while (done && fgets(line, sizeof line, file) != NULL) {
+        number++;
         if (line[0] == '#' || line[strspn(line, " \n")] == '\0') continue;
         memcpy(copy, line, sizeof copy);
+        const size_t before = cases->count;
         done = read_line(cases, line, layers);
+        for (size_t i = before; i < cases->count; i++) cases->list[i].line = number;
         if (!done) fprintf(stderr, "%s: this line is wrong: %s", path, copy);
     }
     if (file != stdin) fclose(file);

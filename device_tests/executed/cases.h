@@ -20,7 +20,8 @@
  *
  * Lines that are empty or begin with # are comments. A new case is a new word or line. Compiling
  * takes most of the time: combinations that share programs are cheap, for example schedules, and
- * layers that differ in channels only. */
+ * layers that differ in channels only. A short run has one case of each line, and each word of the
+ * list in some case (sample_of in executed_code.py). */
 #ifndef DEVICE_TESTS_EXECUTED_CASES_H
 #define DEVICE_TESTS_EXECUTED_CASES_H
 
@@ -48,6 +49,7 @@ struct executed_case {
     uint64_t most;   /* multiply-adds of a layer; larger ones are left out; 0: any */
     uint64_t seed;   /* of a random schedule; 0: none */
     uint64_t banks;  /* the most cycles of local memory for 100 without conflicts; 0: any */
+    int line;        /* of the list */
 };
 
 struct executed_cases {

@@ -4,7 +4,9 @@
  * programs amd_code and so on. executed_code.py compiles what the first form lists.
  *
  *   amd_code programs CASES SUITE.csv
- *       prints a line for each distinct program: number, target, source, options, with tabs between
+ *       prints a line for each case: its line of the list, the case as a line of its own, and the
+ *       numbers of its programs; then one for each distinct program: number, target, source,
+ *       options; with tabs between
  *   amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]
  *       executes each case, or cases FIRST, FIRST + EVERY and so on, with the programs
  *       FOLDER/NUMBER.*; prints a line for each case
@@ -394,8 +396,8 @@ struct result {
     double worst;
     uint64_t executed;
     struct bank_cycles banks;
-    uint64_t identity;
     const char *same_as; /* the target of a case that executes the same, or NULL */
+    int programs[MOST_LAUNCHES], program_count; /* the number of each launch's program */
 };
 
 /* The cases up to now that execute something else each. */
@@ -576,10 +578,11 @@ static struct result try_case(size_t number, const struct suite *suite,
     const struct executed_case *one = &known->cases->list[number];
     struct result result = {.outcome = WRONG};
     struct planned p;
-    int numbers[MOST_LAUNCHES];
+    int *numbers = result.programs;
     result.outcome = make_plan(one, suite, &p, result.text, sizeof result.text);
     if (result.outcome != PLANNED) return result;
     const int count = p.plan.pack_count + p.plan.run_count;
+    result.program_count = count;
     for (int n = 0; n < count; n++) {
         numbers[n] = program_of(programs, one, &p, launch_at(&p, n));
         if (numbers[n] < 0) result.outcome = WRONG;
@@ -592,6 +595,15 @@ static struct result try_case(size_t number, const struct suite *suite,
     }
     tconv_kernel_plan_clear(&p.plan);
     return result;
+}
+
+/* A case of a list, and its programs. */
+static void print_case(const struct executed_case *one, const struct result *result)
+{
+    printf("%d\t%s\t", one->line, one->text);
+    for (int i = 0; i < result->program_count; i++)
+        printf("%s%d", i == 0 ? "" : " ", result->programs[i]);
+    printf("\n");
 }
 
 static void print_result(const struct executed_case *one, const struct result *result)
@@ -634,6 +646,7 @@ static bool run_cases(const struct executed_cases *cases, const struct suite *su
         const struct result result = try_case(i, suite, &programs, &known, folder, mine);
         if (folder == NULL && result.outcome == WRONG)
             fprintf(stderr, "%s: %s\n", cases->list[i].text, result.text);
+        if (folder == NULL) print_case(&cases->list[i], &result);
         if (mine) print_result(&cases->list[i], &result);
         wrong += (mine || folder == NULL) && result.outcome == WRONG;
         fflush(stdout);

@@ -5,9 +5,13 @@ build/device_tests/VENDOR_code, which compares every output with the oracle and 
 VENDOR/programs.py says how programs are compiled, and what that needs.
 
 usage: executed_code.py VENDOR EXECUTOR SUITE.csv CASES      cases.h says what a list of cases looks like
+
+With --sample it is a short run, of some of the cases (sample_of), unless the environment variable TCONV_CL_TEST_CODE is
+"all". The defects are always all.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import hashlib
 import importlib
@@ -24,6 +28,10 @@ import offline_gate  # noqa: E402  (which compiles the same sources)
 
 LAYERS = os.path.join(HERE, "layers.csv")
 SKIPPED = 77
+
+# As `EXECUTOR programs` lists them; a case has the programs that it needs.
+Program = collections.namedtuple("Program", "number target source options")
+Case = collections.namedtuple("Case", "line text programs")
 
 
 class Vendor:
@@ -59,29 +67,38 @@ class Vendor:
             for tool in self.programs.TOOLS
         ]
 
-    def compile_line(self, line, folder, change, change_code=None):
-        """Compiles for a line of `EXECUTOR programs`; returns an error's text, or None. `change` makes another text of
-        the kernels' text, `change_code` of the code's."""
-        number, target, source, options = line.split("\t")
+    def listed(self, suite, path):
+        """The cases of a list, and all their programs."""
+        done = subprocess.run([self.executor, "programs", path, suite], stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit("%s: some cases cannot be planned" % path)
+        lines = [line.split("\t") for line in done.stdout.splitlines()]
+        programs = [Program(*fields) for fields in lines if len(fields) == len(Program._fields)]
+        cases = [
+            Case(int(fields[0]), fields[1], [programs[int(number)] for number in fields[2].split()])
+            for fields in lines
+            if len(fields) == len(Case._fields)
+        ]
+        return cases, programs
+
+    def compile_program(self, program, folder, change, change_code=None):
+        """Returns an error's text, or None. `change` makes another text of the kernels' text, `change_code` of the
+        code's."""
         try:
-            text = change(offline_gate.source_text(source, set()))
-            self.programs.compile_program(number, target, options.split(), text, folder)
+            text = change(offline_gate.source_text(program.source, set()))
+            self.programs.compile_program(program.number, program.target, program.options.split(), text, folder)
             if change_code:
-                path = os.path.join(folder, number + ".s")
+                path = os.path.join(folder, program.number + ".s")
                 code = change_code(read(path).decode("latin1"))
                 with open(path, "w", encoding="latin1") as file:
                     file.write(code)
         except offline_gate.Failed as error:
-            return "%s\n%s" % (line, error)
+            return "%s\n%s" % ("\t".join(program), error)
         return None
 
     def run_list(self, suite, cases, folder, jobs, change=lambda text: text, change_code=None):
         """The lines of all cases of a file."""
-        listed = subprocess.run(
-            [self.executor, "programs", cases, suite], stdout=subprocess.PIPE, text=True, check=False
-        )
-        if listed.returncode != 0:
-            sys.exit("%s: some cases cannot be planned" % cases)
+        programs = self.listed(suite, cases)[1]
 
         def execute(first):
             return subprocess.run(
@@ -93,9 +110,7 @@ class Vendor:
             ).stdout.splitlines()
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            errors = pool.map(
-                lambda line: self.compile_line(line, folder, change, change_code), listed.stdout.splitlines()
-            )
+            errors = pool.map(lambda program: self.compile_program(program, folder, change, change_code), programs)
             lines = ["FAILED  to compile " + error for error in errors if error]
             for part in pool.map(execute, range(jobs)):
                 lines += part
@@ -117,9 +132,7 @@ class Vendor:
             return code
 
         folder = tempfile.mkdtemp(dir=top)
-        cases = os.path.join(folder, "cases.txt")
-        with open(cases, "w", encoding="utf-8") as file:
-            file.write(case + "\n")
+        cases = write_list(os.path.join(folder, "cases.txt"), [case])
         if defect in self.code_defects:
             lines = self.run_list(LAYERS, cases, folder, 1, change_code=change_code)
         else:
@@ -133,10 +146,37 @@ class Vendor:
         return bool(found)
 
 
+def sample_of(cases, seed):
+    """Cases of which each line of the list has at least one, and which have each word of a column that the list has."""
+    met, chosen = set(), set()  # words; texts
+
+    def words(case):
+        target, algorithm, types, layer, *options = case.text.split()
+        return {(0, target), (1, algorithm), (2, types), (3, layer), *((4, option) for option in options)}
+
+    def new(case):
+        return len(words(case) - met)
+
+    def choose(case):
+        met.update(words(case))
+        chosen.add(case.text)
+
+    lines = collections.defaultdict(list)
+    for case in cases:
+        lines[case.line].append(case)
+    for number, line in enumerate(lines.values()):
+        first = (seed + number) % len(line)
+        choose(max(line[first:] + line[:first], key=new))
+    while max(map(new, cases)) > 0:
+        choose(max(cases, key=new))
+    return [case for case in cases if case.text in chosen]
+
+
 class Verdicts:
-    """Lines of cases, and defects, that passed in an earlier run and are not run again while nothing has changed that
-    they depend on: EXECUTOR, which holds kernel plans, oracle and executor; the texts of the kernels; the layers; the
-    compiler; these scripts. As in device_tests/support/verdicts.h, TCONV_CL_TEST_VERDICTS names their folder."""
+    """Cases, and defects, that passed in an earlier run and are not run again while nothing has changed that they
+    depend on: EXECUTOR, which holds kernel plans, oracle and executor; their programs, with the texts of the kernels;
+    the layers; the compiler; these scripts. As in device_tests/support/verdicts.h, TCONV_CL_TEST_VERDICTS names their
+    folder."""
 
     def __init__(self, vendor, suite):
         folder = os.environ.get("TCONV_CL_TEST_VERDICTS") or "off"
@@ -144,7 +184,6 @@ class Verdicts:
         # With the library linked as a shared one, that file does not tell what is executed.
         off = folder == "off" or b"libtconv_cl." in program
         self.path = None if off else os.path.join(folder, vendor.name + "_code")
-        self.executor, self.suite = vendor.executor, suite
         self.kept, self.passed, self.texts = set(), set(), {}
         if self.path is None:
             return
@@ -160,18 +199,12 @@ class Verdicts:
             self.texts[source] = offline_gate.source_text(source, set())
         return self.texts[source]
 
-    def key(self, folder, case, *more):
-        """The key of a line of cases; None where no verdicts are kept."""
+    def key(self, case, *more):
+        """The key of a case; None where no verdicts are kept."""
         if self.path is None:
             return None
-        cases = os.path.join(folder, "line.txt")
-        with open(cases, "w", encoding="utf-8") as file:
-            file.write(case + "\n")
-        listed = subprocess.run(
-            [self.executor, "programs", cases, self.suite], stdout=subprocess.PIPE, text=True, check=False
-        )
-        texts = [self.text(line.split("\t")[2]) for line in listed.stdout.splitlines()]
-        return hashlib.sha256(self.common + repr((case, more, listed.stdout, texts)).encode()).hexdigest()
+        programs = [(program.target, program.options, self.text(program.source)) for program in case.programs]
+        return hashlib.sha256(self.common + repr((case.text, more, programs)).encode()).hexdigest()
 
     def is_kept(self, key):
         if key is None or key not in self.kept:
@@ -193,6 +226,18 @@ def read(path):
         return file.read()
 
 
+def write_list(path, lines):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join(line + "\n" for line in lines))
+    return path
+
+
+def has_passed(text, lines):
+    """Whether the executor's lines say that a case passed, or was not to be executed."""
+    words = ("passed  %s: ", "same    %s: ", "left out  %s: ")
+    return any(line.startswith(tuple(word % text for word in words)) for line in lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("vendor", metavar="VENDOR", help="a folder beside this script")
@@ -205,6 +250,7 @@ def main():
         "--no-defects", action="store_true", help="leave out the programs with defects, which must be found"
     )
     parser.add_argument("--keep", metavar="FOLDER", help="keep the programs of what runs there")
+    parser.add_argument("--sample", action="store_true", help='a short run, unless TCONV_CL_TEST_CODE is "all"')
     arguments = parser.parse_args()
     vendor = Vendor(arguments.vendor, arguments.executor)
     if vendor.missing():
@@ -214,16 +260,19 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         folder = arguments.keep or os.path.join(top, "programs")
         os.makedirs(folder, exist_ok=True)
-        cases = [line for line in read(arguments.cases).decode().splitlines() if line.strip() and line[0] != "#"]
-        keys = {line: verdicts.key(top, line) for line in cases}
-        cases = [line for line in cases if not verdicts.is_kept(keys[line])]
-        with open(os.path.join(top, "cases.txt"), "w", encoding="utf-8") as file:
-            file.write("\n".join(cases) + "\n")
-        lines = vendor.run_list(arguments.suite, file.name, folder, arguments.jobs) if cases else []
-        if all(line.startswith(("passed", "same", "left out")) for line in lines):
-            verdicts.passed.update(keys[line] for line in cases)
+        cases = vendor.listed(arguments.suite, arguments.cases)[0]
+        if arguments.sample and os.environ.get("TCONV_CL_TEST_CODE") != "all":
+            seed = int(os.environ.get("TCONV_CL_TEST_SEED") or 1)
+            print("%d cases in all, of which this is a sample" % len(cases))
+            cases = sample_of(cases, seed)
+        keys = {case.text: verdicts.key(case) for case in cases}
+        texts = [case.text for case in cases if not verdicts.is_kept(keys[case.text])]
+        path = write_list(os.path.join(top, "cases.txt"), texts)
+        lines = vendor.run_list(arguments.suite, path, folder, arguments.jobs) if texts else []
+        verdicts.passed.update(keys[text] for text in texts if has_passed(text, lines))
         defects = [] if arguments.no_defects else vendor.programs.DEFECTS + vendor.code_defects
-        keys = {defect: verdicts.key(top, defect[3], defect) for defect in defects}
+        planned = vendor.listed(LAYERS, write_list(os.path.join(top, "defects.txt"), [d[3] for d in defects]))[0]
+        keys = {defects[case.line - 1]: verdicts.key(case, defects[case.line - 1]) for case in planned}
         defects = [defect for defect in defects if not verdicts.is_kept(keys[defect])]
         known = len(verdicts.passed.intersection(verdicts.kept))
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
@@ -231,7 +280,7 @@ def main():
         verdicts.passed.update(keys[defect] for defect, is_found in zip(defects, found) if is_found)
         verdicts.write()
     if known:
-        print("%d lines of cases and defects passed before and were not run again" % known)
+        print("%d of %d cases passed before and were not run again" % (known, len(verdicts.passed)))
     passed, same, left_out = (sum(line.startswith(word) for line in lines) for word in ("passed", "same", "left out"))
     for line in lines:
         if arguments.verbose or not line.startswith(("passed", "same", "left out")):

@@ -26,6 +26,14 @@ static struct {
     unsigned accepted, met; /* bits of features */
 } features[MOST_ALGORITHMS];
 
+static unsigned covered = ~0u; /* bits of the features for whose sake a case is in the sample */
+
+void sample_covers(enum coverage coverage)
+{
+    const unsigned operators = (1u << RULES) - (1u << OPERATORS), three_axes = 7;
+    covered = coverage == OPERATORS_AND_AXES ? operators | three_axes : 0;
+}
+
 static int index_of(const char *algorithm)
 {
     const size_t length = strcspn(algorithm, " "); /* a tile may follow */
@@ -50,7 +58,8 @@ void sample_begin(const char *algorithm, const tconv_problem *problem, unsigned 
 {
     const int a = index_of(algorithm);
     const bool is_drawn = number != IF_NEEDED && drawn(number * 31 + (unsigned)a);
-    const bool is_new = !sample_is_least() && (features_of(problem) & ~features[a].met) != 0;
+    const bool is_new = !sample_is_least() &&
+                        (features_of(problem) & covered & ~features[a].met) != 0;
     const bool is_needed = number == ALWAYS || is_new;
     const bool wanted = number != IF_COMPILED && (sample_is_whole() || is_drawn || is_needed);
     refuse_to_compile(!wanted);

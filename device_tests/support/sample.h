@@ -10,6 +10,12 @@
 #include "percent.h"
 #include "tconv_cl/tconv_cl.h"
 
+/* What a test's sample is to cover, if not all of that: only operators and 1 to 3 axes; or no more
+ * than what is drawn or ALWAYS there. For tests of other things, as device.algorithms covers all.
+ */
+enum coverage { OPERATORS_AND_AXES, WHAT_IS_DRAWN };
+void sample_covers(enum coverage coverage);
+
 /* Before an algorithm runs a problem, and after it: the first refuses to compile what the sample
  * does not need, the second returns false where that left the problem out. `number` tells cases
  * apart for the draw; ALWAYS belongs to every sample, IF_NEEDED is not drawn, IF_COMPILED runs only

@@ -203,18 +203,6 @@ double tconv_plan_error_factor(const tconv_plan *plan)
     return plan != NULL && plan->kernel_plan.error_factor > 1 ? plan->kernel_plan.error_factor : 1;
 }
 
-const char *tconv_algorithm_name(int index)
-{
-    const struct tconv_algorithm *algorithm = tconv_algorithm_at(index);
-    return algorithm == NULL ? NULL : algorithm->name;
-}
-
-const char *tconv_algorithm_summary(const char *name)
-{
-    const struct tconv_algorithm *algorithm = name == NULL ? NULL : tconv_algorithm_named(name);
-    return algorithm == NULL ? NULL : algorithm->summary;
-}
-
 int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
 {
     struct tconv_text lines = tconv_text_begin(text, size);

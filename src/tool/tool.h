@@ -75,9 +75,6 @@ void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
  * which it begins. */
 int next_part(int column);
 
-/* Prints the device that a table is about. */
-void print_device(int number, const tconv_device *device);
-
 /* True if a table is printed: stdout is not a file of results (--json -), and --quiet is not
  * combined with --json or --csv. */
 bool table_wanted(void);
@@ -257,6 +254,9 @@ enum exit_code choose_device(int *number);
 
 /* The same for a command that takes several, with commas between them, at most `most`. */
 enum exit_code choose_devices(int *numbers, int most, int *count);
+
+/* Prints the device that a table is about. */
+void print_device(int number, const tconv_device *device);
 
 /* ---- problem_options.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the devices that --device names. */
+/* Finds the devices that --device names, and prints one. */
 #include "tool/tool.h"
 
 #include <inttypes.h>
@@ -60,4 +60,13 @@ enum exit_code choose_device(int *number)
 {
     int count;
     return choose_devices(number, 1, &count);
+}
+
+void print_device(int number, const tconv_device *device)
+{
+    const tconv_device_info *d = tconv_device_properties(device);
+    const int threads = tconv_device_threads(device);
+    char text[40] = "";
+    if (threads > 0) snprintf(text, sizeof text, ", %d thread%s", threads, plural(threads));
+    print_line("device %d: %s (%s)%s", number, d->name, d->platform, text);
 }

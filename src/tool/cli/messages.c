@@ -222,15 +222,6 @@ void print_line(const char *format, ...)
     print_wrapped(text, 0);
 }
 
-void print_device(int number, const tconv_device *device)
-{
-    const tconv_device_info *d = tconv_device_properties(device);
-    const int threads = tconv_device_threads(device);
-    char text[40] = "";
-    if (threads > 0) snprintf(text, sizeof text, ", %d thread%s", threads, plural(threads));
-    print_line("device %d: %s (%s)%s", number, d->name, d->platform, text);
-}
-
 void progress(int done, int total, const char *what)
 {
     static int shown; /* characters on the line */
