@@ -38,9 +38,9 @@ class Formula(NamedTuple):
 def formula_of(module: nn.Module) -> Formula | str:
     """What calling a module computes, if it is Snake or SnakeBeta; else why it is not."""
     cls, parameters = type(module), module._parameters
-    forward = cls.forward
     if not may_be_snake(cls):
         return "its class does more than Snake"
+    forward: Any = cls.forward
     if "forward" in vars(module) or not is_unwatched(module):
         return "it has hooks, or a method that was replaced"
     names = [name for name in forward.__code__.co_names if name not in ("torch", *METHODS)]
@@ -80,8 +80,11 @@ def is_called_snake(module: nn.Module) -> bool:
 def may_be_snake(cls: type[nn.Module]) -> bool:
     """Whether calling a module of the class only calls its forward, and this reads nothing but parameters, numbers, and
     torch's functions for Snake."""
+    # Not by `cls.forward`: that of TorchScript's modules cannot be read without an object.
+    forward = next((vars(base)["forward"] for base in cls.__mro__ if "forward" in vars(base)), None)
     return (
-        _reads_little(cls.forward)
+        type(forward) is types.FunctionType
+        and _reads_little(forward)
         and (cls.__call__, cls._call_impl) == CALLS
         and cls.__getattr__ is nn.Module.__getattr__
         and cls.__getattribute__ is object.__getattribute__
@@ -89,9 +92,7 @@ def may_be_snake(cls: type[nn.Module]) -> bool:
 
 
 @functools.lru_cache(1024)
-def _reads_little(forward: Any) -> bool:
-    if type(forward) is not types.FunctionType:
-        return False
+def _reads_little(forward: types.FunctionType) -> bool:
     code = forward.__code__
     if code.co_freevars or any(isinstance(constant, types.CodeType) for constant in code.co_consts):
         return False
