@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: in any chunks, on queues and on arrays of the host, they give the bits of one run of the
- * whole input with their algorithm, which is compared with the oracle; what pushes return when;
- * memory that does not grow; infinite weights; streams that share a layer; and wrong calls, after
- * which a stream goes on as if they had not been. */
+ * whole input with their algorithm, which is compared with the oracle; weights with steps; what
+ * pushes return when; memory that does not grow; infinite weights; streams that share a layer; and
+ * wrong calls, after which a stream goes on as if they had not been. */
+#include "base/view.h"
+
 #include "known_layer.h"
 #include "random_problem.h"
 #include "sample.h"
@@ -258,6 +260,7 @@ static bool draw_problem(unsigned number, tconv_problem *p, tconv_epilogue *e)
     p->data_type = p->filter_type = types[number % 12];
     const bool floating = tconv_type_is_floating(p->data_type);
     if (kind == 2 && !floating) p->data_type = p->filter_type = TCONV_F32;
+    if (number % 6 == 5) random_filter_steps(&seed, p);
     *e = (tconv_epilogue)TCONV_EPILOGUE_INIT;
     e->bias = number % 3 != 0;
     e->residual = number % 5 == 1;
@@ -314,6 +317,62 @@ static void random_streams(void **state)
             stream_all(&s, &seed);
             expect_equal(&s, i);
             if (s.queue != devices[d].queue) clReleaseCommandQueue(s.queue);
+            free_subject(&s);
+        }
+        done++;
+    }
+}
+
+/* Weights with their axes in another order in memory, and room between them, give the bits of the
+ * same weights without steps: given to each push, and set in the layer. */
+static void filters_with_steps_are_streamed(void **state)
+{
+    (void)state;
+    enum { STREAMS = 8 };
+    int done = 0;
+    for (unsigned i = 0; done < STREAMS; i++) {
+        tconv_problem plain;
+        tconv_epilogue e;
+        if (!draw_problem(400 + i, &plain, &e)) continue;
+        plain.filter_steps.count = 0;
+        tconv_problem spaced = plain;
+        unsigned seed = 800 + i;
+        do {
+            random_filter_steps(&seed, &spaced);
+        } while (spaced.filter_steps.value[spaced.filter.rank - 1] == 1);
+        for (int d = 0; d < device_count; d++) {
+            struct subject s, with_steps;
+            tconv_error error;
+            if (!has_type(&devices[d], plain.data_type)) continue;
+            make_subject(&s, &devices[d], &plain, &e, i);
+            make_subject(&with_steps, &devices[d], &spaced, &e, i);
+            const struct tconv_view view =
+                tconv_view_of(&spaced, &with_steps.t.geometry, TCONV_SPACED_FILTER);
+            tconv_view_gather(&view, tconv_type_size(plain.filter_type), with_steps.t.filter,
+                              s.t.filter);
+            memcpy(s.t.bias, with_steps.t.bias,
+                   s.t.channels * tconv_type_size(s.t.geometry.output_type));
+            make_stream(&s, 0);
+            make_stream(&with_steps, 0);
+            assert_string_equal(tconv_stream_algorithm(with_steps.stream),
+                                tconv_stream_algorithm(s.stream));
+            run_whole(&s);
+            run_whole(&with_steps);
+            assert_memory_equal(with_steps.t.output, s.t.output, (size_t)s.t.geometry.output_bytes);
+            stream_all(&with_steps, &seed);
+            expect_equal(&with_steps, i);
+            tconv_plan_options options = with_steps.options;
+            options.algorithm = tconv_stream_algorithm(with_steps.stream);
+            const tconv_tensors weights = weights_in(&with_steps);
+            tconv_stream *before = with_steps.stream;
+            expect_ok(tconv_layer_set(with_steps.layer, &spaced, &options, &weights, NULL, &error),
+                      &error);
+            make_stream(&with_steps, 0);
+            tconv_stream_release(before);
+            with_steps.queue = devices[d].queue;
+            stream_all(&with_steps, &seed);
+            expect_equal(&with_steps, i);
+            free_subject(&with_steps);
             free_subject(&s);
         }
         done++;
@@ -710,6 +769,7 @@ int main(void)
 {
     struct CMUnitTest tests[] = {
         smoke_test(random_streams),
+        cmocka_unit_test(filters_with_steps_are_streamed),
         cmocka_unit_test(every_algorithm_keeps_its_order),
         cmocka_unit_test(outputs_come_as_early_as_they_may),
         cmocka_unit_test(given_history_counts_as_pushed),

@@ -20,8 +20,8 @@ from ._torch import tensors
 from ._torch.call import QUANTIZED, Axes, check_out, convolve, is_unobserved, one_for_each_axis, refuse_gradients
 from ._torch.chain import convolve_shuffle, upsample_convolve
 from ._torch.classes import own_class, subclass_of
-from ._torch.fusion import FORWARDS, activation_of, affine, fused_with, is_activation, is_fused, is_norm_of, is_plain
-from ._torch.fusion import MODULES, NORMS, statistics_of, takes_others
+from ._torch.fusion import FORWARDS, MODULES, NORMS, activation_of, affine, fused_with, is_activation, is_fused
+from ._torch.fusion import is_norm_of, is_plain, left_behind, slopes_behind, statistics_of, takes_others
 from ._torch.graphs import restore, rewrite, set_how
 from ._torch.operator import HOW
 from ._torch.pairs import PADS, is_convolution, is_upsampling, kind_of, reason_of, shuffle_reason_of
@@ -130,6 +130,7 @@ class _Layer(Options):
         activation: tuple = ("none",),
         norm: nn.Module | None = None,
         out: Tensor | None = None,
+        slopes: tensors.Slopes | None = None,
     ) -> Tensor:
         if (type(input) is not Tensor or "qconfig" in self.__dict__) and self._is_quantized(input):
             raise RuntimeError(QUANTIZED)
@@ -159,6 +160,7 @@ class _Layer(Options):
             scale,
             out,
             self.tconv_cl_math,
+            slopes,
         )
 
     def _is_quantized(self, input: Any) -> bool:
@@ -212,6 +214,11 @@ class Sequential(Options, nn.Sequential):
                 if at < len(modules) and is_activation(modules[at]):
                     taken["activation"] = activation_of(modules[at])
                     at += 1
+                elif at < len(modules) and input.dim() == 3 and not torch.is_autocast_enabled("cpu"):
+                    slopes = slopes_behind(module, modules[at])
+                    if not isinstance(slopes, str):
+                        taken["activation"], taken["slopes"] = ("snakebeta",), slopes
+                        at += 1
             if isinstance(module, _Layer) and at == len(modules) and out is not None:
                 taken["out"] = out
             input = module(input, **taken)
@@ -426,16 +433,19 @@ def explain(model: nn.Module) -> Explanation:
     """
     _refuse_others("model", model)
     behind: dict[nn.Module, list[str]] = {}
+    left: dict[nn.Module, str | None] = {}
     for one in model.modules():
         if isinstance(one, Sequential) and is_plain(one):
             for index, layer in enumerate(one):
                 if isinstance(layer, _Layer):
-                    behind[layer] = [type(module).__name__ for module in fused_with(layer, list(one)[index + 1 :])]
+                    following = list(one)[index + 1 :]
+                    behind[layer] = [type(module).__name__ for module in fused_with(layer, following)]
+                    left[layer] = left_behind(layer, following)
     layers: list[Layer] = []
     for name, one in model.named_modules():
         if isinstance(one, _Layer):
             fused = behind.get(one, [])
-            notes = [fused_note(fused)] if fused else []
+            notes = [note for note in (fused_note(fused), left.get(one)) if note]
             if "weight" not in one._parameters:
                 notes.append("its weights are computed at each call, and packed again only if they changed")
             layers.append(Layer(name, type(one).__name__, True, "; ".join(notes)))

@@ -8,6 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import snakes  # noqa: E402
+from snakes import LEFT, AlongTime, ByValue, Snake, SnakeBeta, draw_snakes  # noqa: E402
+
 import tconv_cl.torch  # noqa: E402
 
 nn = torch.nn
@@ -253,3 +256,93 @@ def test_data_without_elements(shape):
             layer(torch.zeros(shape, requires_grad=True)).sum().backward()
     torch.testing.assert_close(ours.weight.grad, own.weight.grad)
     torch.testing.assert_close(ours.bias.grad, own.bias.grad)
+
+
+SOUND = torch.randn(2, 6, 11, generator=torch.Generator().manual_seed(2))
+
+
+def vocoder(snake, norm=False):
+    torch.manual_seed(3)
+    norms = [nn.BatchNorm1d(4)] if norm else []
+    made = nn.Sequential(nn.ConvTranspose1d(6, 4, 4, 2, 1), *norms, snake, nn.Tanh()).eval()
+    draw_snakes(made)
+    return made
+
+
+def each_apart(model, data):
+    """A Sequential fuses: this does not."""
+    for module in model:
+        data = module(data)
+    return data
+
+
+@pytest.mark.parametrize("norm", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("snake", [SnakeBeta(4), SnakeBeta(4, True), Snake(4)], ids=["beta", "logarithms", "one"])
+def test_snakebeta_is_fused(snake, dtype, norm):
+    ours = tconv_cl.torch.convert(vocoder(snake, norm).to(dtype), fallback="error")
+    data = SOUND.to(dtype)
+    names = f"{'BatchNorm1d and ' if norm else ''}{type(snake).__name__}"
+    assert f"tconv-cl: with {names}, if no gradient is asked for" in str(tconv_cl.torch.explain(ours))
+    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-12, "atol": 1e-13}
+    with torch.no_grad():
+        for change in (lambda: None, lambda: None, lambda: snake.alpha.mul_(0.5)):
+            change()  # parameters are read at each call
+            torch.testing.assert_close(ours(data), each_apart(ours, data), **close)
+        if isinstance(snake, SnakeBeta):  # and so are its numbers
+            snake.alpha_logscale = not snake.alpha_logscale
+            torch.testing.assert_close(ours(data), each_apart(ours, data), **close)
+    assert ours(data).grad_fn is not None
+    if not norm:
+        torch.testing.assert_close(ours(data[0]), each_apart(ours, data[0]), **close)
+
+
+def test_snakebeta_is_called_where_somebody_looks(monkeypatch):
+    ours = tconv_cl.torch.convert(vocoder(SnakeBeta(4)), fallback="error")
+    called, own = [], snakes.sin
+    with torch.no_grad():
+        wanted = ours(SOUND)
+        monkeypatch.setattr(snakes, "sin", lambda x: called.append(1) or own(x))
+        torch.testing.assert_close(ours(SOUND), wanted)
+        assert not called
+        handle = ours[1].register_forward_hook(lambda *_: None)
+        torch.testing.assert_close(ours(SOUND), wanted, rtol=1e-4, atol=1e-5)
+        assert len(called) == 1
+        handle.remove()
+        with torch.autocast("cpu", torch.bfloat16):
+            assert ours(SOUND).dtype == each_apart(ours, SOUND).dtype
+        assert len(called) == 3
+        monkeypatch.setattr(SnakeBeta, "forward", lambda self, x: 2 * x)
+        torch.testing.assert_close(ours(SOUND), each_apart(ours, SOUND))
+
+
+@pytest.mark.parametrize("cls", LEFT, ids=lambda cls: cls.__name__)
+def test_what_is_not_snakebeta_is_left_alone(cls):
+    named = type(f"Snake{cls.__name__}", (cls,), {})
+    ours = tconv_cl.torch.convert(vocoder(named(4)), fallback="error")
+    (layer,) = tconv_cl.torch.explain(ours)
+    assert layer.converted and f"not with {named.__name__}: " in layer.note and LEFT[cls] in layer.note
+    if cls not in (AlongTime, ByValue):  # which fail
+        with torch.no_grad():
+            ours[1].alpha_logscale = False
+            got = ours(SOUND)
+            ours[1].alpha_logscale = False
+            torch.testing.assert_close(got, each_apart(ours, SOUND), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda model: setattr(model, "2", SnakeBeta(3)), ""),
+        (lambda model: setattr(model, "1", SnakeBeta(1)), "alpha has 1 elements, but the layer has 4 channels"),
+        (lambda model: model.half(), "elements of type torch.float16"),
+        (lambda model: model[1].double(), "no parameter of type torch.float32"),
+        (lambda model: nn.utils.parametrizations.weight_norm(model[1], "alpha", 0), "reads alpha, which is no"),
+        (lambda model: setattr(model[1], "forward", lambda x: x), "a method that was replaced"),
+    ],
+)
+def test_why_snakebeta_is_left(change, words):
+    ours = vocoder(SnakeBeta(4))
+    change(ours)
+    (layer,) = tconv_cl.torch.explain(tconv_cl.torch.convert(ours))
+    assert layer.converted and words in layer.note and ("not with" in layer.note) == bool(words)

@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import numpy as np  # noqa: E402
+import snakes  # noqa: E402
+from snakes import SnakeBeta, draw_snakes  # noqa: E402
 from torch import nn  # noqa: E402
 
 import tconv_cl  # noqa: E402
@@ -197,3 +199,66 @@ def test_weight_norm_is_computed_from_its_present_parts():
     whole = in_chunks(tt.streaming(layer), data, [3, 4])
     with torch.no_grad():
         assert torch.allclose(whole, layer(data), rtol=1e-4, atol=1e-5)
+
+
+class Vocoder(nn.Module):
+    """A layer and SnakeBeta in a Sequential, which a forward may also call one by one."""
+
+    def __init__(self, apart=lambda number: False):
+        super().__init__()
+        self.up = nn.Sequential(nn.ConvTranspose1d(6, 4, 4, 2, 1), SnakeBeta(4, True))
+        self.post = nn.Sequential(tt.CausalConv1d(4, 3, 3), SnakeBeta(3), nn.Tanh())
+        self.apart, self.calls = apart, 0
+
+    def forward(self, x):
+        self.calls += 1
+        x = self.up[1](self.up[0](x)) if self.apart(self.calls) else self.up(x)
+        return self.post(x)
+
+
+def test_snakebeta_behind_a_layer_is_part_of_its_stream(monkeypatch):
+    torch.manual_seed(4)
+    model, data = Vocoder().eval(), torch.randn(2, 6, 17)
+    draw_snakes(model)
+    with torch.no_grad():
+        stock = model(data)
+    streams = tt.streaming(model)
+    assert "with SnakeBeta" in str(streams.model.up[0]) and "with SnakeBeta" in str(streams.model.post[0])
+    for one in (streams, streams.share()):
+        monkeypatch.setattr(snakes, "sin", lambda *_: pytest.fail("SnakeBeta is called"))
+        whole = in_chunks(one, data, [17])
+        torch.testing.assert_close(whole, stock, rtol=1e-4, atol=1e-5)
+        assert torch.equal(in_chunks(one, data, [1, 0, 3, 9, 4]), whole)
+        monkeypatch.undo()
+    with torch.no_grad():
+        torch.testing.assert_close(model(data), stock)  # the model itself stays as it is
+
+
+def test_a_forward_that_calls_snakebeta_itself():
+    torch.manual_seed(5)
+    data, models = torch.randn(1, 6, 12), [Vocoder(lambda number: True), Vocoder(lambda number: number == 2)]
+    for model in models:
+        draw_snakes(model)
+    with torch.no_grad():
+        stock = models[0].eval()(data)
+    streams = tt.streaming(models[0])
+    torch.testing.assert_close(in_chunks(streams, data, [5, 7]), stock, rtol=1e-4, atol=1e-5)
+    streams = tt.streaming(models[1])
+    streams(data)
+    with pytest.raises(tconv_cl.RequestError, match="up.0 is called by its Sequential for one chunk"):
+        streams(data)
+
+
+def test_what_is_not_snakebeta_stays_a_module():
+    torch.manual_seed(6)
+    model, data = Vocoder().eval(), torch.randn(1, 6, 9)
+    draw_snakes(model)
+    seen = []
+    model.post[1].register_forward_hook(lambda module, inputs, output: seen.append(output.shape[2]))
+    model.up[1].forward = lambda x: 2 * x
+    with torch.no_grad():
+        stock = model(data)
+    streams = tt.streaming(model)
+    assert "with SnakeBeta" not in str(streams)
+    torch.testing.assert_close(in_chunks(streams, data, [4, 5]), stock, rtol=1e-4, atol=1e-5)
+    assert sum(seen) == 2 * 18

@@ -80,6 +80,14 @@ tconv_status tconv_call_read(const tconv_problem *problem, const tconv_plan_opti
     return check_places(&call->tensors, error);
 }
 
+tconv_status tconv_call_set(struct tconv_call *call, const tconv_tensors *tensors,
+                            const tconv_run *run, tconv_error *error)
+{
+    call->tensors = *tensors;
+    call->run = *run;
+    return check_places(tensors, error);
+}
+
 tconv_status tconv_call_check(const struct tconv_call *call, const tconv_geometry *geometry,
                               tconv_error *error)
 {

@@ -24,6 +24,11 @@ tconv_status tconv_call_read(const tconv_problem *problem, const tconv_plan_opti
                              const tconv_tensors *tensors, const tconv_run *run,
                              struct tconv_call *call, tconv_error *error);
 
+/* Takes structures of this version for the next run of a call that was read. Refuses as
+ * tconv_call_read. */
+tconv_status tconv_call_set(struct tconv_call *call, const tconv_tensors *tensors,
+                            const tconv_run *run, tconv_error *error);
+
 /* Makes the key, after problem or options have changed. */
 static inline void tconv_call_make_key(struct tconv_call *call)
 {

@@ -173,6 +173,15 @@ static tconv_status compute(tconv_layer *layer, const struct tconv_call *call, t
     return status;
 }
 
+tconv_status tconv_layer_run_call(tconv_layer *layer, const struct tconv_call *call,
+                                  tconv_error *error)
+{
+    const tconv_status status = call->run.queue != NULL ? tconv_run_enqueue(layer, call, error)
+                                                        : compute(layer, call, error);
+    if (status == TCONV_OK) atomic_fetch_add(&layer->runs, 1);
+    return status;
+}
+
 tconv_status tconv_layer_run(tconv_layer *layer, const tconv_problem *problem,
                              const tconv_plan_options *options, const tconv_tensors *tensors,
                              const tconv_run *run, tconv_error *error)
@@ -183,10 +192,7 @@ tconv_status tconv_layer_run(tconv_layer *layer, const tconv_problem *problem,
     if ((status = begin(layer, "tensors", tensors, error)) != TCONV_OK ||
         (status = tconv_call_read(problem, options, tensors, run, &call, error)) != TCONV_OK)
         return status;
-    status = call.run.queue != NULL ? tconv_run_enqueue(layer, &call, error)
-                                    : compute(layer, &call, error);
-    if (status == TCONV_OK) atomic_fetch_add(&layer->runs, 1);
-    return status;
+    return tconv_layer_run_call(layer, &call, error);
 }
 
 /* ---- Weights ---- */

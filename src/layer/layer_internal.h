@@ -22,6 +22,10 @@ tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
 /* Refuses what only runs with a queue have. */
 tconv_status tconv_run_check_without_queue(const tconv_run *run, tconv_error *error);
 
+/* Runs a call: tconv_layer_run, without reading its arguments. */
+tconv_status tconv_layer_run_call(tconv_layer *layer, const struct tconv_call *call,
+                                  tconv_error *error);
+
 /* Computes a plan in a lane of the device (whole.c). The plan is in `use`, and the filter if the
  * run gives none. */
 tconv_status tconv_run_whole(tconv_layer *layer, struct tconv_keep *keep,

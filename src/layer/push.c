@@ -155,28 +155,31 @@ static tconv_status copy(struct push *p, struct columns from, struct columns to,
     return TCONV_OK;
 }
 
-/* Runs a part, whose data are in `data`. */
-static tconv_status run_part(struct push *p, struct tconv_stream_part *part,
-                             const tconv_tensor *data, tconv_error *error)
+/* Runs the stream's part, whose outputs begin with `first` and whose data are in `data`. */
+static tconv_status run_part(struct push *p, int64_t first, const tconv_tensor *data,
+                             tconv_error *error)
 {
-    const tconv_stream *s = p->stream;
+    tconv_stream *s = p->stream;
+    struct tconv_call *call = &s->part.call;
     tconv_tensors tensors = p->tensors;
     tconv_run run = p->run;
-    const size_t offset = (size_t)(part->first - s->returned) * s->output_column;
+    const size_t offset = (size_t)(first - s->returned) * s->output_column;
+    tconv_status status;
     tensors.data = *data;
     tensors.output.offset += offset;
     if (tconv_is_given(&tensors.residual)) tensors.residual.offset += offset;
     if (run.queue == NULL)
-        return tconv_layer_run(s->layer, &part->problem, &part->options, &tensors, &run, error);
+        return (status = tconv_call_set(call, &tensors, &run, error)) != TCONV_OK
+                   ? status
+                   : tconv_layer_run_call(s->layer, call, error);
     struct tconv_waits waits;
-    const tconv_status found = find_waits(p, &waits, error);
-    if (found != TCONV_OK) return found;
+    if ((status = find_waits(p, &waits, error)) != TCONV_OK) return status;
     cl_event done = NULL;
     run.wait_count = waits.count;
     run.wait = waits.list;
     run.done = &done;
-    const tconv_status status =
-        tconv_layer_run(s->layer, &part->problem, &part->options, &tensors, &run, error);
+    if ((status = tconv_call_set(call, &tensors, &run, error)) == TCONV_OK)
+        status = tconv_layer_run_call(s->layer, call, error);
     free(waits.own);
     if (status == TCONV_OK) next_is_behind(p, done);
     return status;
@@ -190,41 +193,64 @@ static tconv_steps steps_of(const tconv_geometry *g, int64_t channels, int64_t p
     return steps;
 }
 
-/* Computes a part, as tconv_stream_make_part has it: from the chunk in place, or from history and
- * chunk, joined.
- */
-static tconv_status compute_part(struct push *p, int64_t before, int64_t known, int64_t first,
-                                 int64_t end, tconv_error *error)
+/* Makes the call of a part, as tconv_stream_make_part has it, the stream's: mostly it is that of
+ * the push before. */
+static tconv_status make_call(const struct push *p, int64_t before, int64_t known, int64_t first,
+                              int64_t end, tconv_error *error)
 {
     tconv_stream *s = p->stream;
     const tconv_geometry *g = &s->geometry;
     const int64_t in = g->groups * g->group_in_channels, out = g->groups * g->group_out_channels;
+    const int64_t base = tconv_stream_base(s, before);
+    const struct tconv_stream_window window = {known - base,
+                                               first - base * s->stride,
+                                               end - base * s->stride,
+                                               s->pushed - base,
+                                               p->columns,
+                                               p->outputs};
+    if (memcmp(&window, &s->part.window, sizeof window) == 0) return TCONV_OK;
     struct tconv_stream_part part;
     tconv_status status = tconv_stream_make_part(s, before, known, first, end, &part, error);
     if (status != TCONV_OK) return status;
-    const int64_t wanted = part.data[1] - part.data[0], now = s->pushed;
-    tconv_tensor data = p->tensors.data;
     if (end - first != p->outputs) {
         part.problem.output_steps = steps_of(g, out, p->outputs);
         if (s->options.epilogue.residual) part.problem.residual_steps = part.problem.output_steps;
     }
-    if (part.data[0] >= now) {
-        if (wanted != p->columns) part.problem.data_steps = steps_of(g, in, p->columns);
-        data.offset += (size_t)(part.data[0] - now) * s->column;
-        return run_part(p, &part, &data, error);
+    if (part.data[0] >= window.pushed && part.data[1] - part.data[0] != p->columns)
+        part.problem.data_steps = steps_of(g, in, p->columns);
+    memset(&s->part.window, 0, sizeof s->part.window);
+    status = tconv_call_read(&part.problem, &part.options, NULL, NULL, &s->part.call, error);
+    if (status != TCONV_OK) return status;
+    s->part.window = window;
+    memcpy(s->part.data, part.data, sizeof part.data);
+    return TCONV_OK;
+}
+
+/* Computes a part: from the chunk in place, or from history and chunk, joined. */
+static tconv_status compute_part(struct push *p, int64_t before, int64_t known, int64_t first,
+                                 int64_t end, tconv_error *error)
+{
+    tconv_stream *s = p->stream;
+    tconv_status status = make_call(p, before, known, first, end, error);
+    if (status != TCONV_OK) return status;
+    const int64_t begin = s->part.data[0], now = s->part.window.pushed;
+    const int64_t wanted = s->part.data[1] - begin;
+    tconv_tensor data = p->tensors.data;
+    if (begin >= now) {
+        data.offset += (size_t)(begin - now) * s->column;
+        return run_part(p, first, &data, error);
     }
-    const int64_t old = tconv_min(part.data[1], now) - part.data[0], fresh = wanted - old;
+    const int64_t old = tconv_min(s->part.data[1], now) - begin, fresh = wanted - old;
     /* At most the bytes of the chunk, which check_tensor has counted, and of the history. */
     const uint64_t bytes = (uint64_t)s->rows * s->column * (uint64_t)wanted;
     if ((status = need(s, s->place, &s->joined, bytes, error)) != TCONV_OK ||
-        (status = copy(p,
-                       columns_in(&s->history[s->current], s->kept, s->kept - (now - part.data[0])),
+        (status = copy(p, columns_in(&s->history[s->current], s->kept, s->kept - (now - begin)),
                        columns_in(&s->joined, wanted, 0), old, error)) != TCONV_OK ||
         (status = copy(p, columns_at(&p->tensors.data, p->columns, 0),
                        columns_in(&s->joined, wanted, old), fresh, error)) != TCONV_OK)
         return status;
     data = (tconv_tensor){s->joined.buffer, 0, NULL, s->joined.host};
-    return run_part(p, &part, &data, error);
+    return run_part(p, first, &data, error);
 }
 
 /* The buffer that a buffer is a part of: itself, if it is no part. */

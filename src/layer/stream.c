@@ -114,9 +114,8 @@ tconv_status tconv_stream_make_part(const tconv_stream *s, int64_t before, int64
                                     int64_t first, int64_t end, struct tconv_stream_part *part,
                                     tconv_error *error)
 {
-    const int64_t base = before < s->kept ? 0 : before - s->reach;
+    const int64_t base = tconv_stream_base(s, before);
     tconv_geometry g = s->geometry;
-    part->first = first;
     part->problem = s->problem;
     part->options = s->options;
     part->options.algorithm = s->algorithm;
@@ -125,12 +124,8 @@ tconv_status tconv_stream_make_part(const tconv_stream *s, int64_t before, int64
     *columns_of(&part->problem) = g.input[0];
     part->options.output_begin = first - base * s->stride;
     part->options.output_end = end - base * s->stride;
-    const tconv_status status = tconv_window_input(&g, part->options.output_begin,
-                                                   part->options.output_end, &part->data[0],
-                                                   &part->data[1], error);
-    part->data[0] += base;
-    part->data[1] += base;
-    return status;
+    return tconv_window_input(&g, part->options.output_begin, part->options.output_end,
+                              &part->data[0], &part->data[1], error);
 }
 
 /* ---- making and releasing a stream ---- */

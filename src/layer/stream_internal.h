@@ -20,6 +20,21 @@ struct tconv_stream_memory {
     size_t bytes;
 };
 
+/* What the call of a part depends on, beside the stream: columns and outputs from the first column
+ * of the part's problem on. */
+struct tconv_stream_window {
+    int64_t columns, first, end, pushed; /* of the problem, its window, those of earlier pushes */
+    int64_t chunk, outputs;              /* of the push */
+};
+
+/* The call of the last part, whose tensors change from push to push. To make its key, the problem
+ * is resolved, which takes longer than the rest of a short push. */
+struct tconv_stream_call {
+    struct tconv_stream_window window; /* zeros: there is none yet */
+    int64_t data[2];                   /* the first and the end of its inputs, counted likewise */
+    struct tconv_call call;
+};
+
 struct tconv_stream {
     tconv_layer *layer;
     tconv_problem problem;
@@ -42,6 +57,7 @@ struct tconv_stream {
     struct tconv_stream_memory history[2];
     int current; /* which of them */
     struct tconv_stream_memory joined;
+    struct tconv_stream_call part;
     cl_event last; /* of the commands that were enqueued; NULL: none */
 };
 
@@ -51,10 +67,15 @@ static inline int64_t tconv_stream_final_outputs(const tconv_stream *s, int64_t 
     return tconv_max(columns * s->stride - s->lag, 0);
 }
 
-/* Outputs from `first` on as a window of a problem. `data` are the first and the end of its inputs.
- */
+/* The first column of the problem of a part behind `before` columns. */
+static inline int64_t tconv_stream_base(const tconv_stream *s, int64_t before)
+{
+    return before < s->kept ? 0 : before - s->reach;
+}
+
+/* Outputs as a window of a problem. `data` are the first and the end of its inputs, counted from
+ * the problem's first column on. */
 struct tconv_stream_part {
-    int64_t first;
     int64_t data[2];
     tconv_problem problem;
     tconv_plan_options options;

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Union
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._C import _are_functorch_transforms_active, _is_torch_function_mode_enabled, _is_tracing
 from torch._C import _len_torch_dispatch_stack
 from torch.autograd import _profiler_enabled, forward_ad
 
 from . import tensors
 from .operator import by_operator, own
-from .tensors import TRANSPOSED, Call, compute_or, fell_back, output_shape
+from .tensors import TRANSPOSED, Call, Slopes, compute_or, fell_back, output_shape
 
 Axes = Union[int, Sequence[int]]
 
@@ -45,12 +45,14 @@ def convolve(
     scale: Tensor | None = None,
     out: Tensor | None = None,
     math: str = "exact",
+    slopes: Slopes | None = None,
 ) -> Tensor:
-    """A transposed convolution along so many axes. `scale` is [CO], a factor of the sums before the bias."""
+    """A transposed convolution along so many axes. `scale` is [CO], a factor of the sums before the bias; `slopes` are
+    those of the activation snakebeta."""
     stride, padding = one_for_each_axis(axes, stride), one_for_each_axis(axes, padding)
     output_padding, dilation = one_for_each_axis(axes, output_padding), one_for_each_axis(axes, dilation)
     call = Call(stride, padding, output_padding, dilation, groups, activation, device, fallback, search, math)
-    return compute_call(axes, f"conv_transpose{axes}d", data, weight, bias, call, scale, out)
+    return compute_call(axes, f"conv_transpose{axes}d", data, weight, bias, call, scale, out, slopes)
 
 
 def compute_call(
@@ -62,8 +64,10 @@ def compute_call(
     call: Call,
     scale: Tensor | None = None,
     out: Tensor | None = None,
+    slopes: Slopes | None = None,
 ) -> Tensor:
-    """The output of a call along so many axes, of torch's function of this name. `scale` is as `convolve` takes it."""
+    """The output of a call along so many axes, of torch's function of this name. `scale` and `slopes` are as `convolve`
+    takes them."""
     direct = is_unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias))
     if (
         direct
@@ -72,7 +76,7 @@ def compute_call(
         and not torch.is_autocast_enabled("cpu")
         and weight.dim() == axes + 2
     ):
-        output = tensors.again(call, data, weight, bias, scale)
+        output = tensors.again(call, data, weight, bias, scale, slopes)
         if output is not None:
             return output
     if data.is_quantized:
@@ -103,9 +107,13 @@ def compute_call(
     if reason is not None:
         if not torch.compiler.is_compiling():
             fell_back(weight, reason, call)
-        output = own(data, weight, bias, call, scale)
+        output = own(data, weight, bias, call, scale, slopes)
     elif direct:
-        output = compute_or(lambda: own(data, weight, bias, call, scale), data, weight, bias, call, scale, target)
+
+        def by_torch() -> Tensor:
+            return own(data, weight, bias, call, scale, slopes)
+
+        output = compute_or(by_torch, data, weight, bias, call, scale, target, slopes=slopes)
     else:
         output = by_operator(data, weight, bias, call)
     if target is not None:
@@ -141,6 +149,25 @@ def is_unobserved() -> bool:
         or _len_torch_dispatch_stack()
         or _is_torch_function_mode_enabled()
         or _profiler_enabled()
+    )
+
+
+CALLS = (nn.Module.__call__, nn.Module._call_impl)
+METHODS = frozenset({"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"})
+
+
+def is_unwatched(module: nn.Module) -> bool:
+    """Whether calling a module only calls its class's forward: it has no hooks of its own or of all modules, and no
+    method is replaced."""
+    own, every = vars(module), nn.modules.module
+    return (
+        (nn.Module.__call__, nn.Module._call_impl) == CALLS
+        and METHODS.isdisjoint(own)
+        and own.get("_compiled_call_impl") is None
+        and not (own["_forward_hooks"] or own["_forward_pre_hooks"])
+        and not (own["_backward_hooks"] or own["_backward_pre_hooks"])
+        and not (every._global_forward_hooks or every._global_forward_pre_hooks)
+        and not (every._global_backward_hooks or every._global_backward_pre_hooks)
     )
 
 

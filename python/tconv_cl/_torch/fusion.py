@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .call import is_unobserved, transform_of
+from .call import is_unobserved, is_unwatched, transform_of
+from .snake import is_called_snake, may_be_snake, slopes_of
+from .tensors import Slopes
 
 MOST = torch.finfo(torch.float32).max
 GELUS = {"none": "gelu", "tanh": "gelu_tanh"}  # by the module's `approximate`
@@ -29,11 +31,9 @@ MODULES: dict[type[nn.Module], Callable[[Any], tuple]] = {
     nn.Mish: lambda module: ("mish",),
 }
 
-METHODS = frozenset({"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"})
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
 FUSED = {*NORMS, *MODULES}
 FORWARDS = {cls: cls.forward for cls in (*NORMS, *MODULES)}  # tconv_cl.torch adds its classes
-CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
 def statistics_of(norm: nn.Module) -> tuple:
@@ -54,7 +54,9 @@ def affine(norm: tuple, bias: Tensor | None) -> tuple[Tensor, Tensor]:
 
 def is_fused(following: list[nn.Module]) -> bool:
     """Whether a layer could compute the module that follows it, if any. Compiled code fuses by itself."""
-    return not torch.compiler.is_compiling() and any(type(module) in FUSED for module in following)
+    return not torch.compiler.is_compiling() and any(
+        type(module) in FUSED or may_be_snake(type(module)) for module in following
+    )
 
 
 def takes_others(layer: nn.Module, input: Any) -> bool:
@@ -86,8 +88,28 @@ def is_activation(module: nn.Module) -> bool:
 def fused_with(layer: nn.Module, following: list[nn.Module]) -> list[nn.Module]:
     """The modules behind a layer that it computes in inference."""
     norms = [module for module in following[:1] if is_norm_of(layer, module, layer.weight)]
-    activations = [module for module in following[len(norms) : len(norms) + 1] if is_activation(module)]
+    activations = [
+        module
+        for module in following[len(norms) : len(norms) + 1]
+        if is_activation(module) or not isinstance(slopes_behind(layer, module), str)
+    ]
     return norms + activations if is_plain(layer) else []
+
+
+def slopes_behind(layer: nn.Module, module: nn.Module) -> Slopes | str:
+    """The numbers of a Snake or SnakeBeta behind a layer, if this computes it; else why not."""
+    return slopes_of(module, layer.weight, channels_of(layer))
+
+
+def left_behind(layer: nn.Module, following: list[nn.Module]) -> str | None:
+    """Why a layer does not compute the module behind it, and behind a norm, that is called Snake."""
+    norms = len([module for module in following[:1] if type(module) in NORMS])
+    for module in following[norms : norms + 1]:
+        if is_called_snake(module):
+            reason = slopes_behind(layer, module)
+            if isinstance(reason, str):
+                return f"not with {type(module).__name__}: {reason}"
+    return None
 
 
 def activation_of(module: nn.Module) -> tuple:
@@ -99,30 +121,25 @@ def is_plain(module: nn.Module, cls: type[nn.Module] | None = None) -> bool:
     """Whether calling a module only calls its class's forward, as that was when tconv_cl.torch was imported: it has no
     hooks of its own or of all modules, and no method is replaced. torch.nn.utils.parametrize makes other classes: `cls`
     is the class below one that may be."""
-    own, every = vars(module), nn.modules.module
-    return (
-        type(module).forward is FORWARDS.get(cls or type(module))
-        and (nn.Module.__call__, nn.Module._call_impl) == CALLS
-        and METHODS.isdisjoint(own)
-        and own.get("_compiled_call_impl") is None
-        and not (own["_forward_hooks"] or own["_forward_pre_hooks"])
-        and not (own["_backward_hooks"] or own["_backward_pre_hooks"])
-        and not (every._global_forward_hooks or every._global_forward_pre_hooks)
-        and not (every._global_backward_hooks or every._global_backward_pre_hooks)
-    )
+    return type(module).forward is FORWARDS.get(cls or type(module)) and is_unwatched(module)
 
 
 def is_norm_of(layer: nn.Module, norm: nn.Module, input: Tensor) -> bool:
     """True for a batch normalization in inference with its own statistics, in the layer's type and for the channels
-    that its weight has: `out_channels` may say others."""
+    that its weight has."""
     axes = NORMS.get(type(norm))
     if axes != len(layer.kernel_size) or input.dim() != axes + 2 or norm.training or not is_plain(norm):
         return False
     weight = layer.weight
     if weight.dim() != axes + 2:
         return False
-    channels = weight.shape[1] * layer.groups if layer.transposed else weight.shape[0]
-    return fits(statistics_of(norm), weight, layer.bias, channels)
+    return fits(statistics_of(norm), weight, layer.bias, channels_of(layer))
+
+
+def channels_of(layer: nn.Module) -> int:
+    """The channels that the weight of a layer has: `out_channels` may say others."""
+    weight = layer.weight
+    return int(weight.shape[1] * layer.groups if layer.transposed else weight.shape[0])
 
 
 def fits(norm: tuple, weight: Tensor, bias: Tensor | None, channels: int) -> bool:

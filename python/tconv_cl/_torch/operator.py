@@ -12,7 +12,8 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
-from .tensors import SHUFFLED, TRANSPOSED, UPSAMPLED, Call, compute_or, has_wide_padding, memory_format, output_shape
+from .tensors import SHUFFLED, TRANSPOSED, UPSAMPLED, Call, Slopes, compute_or, has_wide_padding, memory_format
+from .tensors import output_shape
 from .vmap import batched
 
 # The library's name of each activation, and torch's computation with the library's numbers.
@@ -33,8 +34,15 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
-    """Computes by torch's own operators. `scale` is as `convolve` takes it."""
+def own(
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    call: Call,
+    scale: Tensor | None = None,
+    slopes: Slopes | None = None,
+) -> Tensor:
+    """Computes by torch's own operators. `scale` and `slopes` are as `convolve` takes them."""
     added = bias if scale is None else None
     if call.form != TRANSPOSED:
         output = convolved(_enlarged(data, call), weight, added, call)
@@ -47,7 +55,7 @@ def own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
         output = output * scale.view(-1, *ones) + bias.view(-1, *ones)
     if call.form == SHUFFLED:
         output = functional.pixel_shuffle(output, call.stride[0])
-    return activated(output, call.activation)
+    return activated(output, call.activation) if slopes is None else snakebeta(output, *slopes)
 
 
 CONVOLVE = (functional.conv1d, functional.conv2d, functional.conv3d)
@@ -57,6 +65,12 @@ def activated(output: Tensor, activation: Sequence[Any]) -> Tensor:
     """torch's computation of an activation of the library's, with its numbers."""
     name, *numbers = activation
     return ACTIVATIONS[name](output, *numbers)
+
+
+def snakebeta(output: Tensor, slope: Tensor, slope2: Tensor) -> Tensor:
+    """torch's computation of this activation, which has two numbers for each channel."""
+    ones = [1] * (output.dim() - 2)
+    return output + torch.sin(output * slope.view(-1, *ones)).pow(2) / slope2.view(-1, *ones)
 
 
 def _padding(call: Call) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,9 @@ from torch.nn.utils.weight_norm import WeightNorm
 
 from .._library import RequestError, RequestTypeError
 from .._stream import Stream
+from .call import is_unwatched
 from .fusion import FORWARDS
+from .snake import may_be_snake, slopes_of
 
 # Modules whose output at a time depends on their input at this time alone.
 _POINTWISE: tuple[type[nn.Module], ...] = (
@@ -56,17 +58,36 @@ class _StreamLayer(nn.Module):
         super().__init__()
         self._name = name
         self._stream = stream
+        self._fused: _Fused | None = None
+        self._used: Stream[Any] | None = None  # since the begin
         self.ending = self.called = False
 
     def reset(self) -> None:
-        self._stream.reset()
+        if self._used is not None:
+            self._used.reset()
+        self._used = None
         self.ending = self.called = False
 
     def __deepcopy__(self, memo: Any) -> _StreamLayer:
         """Another one with the same weights, at its begin."""
-        return _StreamLayer(self._name, self._stream.share())
+        other = _StreamLayer(self._name, self._stream.share())
+        if self._fused is not None:
+            other._fused = _Fused(self._fused.stream.share(), copy.deepcopy(self._fused.module, memo))
+        return other
+
+    def computes(self, following: nn.Module) -> bool:
+        """Whether `with_activation` computes the module that follows."""
+        fused = self._fused
+        return fused is not None and following is fused.module and is_unwatched(following) and is_unwatched(self)
+
+    def with_activation(self, input: Tensor) -> Tensor:
+        assert self._fused is not None
+        return self._push(self._fused.stream, input)
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._push(self._stream, input)
+
+    def _push(self, stream: Stream[Any], input: Tensor) -> Tensor:
         if input.device.type != "cpu" or input.dim() != 3:
             raise RequestError(
                 f"{self._name}: its input is on {input.device} and has {input.dim()} axes: streams take tensors "
@@ -77,14 +98,43 @@ class _StreamLayer(nn.Module):
                 f"{self._name} is called twice in one forward of the model, but a stream has one input: give the model "
                 "a module for each call"
             )
-        parts = [self._stream.push(input.detach().contiguous())]
+        if self._used not in (None, stream):
+            raise RequestError(
+                f"{self._name} is called by its Sequential for one chunk and by other code for another: call it in one "
+                "way, or reset the stream"
+            )
+        self._used = stream
+        parts = [stream.push(input.detach().contiguous())]
         self.called = True
         if self.ending:
-            parts.append(self._stream.flush())
+            parts.append(stream.flush())
         return _tensor(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2))
 
     def extra_repr(self) -> str:
-        return f"{self._name}, {self._stream!r}"
+        behind = "" if self._fused is None else f", with {type(self._fused.module).__name__}"
+        return f"{self._name}, {self._stream!r}{behind}"
+
+
+class _Fused(NamedTuple):
+    """A stream that also computes the module behind a layer in an nn.Sequential."""
+
+    stream: Stream[Any]
+    module: nn.Module
+
+
+class _StreamSequential(nn.Sequential):
+    """An nn.Sequential with streams that compute the module behind them."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        modules, at = list(self), 0
+        while at < len(modules):
+            layer, following = modules[at], modules[at + 1 : at + 2]
+            at += 1
+            if isinstance(layer, _StreamLayer) and following and layer.computes(following[0]):
+                input, at = layer.with_activation(input), at + 1
+            else:
+                input = layer(input)
+        return input
 
 
 class Streaming(nn.Module):
@@ -166,7 +216,19 @@ def _weights(module: Any) -> tuple[Any, Any]:
         return module.weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
 
 
-def _transposed(name: str, module: nn.ConvTranspose1d, device: Any, columns: int) -> _StreamLayer:
+class _Convolution(NamedTuple):
+    """What a stream is made of."""
+
+    weight: Any
+    bias: Any
+    channels: int  # of the output
+    options: dict[str, Any]
+
+    def stream(self, **more: Any) -> Stream[Any]:
+        return Stream(self.weight, self.bias, **self.options, **more)
+
+
+def _transposed(module: nn.ConvTranspose1d) -> _Convolution:
     weight, bias = _weights(module)
     options: dict[str, Any] = {
         "strides": module.stride[0],
@@ -177,10 +239,10 @@ def _transposed(name: str, module: nn.ConvTranspose1d, device: Any, columns: int
     }
     if module.groups > 1:
         options["groups"] = module.groups
-    return _StreamLayer(name, Stream(weight, bias, device=device, columns=columns, **options))
+    return _Convolution(weight, bias, weight.shape[1] * module.groups, options)
 
 
-def _causal(name: str, module: nn.Conv1d, device: Any, columns: int) -> _StreamLayer:
+def _causal(module: nn.Conv1d) -> _Convolution:
     weight, bias = _weights(module)
     options: dict[str, Any] = {
         "upsample": 1,
@@ -188,7 +250,7 @@ def _causal(name: str, module: nn.Conv1d, device: Any, columns: int) -> _StreamL
         "pads_begin": module.dilation[0] * (module.kernel_size[0] - 1),
         "groups": module.groups,
     }
-    return _StreamLayer(name, Stream(weight, bias, device=device, columns=columns, **options))
+    return _Convolution(weight, bias, weight.shape[0], options)
 
 
 def _convolution_in(name: str, module: nn.Module) -> nn.Conv1d:
@@ -211,13 +273,11 @@ def _check_calls(name: str, module: nn.Module, own_forward: bool) -> None:
         raise RequestError(f"{name}, a {type(module).__name__}, has hooks, which a stream would leave out: remove them")
 
 
-def _replacement(
-    name: str, module: nn.Module, causal: tuple[type[nn.Module], ...], device: Any, columns: int
-) -> _StreamLayer | None:
-    """The stream of a module; None: it is none. Of the `causal` classes the first is CausalConv1d."""
+def _streamed(name: str, module: nn.Module, causal: tuple[type[nn.Module], ...]) -> _Convolution | None:
+    """What a module becomes a stream of; None: it does not. Of the `causal` classes the first is CausalConv1d."""
     if isinstance(module, nn.ConvTranspose1d):
         _check_calls(name, module, False)
-        return _transposed(name, module, device, columns)
+        return _transposed(module)
     is_causal = isinstance(module, causal)
     if not is_causal and not isinstance(module, nn.Conv1d):
         return None
@@ -235,7 +295,7 @@ def _replacement(
         )
     if convolution.padding_mode != "zeros":
         raise RequestError(f"{name} has padding_mode {convolution.padding_mode!r}: streams have zeros")
-    return _causal(name, convolution, device, columns)
+    return _causal(convolution)
 
 
 def streaming(
@@ -249,8 +309,9 @@ def streaming(
     """A copy of a generator of sound whose input arrives in chunks; `model` stays as it is.
 
     Its ConvTranspose1d, its CausalConv1d and its Conv1d of one tap become streams with the weights that they have now.
-    The outputs of a ConvTranspose1d with padding p come p columns late; nothing else is late. All other computations
-    of the model must be pointwise in time, in eval mode: activations, sums, factors.
+    The outputs of a ConvTranspose1d with padding p come p columns late; nothing else is late. In an nn.Sequential, a
+    stream also computes BigVGAN's Snake or SnakeBeta behind it, with its present parameters. All other computations of
+    the model must be pointwise in time, in eval mode: activations, sums, factors.
 
     Args:
         causal: further classes of causal convolutions: each is, or has, one Conv1d of stride 1, and computes it with
@@ -269,11 +330,15 @@ def streaming(
         raise RequestTypeError(f"model is a {type(model).__name__}: it must be a torch.nn.Module")
     classes = (CausalConv1d, *causal)
     memo: dict[int, Any] = {}
+    convolutions: dict[int, _Convolution] = {}
+    fused: list[tuple[nn.Module, nn.Module, nn.Module]] = []  # a Sequential, a convolution, what it computes, too
 
     def take(name: str, module: nn.Module) -> None:
-        made = _replacement(name or type(module).__name__, module, classes, device, columns)
+        made = _streamed(name or type(module).__name__, module, classes)
         if made is not None:
-            memo[id(module)] = made  # copy.deepcopy takes it for the copy of the module
+            # copy.deepcopy takes it for the copy of the module
+            memo[id(module)] = _StreamLayer(name or type(module).__name__, made.stream(device=device, columns=columns))
+            convolutions[id(module)] = made
             return
         children = list(module.named_children())
         if (
@@ -288,8 +353,24 @@ def streaming(
             )
         for own, child in children:
             take(f"{name}.{own}" if name else own, child)
+        if isinstance(module, nn.Sequential) and type(module).forward in (nn.Sequential.forward, *FORWARDS.values()):
+            own_modules = list(module)
+            for convolution, following in zip(own_modules, own_modules[1:]):
+                layer, known = memo.get(id(convolution)), convolutions.get(id(convolution))
+                if known is None or layer._fused is not None or not may_be_snake(type(following)):
+                    continue
+                slopes = slopes_of(following, known.weight, known.channels)
+                if not isinstance(slopes, str):
+                    numbers = {"activation": "snakebeta", "slope": slopes[0], "slope2": slopes[1]}
+                    layer._fused = _Fused(known.stream(device=device, columns=columns, **numbers), following)
+                    fused.append((module, convolution, following))
 
     take("", model)
     if id(model) in memo:
         return Streaming(memo[id(model)])
-    return Streaming(copy.deepcopy(model, memo).eval())
+    copied = copy.deepcopy(model, memo).eval()
+    for sequential, convolution, following in fused:
+        layer = memo[id(convolution)]
+        layer._fused = layer._fused._replace(module=memo[id(following)])
+        memo[id(sequential)].__class__ = _StreamSequential
+    return Streaming(copied)

@@ -113,6 +113,9 @@ class Call(NamedTuple):
     padding_end: tuple[int, ...] | None = None  # None: as `padding`
 
 
+Slopes = tuple[Tensor, Tensor]  # of the activation snakebeta: slope and slope2, contiguous, in the data's type
+
+
 # ---- weights ----
 
 
@@ -488,7 +491,12 @@ def _key(
 
 
 def again(
-    call: tuple[Any, ...], data: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None
+    call: tuple[Any, ...],
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    scale: Tensor | None,
+    slopes: Slopes | None = None,
 ) -> Tensor | None:
     """The output of a call like one that `run` has computed. None: ask compute_or, also after an error, which it then
     meets again and tells.
@@ -521,6 +529,7 @@ def again(
         output.data_ptr(),
         bias=addresses[0],
         scale=addresses[1],
+        **_addresses(slopes),
         filter_version=version,
     )
     failed = c.library.tconv_layer_run(*asked.references, tensors, _how(), None)
@@ -540,6 +549,7 @@ def run(
     scale: Tensor | None = None,
     out: Tensor | None = None,
     residual: Tensor | None = None,
+    slopes: Slopes | None = None,
 ) -> Tensor:
     """Computes by the library, on its device, into `out` if it can, else into a new tensor. `residual` has the output's
     shape. Raises if the library refuses."""
@@ -574,12 +584,17 @@ def run(
             bias=0 if bias is None else bias.data_ptr(),
             scale=0 if scale is None else scale.data_ptr(),
             residual=0 if residual is None else residual.data_ptr(),
+            **_addresses(slopes),
             filter_version=version,
         )
         if asked.writes:
             torch.autograd.graph.increment_version(output)  # so that autograd finds what it saved before changed
         compute(asked.layer, resolved, tensors, run=_how())
     return output
+
+
+def _addresses(slopes: Slopes | None) -> dict[str, int]:
+    return {} if slopes is None else {"slope": slopes[0].data_ptr(), "slope2": slopes[1].data_ptr()}
 
 
 @functools.cache
@@ -626,6 +641,7 @@ def compute_or(
     scale: Tensor | None = None,
     out: Tensor | None = None,
     residual: Tensor | None = None,
+    slopes: Slopes | None = None,
 ) -> Tensor:
     """The output, by the library or, if it refuses, by `own`, which is torch's operator. It is `out` if the library
     could write into that."""
@@ -634,7 +650,7 @@ def compute_or(
     reason = refusal(data, weight, bias)
     if reason is None:
         try:
-            output = run(data, weight, bias, call, scale, out, residual)
+            output = run(data, weight, bias, call, scale, out, residual, slopes)
         except (ValueError, RuntimeError, MemoryError) as error:  # tconv_cl.Error is a RuntimeError
             if was_kept(error):
                 raise
