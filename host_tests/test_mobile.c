@@ -3,6 +3,7 @@
  * copies into emulated local memory, work-groups and local memory within the device's limits. */
 #include "base/sources.h"
 #include "described.h"
+#include "gpu/direct_table.h"
 #include "selecting.h"
 #include "suite_fixture.h"
 #include "suite_layer.h"
@@ -174,6 +175,33 @@ static void channels_are_loaded_in_vectors(void **state)
         }
 }
 
+/* On Adreno, and there only, loops of the direct algorithm keep addresses, which leaves registers
+ * for 16 sums. The table says how far data and weights reach, so that the kernel sees whether the
+ * upper halves of their addresses are the same: B20 has 16 channels of 256 x 256 inputs, and 12 x
+ * 16 x 2 x 2 weights. */
+static void loops_keep_addresses(void **state)
+{
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        const tconv_device_info *device = described_device(devices[d].name);
+        const bool keeps = device->architecture == TCONV_ARCHITECTURE_ADRENO;
+        struct tconv_loops loops;
+        struct tconv_kernel_plan kernel_plan = {0};
+        size_t i = 0;
+        while (i < suite.count && strcmp(suite.entries[i].id, "B20") != 0) i++;
+        assert_true(suite_layer(&suite.entries[i], TCONV_F32, TCONV_NCX, &loops));
+        const struct tconv_request request =
+            request_for(&loops, device, &bias_only, TCONV_MATH_EXACT);
+        assert_int_equal(write_best(&tconv_direct_group, &request, &kernel_plan, NULL), TCONV_OK);
+        const struct tconv_launch *run = &kernel_plan.run[0];
+        assert_int_equal(option_of(run, "NEAR"), keeps ? 1 : -1);
+        assert_int_equal(option_of(run, "OUTPUTS") * option_of(run, "CHANNELS"), keeps ? 16 : 8);
+        assert_int_equal(kernel_plan.table[DIRECT_DATA_SPAN], 16 * 256 * 256);
+        assert_int_equal(kernel_plan.table[DIRECT_WEIGHTS], 12 * 16 * 2 * 2);
+        tconv_kernel_plan_clear(&kernel_plan);
+    }
+}
+
 /* The machine knows the width of a warp, because OpenCL 1.2 does not tell it. */
 static void architectures_have_warps(void **state)
 {
@@ -188,9 +216,9 @@ static void architectures_have_warps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layers_suit_phones),
-                                       cmocka_unit_test(algorithms_tell_of_local_memory),
-                                       cmocka_unit_test(channels_are_loaded_in_vectors),
-                                       cmocka_unit_test(architectures_have_warps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_suit_phones), cmocka_unit_test(algorithms_tell_of_local_memory),
+        cmocka_unit_test(channels_are_loaded_in_vectors), cmocka_unit_test(loops_keep_addresses),
+        cmocka_unit_test(architectures_have_warps)};
     return cmocka_run_group_tests_name("mobile", tests, read_suite, free_suite);
 }

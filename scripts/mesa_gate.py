@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles what selection takes on GPUs of phones with Mesa's compilers, without a phone, and fails where a kernel that
-computes keeps variables in memory.
+"""Compiles what selection takes on GPUs of phones with Mesa's compilers, without a phone, and fails where a kernel
+keeps variables in memory.
 
 What is compiled: the launches that build/host_tests/gpu_programs --listing gives for a few layers of the suite, in
 f32, f16 and i8, in both data formats, for described phones. With what: rusticl of Debian 13 for arm64, under QEMU, on
@@ -12,7 +12,8 @@ The table has, for each program: the bytes that a work-item keeps in memory, spi
 work-items that a register file holds (2: all that it can, 1: half), and the cycles of multiply-adds and of loads and
 stores of the whole kernel, each instruction once. For Adreno, full registers of four numbers, and of the hottest loop
 (the innermost one with most multiply-adds) multiply-adds, loads, accesses of private memory, and instructions for each
-multiply-add.
+multiply-add. `others` are the instructions of the longest kernel that does not multiply: packing or staging. The last
+two have limits for direct_group.
 """
 
 import argparse
@@ -36,13 +37,26 @@ TARGETS = {
     "Adreno 740": Target("Adreno 740", "freedreno", {"FD_GPU_ID": "740", "IR3_SHADER_DEBUG": "cs,nocache"}),
     "Adreno 630": Target("Adreno 740", "freedreno", {"FD_GPU_ID": "630", "IR3_SHADER_DEBUG": "cs,nocache"}),
 }
-# Bytes of private memory that a kernel may have, where none is out of reach: pattern of the options, bytes. This is
-# what kernels have with Mesa 25.0.7. The third is for four outputs of two channels (B44), the last for nine taps.
+# Bytes of private memory that the kernel that computes may have, where none is out of reach: pattern of the options,
+# bytes. This is what kernels have with Mesa 25.0.7. The third is for four outputs of two channels (B44), the
+# fourth for nine taps.
 LIMITS = [
     ("Mali-G610", "gpu/direct.cl", r"-DDEPTHWISE=0 .*-DVW=1\b", 8),
     ("Mali-G610", "gpu/direct.cl", r"-DDEPTHWISE=0 .*-DVW=[48]\b", 164),
     ("Mali-G610", "gpu/direct.cl", r"-DOUTPUTS=4 -DCHANNELS=2 -DALONG_Y=0 -DTAPS_X=2 .*-DDEPTHWISE=0 .*-DVW=1\b", 132),
     ("Mali-G610", "gpu/gather.cl", r"-DDOT=0 (-DHALF=1 )?-DVW=1 .*-DKX=9\b", 420),
+    ("Adreno 740", "gpu/gather.cl", r"-DDOT=[12] -DVW=4 -DMW=4 .*-DSX=2 -DKX=4\b", 512),
+    ("Adreno 630", "gpu/gather.cl", r"-DDOT=[12] -DVW=4 -DMW=4 .*-DSX=2 -DKX=4\b", 512),
+]
+# The same for instructions of the hottest loop for each multiply-add, and of the longest of the other kernels.
+MOST_PER_MAD = [
+    *((target, "gpu/direct.cl", r"-DDATA=f32 ", 3.2) for target in ("Adreno 740", "Adreno 630")),
+    *((target, "gpu/direct.cl", r"-DDATA=f16 ", 5.6) for target in ("Adreno 740", "Adreno 630")),
+]
+MOST_OTHERS = [
+    ("Mali-G610", "gpu/direct.cl", "", 340),
+    ("Adreno 740", "gpu/direct.cl", "", 500),
+    ("Adreno 630", "gpu/direct.cl", "", 625),
 ]
 # Programs that are not compiled: Mesa 25.0.7 had not done with one of them after two minutes, and with one of bytes
 # (two taps along x, the fewest) after one. Three of bytes have 324 to 388 bytes of private memory (B04, B20, S6).
@@ -90,26 +104,44 @@ def sample(programs, count):
 
 def figures_of_mali(lines):
     """Of the shader with most cycles of multiply-adds."""
-    pattern = r"SHADER-DB: .* ([\d.]+) fma, .* ([\d.]+) ls, .* (\d+) threads, .* (\d+):(\d+) spills:fills"
-    shaders = [found.groups() for found in (re.search(pattern, line) for line in lines) if found]
+    pattern = r": (\d+) inst, .* ([\d.]+) fma, .* ([\d.]+) ls, .* (\d+) threads, .* (\d+):(\d+) spills:fills"
+    shaders = [found.groups() for found in (re.search("SHADER-DB.*" + pattern, line) for line in lines) if found]
     if not shaders:
         return {}
-    fma, ls, threads, spills, fills = max(shaders, key=lambda shader: float(shader[0]))
-    return {"threads": threads, "FMA cycles": fma, "LS cycles": ls, "spills": "%s:%s" % (spills, fills)}
+    main = max(shaders, key=lambda shader: float(shader[1]))
+    _, fma, ls, threads, spills, fills = main
+    return {
+        "threads": threads,
+        "FMA cycles": fma,
+        "LS cycles": ls,
+        "spills": "%s:%s" % (spills, fills),
+        "others": longest(int(shader[0]) for shader in shaders if shader is not main),
+    }
 
 
-def is_multiply_add(line):
-    return 1 if re.match(r"(\([^)]*\))*(mad\.f|dp[24]acc)", line) else 0
+def longest(lengths):
+    return str(max(lengths, default=""))
+
+
+FLAGS = r"(?:\([^)]*\) ?)*"  # in front of an instruction of Adreno's
+
+
+def multiply_adds(line):
+    """Of an instruction, with its repetitions."""
+    if not re.match(FLAGS + r"(mad\.f|dp[24]acc)", line):
+        return 0
+    return 1 + int(gate.first_group(r".*\(rpt(\d)\)", line) or 0)
 
 
 def figures_of_adreno(lines):
     """Of the shader whose hottest loop has most multiply-adds."""
-    shaders, code, registers = [], None, 0
+    shaders, code, registers, length = [], None, 0, 0
     for line in lines:
         line = line.replace("MESA: info: ", "", 1).strip()
         if line.startswith("Native code for"):
             code = []
         elif code is not None and line.startswith("; CL prog"):
+            length = int(gate.first_group(r".*: (\d+) instr", line) or length)
             full = re.search(r"(\d+) full", line)
             registers = int(full.group(1)) if full else registers
             if line.endswith("loops"):
@@ -117,22 +149,24 @@ def figures_of_adreno(lines):
                     code,
                     lambda text: gate.first_group(r"(l\d+):$", text),
                     lambda text: gate.first_group(r".*#(l\d+)", text),
-                    is_multiply_add,
+                    multiply_adds,
                 )[1]
-                shaders.append((sum(map(is_multiply_add, loop or [])), registers, loop or []))
+                shaders.append((sum(map(multiply_adds, loop or [])), length, registers, loop or []))
                 code = None
         elif code is not None and line and line[0] not in ";@":
             code.append(line)
     if not shaders:
         return {}
-    products, registers, loop = max(shaders, key=lambda shader: shader[0])
-    count = lambda pattern: str(sum(bool(re.match(r"(\([^)]*\))*(%s)" % pattern, line)) for line in loop))  # noqa: E731
+    main = max(shaders, key=lambda shader: shader[:2])
+    products, _, registers, loop = main
+    count = lambda pattern: str(sum(bool(re.match(FLAGS + "(%s)" % pattern, line)) for line in loop))  # noqa: E731
     return {
         "registers": str(registers),
         "MADs": str(products),
         "loads": count("ldg|ldl"),
         "private": count("ldp|stp"),
         "instructions/MAD": "%.1f" % (len(loop) / products) if products else "",
+        "others": longest(shader[1] for shader in shaders if shader is not main),
     }
 
 
@@ -192,6 +226,14 @@ def limit_of(program):
     return max((row[3] for row in LIMITS if is_of(program, row)), default=0)
 
 
+def excess(program, name, figures, limits):
+    """A sentence for a figure above its limit, or None."""
+    most = min((row[3] for row in limits if is_of(program, row)), default=None)
+    if most is None or not figures.get(name) or float(figures[name]) <= most:
+        return None
+    return "%s: %s, %s allowed" % (name, figures[name], most)
+
+
 def result_of(program, lines):
     kernels = dict(
         (found.group(1), int(found.group(2)))
@@ -202,9 +244,14 @@ def result_of(program, lines):
     private = kernels.get(program.kernel)
     if failed or private is None:
         return Result(program, None, {}, failed[0][:600] if failed else "no such kernel")
-    most = limit_of(program)
+    most, figures = limit_of(program), figures_of(program.target, lines)
     wrong = "%d bytes of private memory, %d allowed" % (private, most) if private > most else None
-    return Result(program, private, figures_of(program.target, lines), wrong)
+    for name, others in kernels.items():
+        if others > 0 and name != program.kernel:
+            wrong = "%s has %d bytes of private memory" % (name, others)
+    wrong = wrong or excess(program, "instructions/MAD", figures, MOST_PER_MAD)
+    wrong = wrong or excess(program, "others", figures, MOST_OTHERS)
+    return Result(program, private, figures, wrong)
 
 
 def compile_part(target, programs, top):

@@ -41,6 +41,7 @@
  *   RX          the same: pad_begin along x modulo SX                         0 to SX - 1
  *   SHIFT       the same: the input that output 0 reads by tap RX, modulo     0 to CHUNK - 1
  *               CHUNK
+ *   NEAR        1: loops keep addresses: near.clh; absent: 0                  0, 1
  *   CONSTANT_TABLE  1: the table is in constant memory, from where a number   0, 1
  *               comes sooner
  *
@@ -48,6 +49,7 @@
 #include "common/divisor.h"
 #include "common/epilogue.clh"
 #include "gpu/direct_table.h"
+#include "gpu/near.clh"
 #include "gpu/wide.clh"
 
 #if !defined(OUTPUTS) || !defined(CHANNELS) || !defined(ALONG_Y) || !defined(TAPS_X) ||            \
@@ -85,42 +87,44 @@ static int weight_at(const int channel, const int ci, const int tap, table_t tab
            tap * (int)table[DIRECT_WEIGHT_TAP];
 }
 
-/* The index of tap k along x. 32 bits suffice: folded.c limits kernels, also dilated ones. Dividing
- * 64 bits takes hundreds of instructions on GPUs. */
-static int tap_index_of(const uint k, table_t table)
+/* The index of tap k along x. 32 bits suffice: folded.c limits kernels, also dilated ones. */
+static int tap_index_of(const int k, table_t table)
 {
-    const uint phase = k * (uint)table[FOLDED_DILATION_X] % (uint)table[FOLDED_STRIDE_X];
-    return (int)table[(int)table[DIRECT_X_AT] + (int)phase * REACH_LONGS + REACH_TAP] +
-           (int)(k / (uint)table[DIRECT_TAP_STEP_X]);
+    int dilated = k * (int)table[FOLDED_DILATION_X], step = k;
+    const int phase = split(&dilated, table[DIRECT_STRIDE_X]);
+    split(&step, table[DIRECT_TAP_STEP_X]);
+    return (int)table[(int)table[DIRECT_X_AT] + phase * REACH_LONGS + REACH_TAP] + step;
 }
 
-/* A work-item packs weights of one tap and input channel. */
+/* A work-item packs weights of one tap and input channel. Indices have 32 bits: multiplying and
+ * dividing 64 bits takes up to hundreds of instructions on GPUs. */
 __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                                 const ulong weights_offset, __global packed_t *restrict filter,
                                 const ulong filter_offset, table_t restrict table)
 {
-    const uint out_channels = (uint)table[FOLDED_OUT_CHANNELS],
-               channels = (uint)table[FOLDED_GROUPS] * out_channels,
-               taps_x = (uint)table[FOLDED_KERNEL_X], taps_y = (uint)table[FOLDED_KERNEL_Y],
-               taps = taps_x * taps_y * (uint)table[FOLDED_KERNEL_Z];
+    const int taps_x = (int)table[FOLDED_KERNEL_X],
+              taps = taps_x * (int)table[FOLDED_KERNEL_Y] * (int)table[FOLDED_KERNEL_Z];
     const acc_t zero = FILTER_ZERO(table);
-    const uint channel = (uint)get_global_id(0);
-    if (channel >= channels) return;
-    const uint group = channel / out_channels;
-    weights += weights_offset + group * table[FOLDED_SOURCE_GROUP_STEP] +
-               (channel - group * out_channels) * table[FOLDED_SOURCE_OUT_STEP];
+    const int channel = (int)get_global_id(0);
+    int group = channel;
+    const int own = split(&group, table[DIRECT_OUT_CHANNELS]);
+    if (group >= (int)table[FOLDED_GROUPS]) return;
+    weights += weights_offset;
     filter += filter_offset;
-    for (uint tap = (uint)get_global_id(1); tap < taps; tap += (uint)get_global_size(1)) {
-        const uint row = tap / taps_x, tap_z = row / taps_y, tap_y = row - tap_z * taps_y,
-                   tap_x = tap - row * taps_x;
-        const int packed_tap = (int)(row * taps_x) + tap_index_of(tap_x, table);
-        __global const filter_t *from = weights + tap_z * table[FOLDED_SOURCE_Z_STEP] +
-                                        tap_y * table[FOLDED_SOURCE_Y_STEP] +
-                                        tap_x * table[FOLDED_SOURCE_X_STEP];
+    const int first = group * (int)table[FOLDED_SOURCE_GROUP_STEP] +
+                      own * (int)table[FOLDED_SOURCE_OUT_STEP];
+    for (int tap = (int)get_global_id(1); tap < taps; tap += (int)get_global_size(1)) {
+        int row = tap;
+        const int tap_x = split(&row, table[DIRECT_TAPS_X]);
+        const int packed_tap = row * taps_x + tap_index_of(tap_x, table);
+        const int tap_y = split(&row, table[DIRECT_TAPS_Y]);
+        const int from = first + row * (int)table[FOLDED_SOURCE_Z_STEP] +
+                         tap_y * (int)table[FOLDED_SOURCE_Y_STEP] +
+                         tap_x * (int)table[FOLDED_SOURCE_X_STEP];
         for (int ci = (int)get_global_id(2); ci < (int)table[FOLDED_IN_CHANNELS];
              ci += (int)get_global_size(2))
-            PACK(from + ci * table[FOLDED_SOURCE_IN_STEP],
-                 filter + weight_at((int)channel, ci, packed_tap, table), zero);
+            PACK(weights + (from + ci * (int)table[FOLDED_SOURCE_IN_STEP]),
+                 filter + weight_at(channel, ci, packed_tap, table), zero);
     }
 }
 
@@ -157,12 +161,17 @@ typedef acc_t sum_t;
 /* The inputs, weights and steps of a work-item. Steps are in elements. */
 struct item {
     FIRST_MEMBER
-    __global const data_t *data; /* data of the group's first channel */
-    __global const packed_t *weights;
+    PLACE(data_t) data; /* data of the group's first channel */
+    PLACE(packed_t) weights;
     int apart;              /* between inputs of two of its outputs */
     int apart_in;           /* the same distance, in inputs along the axis */
     int step, inputs, taps; /* along x: between inputs of neighbouring taps, of all */
     int step_y, inputs_y, taps_y;
+#if NEAR
+    int data_y, data_x;        /* between inputs along an axis */
+    int data_row, weights_row; /* between neighbouring taps along y */
+    bool near;                 /* data and weights are near each */
+#endif
     int tap_x, tap_y;  /* the first taps */
     int data_step;     /* between inputs of neighbouring taps along x */
     long channel_step; /* between input channels */
@@ -173,32 +182,109 @@ struct item {
     acc_t zero;
 };
 
-/* Adds the products of a row of taps. The first tap reads element `at` on, which is input x[i] of
- * the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true, vectors
- * and chunks are aligned. Both are constants, because compilers put loads together only if no
- * branch lies between them. */
+/* Where a work-item's inputs and weights are. With NEAR it has an address for each input and weight
+ * of a channel, or, where these are too many, for each output. The addresses WALK from channel to
+ * channel, or, if there is one, from row to row. */
+#define WALK (NEAR && !LANES_CHANNELS)
+#define MOST_KEPT 8
+#if LANES_X
+#define ROW_CHUNKS (LAST_CHUNK - FIRST_CHUNK + 1)
+#define KEEPS (OUTPUTS * ROW_CHUNKS <= MOST_KEPT)
+#define KEPT_DATA (KEEPS ? ROW_CHUNKS : 1)
+#define KEPT_WEIGHTS 1
+#define KEPT_AT(k) (KEEPS ? (FIRST_CHUNK + (k)) * CHUNK : 0)
+#else
+#define KEEPS (TAPS_X > 0 && (OUTPUTS + CHANNELS) * TAPS_X <= MOST_KEPT)
+#define KEPT_DATA (KEEPS ? TAPS_X : 1)
+#define KEPT_WEIGHTS KEPT_DATA
+#define KEPT_AT(k) (-(k)*DATA_STEP(item))
+#endif
+#define DATA_STEP(item) (ADJACENT ? 1 : (item)->data_step)
+#define TAP_STEP(item) (LAST ? (item)->weight_tap : 1)
+#if WALK
+#define WALK_PARAMETERS                                                                            \
+    PLACE(data_t)                                                                                  \
+    (*own_data)[OUTPUTS * KEPT_DATA], PLACE(packed_t)(*own_weights)[CHANNELS * KEPT_WEIGHTS]
+#define DATA_PLACE(i, k, at)                                                                       \
+    (KEEPS ? (*own_data)[(i)*KEPT_DATA + (k) % KEPT_DATA]                                          \
+           : BEHIND(data_t, (*own_data)[i], at, near))
+#define WEIGHT_PLACE(m, k, at)                                                                     \
+    (KEEPS ? (*own_weights)[(m)*KEPT_WEIGHTS + (k) % KEPT_WEIGHTS]                                 \
+           : BEHIND(packed_t, (*own_weights)[m], at, near))
+
+/* The places are a step in front of their first elements. Places that share their upper half have
+ * to copy it to each other in the loop, so without checks, where all inputs exist, each gets its
+ * own. */
+static INLINED void begin_walk(const struct item *item, const bool checked, const bool near,
+                               const PLACE(data_t) data, const int at,
+                               const PLACE(packed_t) weights, const long data_bytes,
+                               const long weight_bytes, WALK_PARAMETERS)
+{
+    EACH for (int i = 0; i < OUTPUTS; i++) EACH for (int k = 0; k < KEPT_DATA; k++)
+    {
+        const PLACE(data_t)
+            first = BEHIND(data_t, data, at + i * item->apart + KEPT_AT(k), near && checked);
+        (*own_data)[i * KEPT_DATA + k] = BEHIND(char, first, -data_bytes, near);
+    }
+    EACH for (int m = 0; m < CHANNELS; m++) EACH for (int k = 0; k < KEPT_WEIGHTS; k++)
+    {
+        const int from = min(m, item->last) * item->weight_channel + k * TAP_STEP(item);
+        const PLACE(packed_t) first = BEHIND(packed_t, weights, from, near && checked);
+        (*own_weights)[m * KEPT_WEIGHTS + k] = BEHIND(char, first, -weight_bytes, near);
+    }
+}
+
+static INLINED void walk(const bool near, const long data_bytes, const long weight_bytes,
+                         WALK_PARAMETERS)
+{
+    EACH for (int i = 0; i < OUTPUTS * KEPT_DATA; i++)(*own_data)[i] =
+        BEHIND(char, (*own_data)[i], data_bytes, near);
+    EACH for (int m = 0; m < CHANNELS * KEPT_WEIGHTS; m++)(*own_weights)[m] =
+        BEHIND(char, (*own_weights)[m], weight_bytes, near);
+}
+#else
+#define DATA_PLACE(i, k, from) BEHIND(data_t, data, at + (i)*item->apart + (from), near)
+#define WEIGHT_PLACE(m, k, from)                                                                   \
+    BEHIND(packed_t, weights, min(m, item->last) * item->weight_channel + (from), near)
+#endif
+/* The parameters of add_row, which with WALK gets one input channel, and else loops over all. */
+#if WALK
+#define ROW_PARAMETERS WALK_PARAMETERS
+#define EACH_CHANNEL
+#else
+#define ROW_PARAMETERS PLACE(data_t) data, const int at, PLACE(packed_t) weights
+#if SINGLE
+#define EACH_CHANNEL
+#else
+#define EACH_CHANNEL                                                                               \
+    for (int ci = 0; ci < item->in_channels; ci++,                                                 \
+             data = BEHIND(data_t, data, item->channel_step, near),                                \
+             weights = BEHIND(packed_t, weights, item->weight_in, near))
+#endif
+#endif
+
+/* Adds the products of a row of taps. The first tap reads element
+ * `at` on, which is input x[i] of the row for output i. If `checked` is true, inputs may lie
+ * outside. If `aligned` is true, vectors and chunks are aligned. Both are constants, because
+ * compilers put loads together only if no branch lies between them. Aligned vectors are near, and
+ * single numbers are without checks. */
 #if VW == 1
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
-                            const bool aligned, __global const data_t *data, const int at,
-                            const int (*x)[OUTPUTS], __global const packed_t *weights)
+                            const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
 {
-    const int data_step = ADJACENT ? 1 : item->data_step;
-    const int tap_step = LAST ? item->weight_tap : 1;
-#if !SINGLE
-    for (int ci = 0; ci < item->in_channels;
-         ci++, data += item->channel_step, weights += item->weight_in)
-#endif
+    const bool near = !checked;
+    EACH_CHANNEL
     {
         EACH_TAP for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)
         {
             acc_t w[CHANNELS];
-            EACH for (int m = 0; m < CHANNELS; m++) w[m] =
-                READ_WEIGHT(weights + min(m, item->last) * item->weight_channel + j * tap_step);
+            EACH for (int m = 0; m < CHANNELS; m++)
+                w[m] = READ_WEIGHT(POINTER_TO(packed_t, WEIGHT_PLACE(m, j, j * TAP_STEP(item))));
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
                 if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
-                const acc_t value =
-                    READ_DATA(data + (at + i * item->apart - j * data_step), item->zero);
+                const acc_t value = READ_DATA(
+                    POINTER_TO(data_t, DATA_PLACE(i, j, -j * DATA_STEP(item))), item->zero);
                 EACH for (int m = 0; m < CHANNELS; m++)
                     SUM(i, m, 0) = MULTIPLY_ADD(value, w[m], SUM(i, m, 0));
             }
@@ -208,28 +294,52 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 #elif LAST
 /* Neighbouring channels: a vector of weights, and for each lane its own input or that of all. */
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
-                            const bool aligned, __global const data_t *data, const int at,
-                            const int (*x)[OUTPUTS], __global const packed_t *weights)
+                            const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
 {
-    for (int ci = 0; ci < (DEPTHWISE ? 1 : item->in_channels);
-         ci += CHUNK, data += CHUNK, weights += CHUNK * item->weight_in) {
+    const bool near = aligned;
+#if NEAR
+    int from[OUTPUTS];
+    EACH for (int i = 0; i < OUTPUTS; i++) from[i] = at + i * item->apart;
+#define FIRST_OF(i) from[i]
+#else
+#define FIRST_OF(i) (at + (i)*item->apart)
+#endif
+    for (int ci = 0; ci < (DEPTHWISE ? 1 : item->in_channels); ci += CHUNK,
+             data = BEHIND(data_t, data, CHUNK, near),
+             weights = BEHIND(packed_t, weights, CHUNK * item->weight_in, near)) {
         EACH_TAP for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)
         {
-            __global const packed_t *tap = weights + j * item->weight_tap;
+            __global const packed_t *const tap =
+                POINTER_TO(packed_t, BEHIND(packed_t, weights, j * item->weight_tap, near));
+#define READ_OF(c) read_weights(tap + (c)*item->weight_in, aligned)
+#if NEAR && !DEPTHWISE /* Mesa would load them for each output anew */
+            const bool keeps = aligned || VW * CHUNK <= 16; /* else there are no registers */
+            PLACE(packed_t) place = PLACE_OF(tap);
+            vec_t w[CHUNK];
+            EACH for (int c = 0; keeps && c < CHUNK; c++)
+            {
+                w[c] = read_weights(POINTER_TO(packed_t, place), aligned);
+                place = BEHIND(packed_t, place, item->weight_in, near);
+            }
+#define WEIGHTS_OF(c) (keeps ? w[c] : READ_OF(c))
+#else
+#define WEIGHTS_OF(c) READ_OF(c)
+#endif
 #if DEPTHWISE
             const vec_t w = read_weights(tap, aligned);
 #endif
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
                 if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
-                __global const data_t *from = data + (at + i * item->apart - j * item->data_step);
+                __global const data_t *const input = POINTER_TO(
+                    data_t, BEHIND(data_t, data, FIRST_OF(i) - j * item->data_step, near));
 #if DEPTHWISE
-                SUM(i, 0, 0) = MULTIPLY_ADD(read_data(from, aligned), w, SUM(i, 0, 0));
+                SUM(i, 0, 0) = MULTIPLY_ADD(read_data(input, aligned), w, SUM(i, 0, 0));
 #else
                 acc_t in[CHUNK];
-                READ_WIDE(DATA, from, CHUNK, aligned, in, 0);
-                EACH for (int c = 0; c < CHUNK; c++) SUM(i, 0, 0) = MULTIPLY_ADD(
-                    (vec_t)(in[c]), read_weights(tap + c * item->weight_in, aligned), SUM(i, 0, 0));
+                READ_WIDE(DATA, input, CHUNK, aligned, in, 0);
+                EACH for (int c = 0; c < CHUNK; c++)
+                    SUM(i, 0, 0) = MULTIPLY_ADD((vec_t)(in[c]), WEIGHTS_OF(c), SUM(i, 0, 0));
 #endif
             }
         }
@@ -246,7 +356,8 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
     do {                                                                                           \
         if (checked && (uint)((*x)[i] + (c)*CHUNK) >= (uint)item->inputs) break;                   \
         acc_t in[CHUNK];                                                                           \
-        READ_WIDE(DATA, data + (at + i * item->apart + (c)*CHUNK), CHUNK, aligned, in, 0);         \
+        READ_WIDE(DATA, POINTER_TO(data_t, DATA_PLACE(i, (c)-FIRST_CHUNK, (c)*CHUNK)), CHUNK,      \
+                  aligned, in, 0);                                                                 \
         ADD_INPUTS(c)                                                                              \
     } while (0)
 #define ADD_INPUT(c, number)                                                                       \
@@ -274,20 +385,18 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 #error "CHUNK must be 1, 2, 4 or 8"
 #endif
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
-                            const bool aligned, __global const data_t *data, const int at,
-                            const int (*x)[OUTPUTS], __global const packed_t *weights)
+                            const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
 {
-#if !SINGLE
-    for (int ci = 0; ci < item->in_channels;
-         ci++, data += item->channel_step, weights += item->weight_in)
-#endif
+    const bool near = aligned;
+    EACH_CHANNEL
     {
         acc_t w[CHANNELS][KX];
         EACH for (int m = 0; m < CHANNELS; m++)
         {
-            __global const packed_t *row = weights + min(m, item->last) * item->weight_channel;
+            const PLACE(packed_t) row = WEIGHT_PLACE(m, 0, 0);
             EACH for (int k = 0; k < KX; k += WEIGHT_CHUNK)
-                READ_WIDE(PACKED, row + k, WEIGHT_CHUNK, aligned, w[m], k);
+                READ_WIDE(PACKED, POINTER_TO(packed_t, BEHIND(packed_t, row, k, near)),
+                          WEIGHT_CHUNK, aligned, w[m], k);
         }
         EACH for (int i = 0; i < OUTPUTS; i++)
         {
@@ -306,6 +415,64 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 }
 #endif
 
+#if NEAR
+/* add_taps for constant `checked` and `aligned`: each way has its own loop over rows. */
+static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
+                              const bool aligned, const int input_y, const int input_x,
+                              table_t slice, table_t table)
+{
+    const bool near = VW == 1 ? !checked : aligned;
+    table_t list = table + slice[SLICE_LIST];
+    for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
+        const PLACE(data_t)
+            data = BEHIND(data_t, item->data, list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP], near);
+        const int row = (int)list[SLICE_TAP] * (int)table[FOLDED_KERNEL_Y] + item->tap_y;
+        PLACE(packed_t)
+        weights = BEHIND(packed_t, item->weights,
+                         (row * (int)table[FOLDED_KERNEL_X] + item->tap_x) * item->weight_tap,
+                         near);
+        int y = input_y, at = input_y * item->data_y + input_x * item->data_x;
+#if WALK
+        /* Rows of taps follow each other downwards. */
+        const long data_bytes = (SINGLE ? -item->data_row : item->channel_step) *
+                                (long)sizeof(data_t),
+                   weight_bytes = (SINGLE ? item->weights_row : item->weight_in) *
+                                  (long)sizeof(packed_t);
+        PLACE(data_t) own_data[OUTPUTS * KEPT_DATA];
+        PLACE(packed_t) own_weights[CHANNELS * KEPT_WEIGHTS];
+#if SINGLE
+        begin_walk(item, checked, near, data, at, weights, data_bytes, weight_bytes, &own_data,
+                   &own_weights);
+#endif
+#endif
+#pragma unroll 1
+        for (int j = 0; j < item->taps_y; j++) {
+            int x[OUTPUTS]; /* far outside if the row is outside */
+            EACH for (int i = 0; i < OUTPUTS; i++)
+                x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
+                           ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
+                           : -(1 << 30);
+#if WALK
+#if !SINGLE
+            begin_walk(item, checked, near, data, at, weights, data_bytes, weight_bytes, &own_data,
+                       &own_weights);
+            for (int ci = 0; ci < item->in_channels; ci++)
+#endif
+            {
+                walk(near, data_bytes, weight_bytes, &own_data, &own_weights);
+                add_row(sums, item, checked, aligned, &x, &own_data, &own_weights);
+            }
+#else
+            add_row(sums, item, checked, aligned, &x, data, at, weights);
+#endif
+            y -= item->step_y;
+            at -= item->data_row;
+            weights = BEHIND(packed_t, weights, item->weights_row, near);
+        }
+    }
+}
+#endif
+
 /* Adds all taps of the outputs whose first input is (input_y, input_x) in a slice along z. */
 static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, const int input_y,
                              const int input_x, table_t slice, table_t table)
@@ -319,6 +486,14 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, co
     const bool whole = least_x >= 0 && input_y - (item->taps_y - 1) * item->step_y >= 0 &&
                        most_x + (ALONG_Y ? 0 : past) < item->inputs &&
                        input_y + (ALONG_Y ? past : 0) < item->inputs_y;
+#if NEAR
+    if (VW > 1 && !(item->aligned && item->near))
+        add_slice(sums, item, true, false, input_y, input_x, slice, table);
+    else if (whole && item->near)
+        add_slice(sums, item, false, true, input_y, input_x, slice, table);
+    else
+        add_slice(sums, item, true, true, input_y, input_x, slice, table);
+#else
     table_t list = table + slice[SLICE_LIST];
     for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
         __global const data_t *data = item->data + list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP];
@@ -338,13 +513,14 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, co
                            : -(1 << 30);
             __global const packed_t *weights = item->weights + tap * item->weight_tap;
             if (VW > 1 && !item->aligned)
-                add_row(sums, item, true, false, data, at, &x, weights);
+                add_row(sums, item, true, false, &x, data, at, weights);
             else if (whole)
-                add_row(sums, item, false, true, data, at, &x, weights);
+                add_row(sums, item, false, true, &x, data, at, weights);
             else
-                add_row(sums, item, true, true, data, at, &x, weights);
+                add_row(sums, item, true, true, &x, data, at, weights);
         }
     }
+#endif
 }
 
 /* A heavy epilogue is not unrolled for each sum. A loop handles the first sum and moves the others
@@ -448,9 +624,19 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     item.weight_in = (int)table[DIRECT_WEIGHT_IN];
     item.weight_channel = (int)table[DIRECT_WEIGHT_CHANNEL];
     item.weight_tap = LAST ? (int)table[DIRECT_WEIGHT_TAP] : 1;
-    item.weights = filter + filter_offset + channel * item.weight_channel;
-    item.data = data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
-                (long)group * item.in_channels * item.channel_step;
+    __global const data_t *const item_data = data + data_offset +
+                                             batch * table[FOLDED_DATA_BATCH_STEP];
+#if NEAR
+    item.data_y = (int)table[FOLDED_DATA_Y_STEP];
+    item.data_x = (int)table[FOLDED_DATA_X_STEP];
+    item.data_row = item.step_y * item.data_y;
+    item.weights_row = (int)table[FOLDED_TAP_STEP_Y] * (int)table[FOLDED_KERNEL_X] *
+                       item.weight_tap;
+    item.near = IS_NEAR(item_data, table[DIRECT_DATA_SPAN]) &&
+                IS_NEAR(filter + filter_offset, table[DIRECT_WEIGHTS]);
+#endif
+    item.weights = PLACE_OF(filter + filter_offset + channel * item.weight_channel);
+    item.data = PLACE_OF(item_data + (long)group * item.in_channels * item.channel_step);
     EPILOGUE(epilogue, table)
 #if VW > 1
     item.aligned = ((size_t)(data + data_offset) | (size_t)(filter + filter_offset) |

@@ -19,12 +19,15 @@ enum {
     DIRECT_STRIDE_Y,
     DIRECT_STRIDE_X,
     DIRECT_LANES_2,
+    DIRECT_OUT_CHANNELS, /* of a group */
+    DIRECT_TAPS_Y,
+    DIRECT_TAPS_X,
+    DIRECT_TAP_STEP_X, /* between taps that reach the same output */
     /* Numbers. */
     DIRECT_ALL_BLOCKS, /* of all groups */
     DIRECT_PAD_Y,      /* modulo the stride */
     DIRECT_PAD_X,
     DIRECT_FIRST_X,        /* the input that output 0 reads by tap DIRECT_PAD_X */
-    DIRECT_TAP_STEP_X,     /* between taps that reach the same output */
     DIRECT_ROUNDS,         /* the most rounds of OUTPUTS outputs of a work-item */
     DIRECT_APART,          /* between the outputs of a work-item, along their axis */
     DIRECT_APART_IN,       /* between the inputs of these outputs, along the same axis */
@@ -34,7 +37,9 @@ enum {
     DIRECT_WEIGHT_CHANNEL, /* of the packed filter, in weights */
     DIRECT_WEIGHT_IN,
     DIRECT_WEIGHT_TAP,
-    DIRECT_Y_AT, /* for each phase (y + pad) mod stride a reach of folded_table.h */
+    DIRECT_DATA_SPAN, /* from the first element of a batch item's data to the last, both counted */
+    DIRECT_WEIGHTS,   /* of the packed filter */
+    DIRECT_Y_AT,      /* for each phase (y + pad) mod stride a reach of folded_table.h */
     DIRECT_X_AT,
     DIRECT_LONGS
 };

@@ -410,7 +410,12 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
                                __global data_t *restrict stage, __global const long *restrict table,
                                const long plane, const long row, const long slot)
 {
-    const long all_channels = table[FOLDED_GROUPS] * table[FOLDED_IN_CHANNELS];
+    /* 32 bits suffice, as in pack_tap. For dividing 64 bits Mesa's compiler for Mali spills 2 KiB.
+     */
+    const uint all_channels = (uint)table[FOLDED_GROUPS] * (uint)table[FOLDED_IN_CHANNELS],
+               input_y = (uint)table[FOLDED_INPUT_Y];
+    const uint batch = (uint)plane / all_channels, channel = (uint)plane - batch * all_channels;
+    const uint z = (uint)row / input_y, y = (uint)row - z * input_y;
     const data_t zero = (data_t)DATA_ZERO(
         table); /* the element of the padding; its bits are 0 except for integers */
     const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
@@ -421,10 +426,9 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
                        table[FOLDED_FIRST_INPUT]; /* the input at the stage's element 0 */
     const int from = (int)clamp(-begin, 0L, (long)length),
               to = (int)clamp(table[FOLDED_INPUT_X] - begin, 0L, (long)length);
-    __global const data_t *x = data + plane / all_channels * table[FOLDED_DATA_BATCH_STEP] +
-                               plane % all_channels * table[FOLDED_DATA_CHANNEL_STEP] +
-                               row / table[FOLDED_INPUT_Y] * table[FOLDED_DATA_Z_STEP] +
-                               row % table[FOLDED_INPUT_Y] * table[FOLDED_DATA_Y_STEP] + begin;
+    __global const data_t *x =
+        data + batch * table[FOLDED_DATA_BATCH_STEP] + channel * table[FOLDED_DATA_CHANNEL_STEP] +
+        z * table[FOLDED_DATA_Z_STEP] + y * table[FOLDED_DATA_Y_STEP] + begin;
     __global data_t *s =
         stage + ((plane * table[FOLDED_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
     for (int i = 0; i < from; i++) s[i] = zero;

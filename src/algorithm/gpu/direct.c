@@ -4,6 +4,7 @@
 
 #include "algorithm/any/folded.h"
 #include "algorithm/cost/gpu.h"
+#include "base/architectures.h"
 #include "base/checked.h"
 #include "gpu/direct_table.h"
 
@@ -29,6 +30,7 @@ struct direct {
     struct tconv_tile tile;
     int64_t lanes[3];   /* of a work-group: of blocks of channels, along y and along x */
     bool depthwise;     /* groups have one input and one output channel */
+    bool near;          /* loops keep addresses: cl/gpu/near.clh */
     bool constant;      /* the table fits into constant memory */
     int64_t blocks;     /* of output channels in a group */
     int64_t all_blocks; /* of all groups */
@@ -301,6 +303,21 @@ static size_t own_longs(const struct tconv_folded *r)
     return (size_t)(reach_x_at(r) + REACH_LONGS * r->x.stride - FOLDED_LONGS);
 }
 
+/* Elements from the first weight of the caller's filter to the last. */
+static double source_span(const struct tconv_folded *r)
+{
+    const struct tconv_loops *l = &r->loops;
+    const struct {
+        int64_t points, step;
+    } axes[] = {{l->groups, l->filter_group_step},     {l->in_channels, l->filter_in_step},
+                {l->out_channels, l->filter_out_step}, {r->z.kernel, r->z.filter_step},
+                {r->y.kernel, r->y.filter_step},       {r->x.kernel, r->x.filter_step}};
+    double span = 1;
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+        span += ((double)axes[i].points - 1) * (double)axes[i].step;
+    return span;
+}
+
 /* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
                     struct tconv_reason *reason)
@@ -326,10 +343,12 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
         return false;
     g->constant = tconv_folded_table_size(r, own_longs(r)) * sizeof(int64_t) <=
                   (uint64_t)request->device->constant_kib << 10;
+    g->near = tconv_has_trait(request->device->architecture, TCONV_TRAIT_KEEPS);
     g->depthwise = loops->in_channels == 1 && loops->out_channels == 1;
     const double weights = taps * (double)loops->groups * (double)loops->in_channels *
                            (double)loops->out_channels;
-    if (weights > INDEX_LIMIT)
+    if (weights > INDEX_LIMIT || source_span(r) > INDEX_LIMIT ||
+        !tconv_divides(loops->out_channels))
         return tconv_refuse(reason, "more weights than its 32-bit indices count");
     return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
 }
@@ -375,7 +394,8 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
 /* True if compilers keep the sums of a work-item in registers. Each output has inputs and an
  * address as well, with channels last addresses for every tap: compiled for AMD's gfx1030 with 64
  * registers instead of 256, 16 sums in vectors spill up to 124 of them, and 8 outputs of one lane
- * up to 41. */
+ * up to 41. For Adreno, where loops keep addresses, 16 of
+ * one lane spill none. */
 static bool holds_sums(const struct direct *g, const struct tconv_tile *tile,
                        const tconv_device_info *device)
 {
@@ -383,7 +403,7 @@ static bool holds_sums(const struct direct *g, const struct tconv_tile *tile,
     const int64_t bytes = tile->outputs * tile->channels * tile->vw * (int64_t)g->folded.acc_bytes;
     const int64_t most = (int64_t)g->folded.machine->item_sums;
     if (bytes / 2 > most || (g->last && tile->outputs > most / 4)) return false;
-    if (tile->vw == 1) return bytes <= (intel ? 16 : 32);
+    if (tile->vw == 1) return bytes <= (intel ? 16 : g->near ? 64 : 32);
     return bytes <= (intel ? 32 : 128);
 }
 
@@ -462,11 +482,14 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_BLOCKS] = tconv_divisor(g->blocks);
     n[DIRECT_STRIDE_Y] = tconv_divisor(r->y.stride);
     n[DIRECT_STRIDE_X] = tconv_divisor(r->x.stride);
+    n[DIRECT_OUT_CHANNELS] = tconv_divisor(r->loops.out_channels);
+    n[DIRECT_TAPS_Y] = tconv_divisor(r->y.kernel);
+    n[DIRECT_TAPS_X] = tconv_divisor(r->x.kernel);
+    n[DIRECT_TAP_STEP_X] = tconv_divisor(tconv_tap_step(&r->x));
     n[DIRECT_ALL_BLOCKS] = g->all_blocks;
     n[DIRECT_PAD_Y] = tconv_mod(r->y.pad, r->y.stride);
     n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
     n[DIRECT_FIRST_X] = tconv_floor_div(r->x.pad, r->x.stride);
-    n[DIRECT_TAP_STEP_X] = tconv_tap_step(&r->x);
     const struct tconv_axis *axis = axis_along(g);
     n[DIRECT_ROUNDS] = t->rounds;
     n[DIRECT_APART] = apart_along(g);
@@ -478,6 +501,11 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_WEIGHT_CHANNEL] = g->last ? 1 : taps * in;
     n[DIRECT_WEIGHT_IN] = g->last ? r->loops.groups * r->loops.out_channels : taps;
     n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
+    const struct tconv_loops *l = &r->loops;
+    n[DIRECT_DATA_SPAN] = 1 + (l->groups * l->in_channels - 1) * l->data_channel_step +
+                          (r->z.input - 1) * r->z.data_step + (r->y.input - 1) * r->y.data_step +
+                          (r->x.input - 1) * r->x.data_step;
+    n[DIRECT_WEIGHTS] = l->groups * l->out_channels * in * taps;
     n[DIRECT_Y_AT] = y_at;
     n[DIRECT_X_AT] = x_at;
     return write_axis(&r->y, false, n + y_at) && write_axis(&r->x, true, n + x_at);
@@ -495,6 +523,7 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "LAST", g->last);
     tconv_launch_option(launch, "DEPTHWISE", g->depthwise);
     tconv_launch_option(launch, "CONSTANT_TABLE", g->constant);
+    if (g->near) tconv_launch_option(launch, "NEAR", 1);
     tconv_launch_option(launch, "VW", g->tile.vw);
     const int64_t chunk = chunk_of(g);
     tconv_launch_option(launch, "CHUNK", chunk);

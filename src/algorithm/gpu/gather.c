@@ -215,12 +215,16 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
 {
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    const struct tconv_loops *loops = request->loops;
+    if ((double)loops->batch * (double)loops->groups * (double)loops->in_channels > INT32_MAX ||
+        g->folded.input_rows > INT32_MAX)
+        return tconv_refuse(reason, "more channels or rows than its 32-bit indices can count");
     if ((double)g->folded.x.kernel * (double)(g->folded.y.kernel * g->folded.z.kernel) > INT32_MAX)
         return tconv_refuse(reason, "more taps than its 32-bit indices can count");
     /* Adding for all phases, or computing outputs one by one with care. */
-    const double iterations = additions(g, request->loops) +
-                              (double)(g->mw * g->vw) * (double)g->folded.x.stride *
-                                  (1 + tconv_folded_exact_loops(&g->folded));
+    const double iterations = additions(g, loops) + (double)(g->mw * g->vw) *
+                                                        (double)g->folded.x.stride *
+                                                        (1 + tconv_folded_exact_loops(&g->folded));
     if (tconv_folded_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     return true;
