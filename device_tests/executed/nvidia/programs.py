@@ -146,8 +146,8 @@ DEFECTS = [
     ),
     (
         "tiled: warps end while one waits at a barrier",
-        BEFORE_STAGE,
-        "if (get_local_id(0) >= 32) return; " + BEFORE_STAGE,
+        "__global const data_t *own_data = data + data_offset",
+        "if (get_local_id(0) >= 32) return; __global const data_t *own_data = data + data_offset",
         "sm_80 tiled_group f32 wide",
         "ended while others wait",
     ),
