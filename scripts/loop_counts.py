@@ -42,7 +42,7 @@ MOST_BEFORE_COPY = 305
 # Phases of B10 have different numbers of taps. Of B11, libNVVM's code for data that are not aligned may come first.
 MOST_BEFORE_COPY_OF = {"B10": 345, "B11": 390}
 MOST_BEFORE_COPY_OF_PLAIN_DATA = 310
-MOST_BEFORE_COPY_OF_WGMMA = 325  # 128 x 128 x 16 by libNVVM; 271 to 308 of others
+MOST_BEFORE_COPY_OF_WGMMA = 325  # 128 x 128 x 16 by libNVVM has the most
 MOST_BEFORE_COPY_OF_WIDE_IMAGES = 405  # shared taps of B38, with up to 18 addresses of inputs; 377 by libNVVM
 # Layers on tiles of wgmma, the smallest tile last: it has the fewest products in a stage.
 WGMMA_TILES = (

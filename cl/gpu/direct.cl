@@ -170,7 +170,7 @@ struct item {
 #if NEAR
     int data_y, data_x;        /* between inputs along an axis */
     int data_row, weights_row; /* between neighbouring taps along y */
-    bool near;                 /* data and weights are near each */
+    bool near;                 /* the data are near each other, and so are the weights */
 #endif
     int tap_x, tap_y;  /* the first taps */
     int data_step;     /* between inputs of neighbouring taps along x */
@@ -182,9 +182,10 @@ struct item {
     acc_t zero;
 };
 
-/* Where a work-item's inputs and weights are. With NEAR it has an address for each input and weight
- * of a channel, or, where these are too many, for each output. The addresses WALK from channel to
- * channel, or, if there is one, from row to row. */
+/* Where a work-item's inputs and weights are. With NEAR it keeps an address for each input and
+ * weight of an input channel (KEEPS), or, where these are more than MOST_KEPT, for each output and
+ * output channel. The addresses WALK from input channel to input channel, or, if there is only one,
+ * from row to row of taps. */
 #define WALK (NEAR && !LANES_CHANNELS)
 #define MOST_KEPT 8
 #if LANES_X
@@ -212,9 +213,9 @@ struct item {
     (KEEPS ? (*own_weights)[(m)*KEPT_WEIGHTS + (k) % KEPT_WEIGHTS]                                 \
            : BEHIND(packed_t, (*own_weights)[m], at, near))
 
-/* The places are a step in front of their first elements. Places that share their upper half have
- * to copy it to each other in the loop, so without checks, where all inputs exist, each gets its
- * own. */
+/* The places begin one step in front of their first elements. If places shared one upper half, the
+ * loop would have to copy it. Therefore without checks, where all inputs exist, each place gets an
+ * upper half of its own, by an addition of 64 bits. */
 static INLINED void begin_walk(const struct item *item, const bool checked, const bool near,
                                const PLACE(data_t) data, const int at,
                                const PLACE(packed_t) weights, const long data_bytes,
@@ -263,11 +264,12 @@ static INLINED void walk(const bool near, const long data_bytes, const long weig
 #endif
 #endif
 
-/* Adds the products of a row of taps. The first tap reads element
- * `at` on, which is input x[i] of the row for output i. If `checked` is true, inputs may lie
- * outside. If `aligned` is true, vectors and chunks are aligned. Both are constants, because
- * compilers put loads together only if no branch lies between them. Aligned vectors are near, and
- * single numbers are without checks. */
+/* Adds the products of a row of taps. The first tap reads element `at` on, which is input x[i] of
+ * the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true, vectors
+ * and chunks are aligned. Both are constants, because compilers put loads together only if no
+ * branch lies between them. They also say whether the tensors are near, so that there is no third
+ * constant: add_taps calls it for vectors with `aligned`, and for single numbers without `checked`,
+ * only if they are. */
 #if VW == 1
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
                             const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
@@ -416,7 +418,8 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 #endif
 
 #if NEAR
-/* add_taps for constant `checked` and `aligned`: each way has its own loop over rows. */
+/* add_taps for constant `checked` and `aligned`: each way has its own loop over rows, so that
+ * `near` is constant in all of it. */
 static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
                               const bool aligned, const int input_y, const int input_x,
                               table_t slice, table_t table)

@@ -410,8 +410,7 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
                                __global data_t *restrict stage, __global const long *restrict table,
                                const long plane, const long row, const long slot)
 {
-    /* 32 bits suffice, as in pack_tap. For dividing 64 bits Mesa's compiler for Mali spills 2 KiB.
-     */
+    /* 32 bits suffice, as in pack_tap. To divide 64 bits, Mesa's compiler for Mali spills 2 KiB. */
     const uint all_channels = (uint)table[FOLDED_GROUPS] * (uint)table[FOLDED_IN_CHANNELS],
                input_y = (uint)table[FOLDED_INPUT_Y];
     const uint batch = (uint)plane / all_channels, channel = (uint)plane - batch * all_channels;

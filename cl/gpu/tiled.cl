@@ -43,18 +43,18 @@
  *
  * because e[0] + e[2] = e[1] + e[3] = W, the sum of the three taps. So both outputs share a
  * product: 3 products for 2 outputs, with two axes 9 for 4. A kind of products takes along each
- * axis either x[q] (with W, for both phases) or the difference (with e[2] and e[3]). One kind is
- * added up after the other, that with most shared products first, in the same sums:
+ * axis either x[q] (with W, for both phases) or the difference (with e[2] and e[3]). The kinds are
+ * added up one after the other in the same sums, first that which most outputs share:
  *
  *   along both axes   W            then copied to the phases along x
  *                     e along x    added to these two
  *                     e along y    two other sums; now each phase gets a sum of both pairs
  *                     e            added to the four phases
  *
- * So there are never more sums than outputs. Weights of a kind are sets of rows, one for each phase
- * that it tells apart. Of all other axes taps are added as usual. An output that is not finite is
- * computed again from the equivalent filter, which stands in front of the products' weights:
- * differences of infinities are NaN, and sums of weights may overflow.
+ * So there are never more sums than outputs. The weights of a kind are sets of rows, one for each
+ * phase that it tells apart. Along all other axes taps are added as usual. Differences of
+ * infinities are NaN, and sums of weights may overflow. Therefore an output that is not finite is
+ * computed again from the equivalent filter, which stands in front of the products' weights.
  *
  *   macro       meaning                                                       legal values
  *   MT, NT      rows and positions of a tile                                  multiples of TM, TN
@@ -75,7 +75,8 @@
  *               rows or positions each; KS has no effect
  *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
  *   DIFFERENCE  the axes of the difference form, whose phases are the rows:   absent, 1, 2, 3
- *               1 for x, 2 for y; TM is a multiple of 4 rows of each phase
+ *               1 for x, 2 for y, 3 for both; TM is a multiple of 4 rows of
+ *               each phase
  *
  * Registers: TM * TN sums. */
 #include "gpu/positions.clh"
@@ -91,8 +92,9 @@
 #error "the tile does not fit to its parts"
 #endif
 
-/* SETS: sets of rows, with DIFFERENCE one for each phase. Kinds of products have the bits 1 and 2
- * for the difference along the last axis of DIFFERENCE, and along the one before. */
+/* SETS: sets of rows, with DIFFERENCE one for each phase. Of the number of a kind of products, bit
+ * 1 says that it takes the difference along the last axis of DIFFERENCE, and bit 2 along the one
+ * before. */
 #ifdef DIFFERENCE
 #define SETS PHASE_ROWS
 #if PZ > 1 || PX != 1 + (DIFFERENCE & 1) || PY != 1 + DIFFERENCE / 2 || ROUNDS ||                  \
@@ -102,7 +104,8 @@
 #else
 #define SETS 1
 #endif
-/* Functions that are called for each kind, with other constants. */
+/* Functions that are called for each kind. They are inlined, so that the kind is a constant in each
+ * and their loops are unrolled. */
 #ifdef DIFFERENCE
 #define PER_KIND INLINED
 #else
@@ -173,9 +176,10 @@
 #ifdef DIFFERENCE
 /* ---- weights of products -------------------------------------------------------------------- */
 
-/* Behind a group's equivalent filter as rows follow, for each tap of the other axes, the weights of
- * all kinds of products, [kind][input channel][set][channel], with channels padded to a multiple of
- * 4. A work-item makes those of one output and input channel. */
+/* Makes the weights of products from a group's equivalent filter, and puts them behind it: for each
+ * tap of the other axes those of all kinds, in the order [kind][input channel][set][channel], with
+ * channels padded to a multiple of 4. A work-item makes those of one output channel and one input
+ * channel. */
 __kernel void tconv_difference_pack(__global packed_t *restrict filter, const ulong filter_offset,
                                     table_t restrict table)
 {
@@ -289,7 +293,7 @@ struct fetch {
     table_t products; /* for each tap of the other axes, where the weights of its products begin */
     long kind;        /* from there to those of the kind and of the part's first channel */
     int skipped;      /* channels of other parts */
-    uint back[2];     /* from the input of a position to the one before, by the kinds' bits */
+    uint back[2];     /* elements to the input before, along the axes of the kinds' bits 1 and 2 */
 #endif
 };
 
@@ -375,8 +379,8 @@ static bool is_inside(const struct fetch *fetch, const int p, const int tap)
     return (int)(fetch->inside[p] << tap) < 0;
 }
 
-/* The inputs that a difference is made of, its corners: the bits of their number say along which
- * axes they are one before that of the position. Their taps follow each other in the list. */
+/* A corner is an input that a difference is made of. The bits of its number say along which axes it
+ * is the input before that of the position. The taps of corners follow each other in the list. */
 #ifdef DIFFERENCE
 #define CORNER(from, corner)                                                                       \
     ((from) - ((corner)&1 ? (ulong)fetch->back[0] : 0) - ((corner)&2 ? (ulong)fetch->back[1] : 0))
@@ -384,8 +388,9 @@ static bool is_inside(const struct fetch *fetch, const int p, const int tap)
 #define CORNER(from, corner) (from)
 #endif
 
-/* The sum of one(corner) over the corners of a kind, those an odd number of steps away subtracted.
- */
+/* Sets `value` to what a kind multiplies: an input, a difference, or a difference of differences.
+ * one(corner) reads a corner. Those that are one step away from corner number `kind` are
+ * subtracted, others added. */
 #define DIFFERENCE_OF(kind, value, one)                                                            \
     value = one(kind);                                                                             \
     EACH for (int corner = 0; corner < (kind); corner++)                                           \
@@ -798,7 +803,7 @@ static INLINED void add_kind(acc_t sums[TM][TN], __local acc_t *numbers, const u
     add_stages(sums, numbers, taps, list, weights, fetch, kind, first);
 }
 
-/* Adds the products of all kinds: see the top of the file. */
+/* Adds the products of all kinds, in the order and the sums that the top of the file explains. */
 static INLINED void add_differences(acc_t sums[TM][TN], __local acc_t *numbers, uint taps,
                                     table_t kind, __global const packed_t *weights,
                                     struct fetch *fetch, const struct tile *tile, table_t table)

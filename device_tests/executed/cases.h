@@ -20,8 +20,8 @@
  *
  * Lines that are empty or begin with # are comments. A new case is a new word or line. Compiling
  * takes most of the time: combinations that share programs are cheap, for example schedules, and
- * layers that differ in channels only. A short run has one case of each line, and each word of the
- * list in some case (sample_of in executed_code.py). */
+ * layers that differ in channels only. A short run has at least one case of each line, and each
+ * word of the list in some case (sample_of in executed_code.py). */
 #ifndef DEVICE_TESTS_EXECUTED_CASES_H
 #define DEVICE_TESTS_EXECUTED_CASES_H
 

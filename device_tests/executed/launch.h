@@ -19,7 +19,7 @@ void fail_at(struct memory *memory, const char *place, const char *format, va_li
 
 /* ---- work-items ---- */
 
-/* How many waves of `lanes` work-items a work-group has, and how many work-items one of them. */
+/* How many waves of `lanes` work-items a work-group has, and how many work-items one wave has. */
 int wave_count(const struct dispatch *dispatch, int lanes);
 int wave_items(const struct dispatch *dispatch, int lanes, int wave);
 

@@ -56,8 +56,8 @@ typedef struct tconv_stream_options {
  * of data, output or residual, which are dense. All operators, element types and formats are taken.
  *
  * `options` may be NULL, and has no window; its epilogue is that of all pushes. If it names an
- * algorithm, the order of that one's additions must not depend on where an output is, as it does
- * for winograd_vector and the algorithms of differences. `streaming` may be NULL.
+ * algorithm, the order of that one's additions must not depend on where an output is. So it cannot
+ * be winograd_vector, difference_vector or difference_group. `streaming` may be NULL.
  *
  * If the layer has a filter of tconv_layer_set, the stream takes the algorithm that it is packed
  * for. To have the algorithm that suits the stream, call tconv_layer_set after this function, with

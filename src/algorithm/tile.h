@@ -19,7 +19,7 @@ struct tconv_tile {
     int ks, kt;       /* depth of a stage: in channels, in words of 32 bits */
     int split, parts; /* whether work-groups share the depth; the parts into which it is divided */
     int copy;         /* whether data are copied first, with the channels of a point together */
-    int shared;       /* 0, or all taps of a phase share the inputs of so many more columns */
+    int shared;       /* all taps of a phase share inputs, those of so many more columns; 0: no */
 
     /* Registers of a work-item. */
     int vw;                /* lanes of a vector */

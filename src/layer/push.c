@@ -155,7 +155,7 @@ static tconv_status copy(struct push *p, struct columns from, struct columns to,
     return TCONV_OK;
 }
 
-/* Runs the stream's part, whose outputs begin with `first` and whose data are in `data`. */
+/* Runs the stream's call, whose outputs begin with `first` and whose data are in `data`. */
 static tconv_status run_part(struct push *p, int64_t first, const tconv_tensor *data,
                              tconv_error *error)
 {
@@ -193,8 +193,8 @@ static tconv_steps steps_of(const tconv_geometry *g, int64_t channels, int64_t p
     return steps;
 }
 
-/* Makes the call of a part, as tconv_stream_make_part has it, the stream's: mostly it is that of
- * the push before. */
+/* Sets the stream's call to that of a part, which tconv_stream_make_part makes. Mostly it is that
+ * of the push before, and stays. */
 static tconv_status make_call(const struct push *p, int64_t before, int64_t known, int64_t first,
                               int64_t end, tconv_error *error)
 {

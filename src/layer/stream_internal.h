@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of a stream, and what pushes (push.c) need of stream.c, which calls none of theirs.
- */
+/* The members of a stream, and the functions of stream.c that pushes (push.c) call. */
 #ifndef TCONV_LAYER_STREAM_INTERNAL_H
 #define TCONV_LAYER_STREAM_INTERNAL_H
 
@@ -87,7 +86,8 @@ tconv_status tconv_stream_make_part(const tconv_stream *stream, int64_t before, 
                                     int64_t first, int64_t end, struct tconv_stream_part *part,
                                     tconv_error *error);
 
-/* Frees memory, the event of the last command, or all of both with the stream's place. */
+/* The first frees memory, the second the event of the last command. The third does both for all
+ * that the stream has, which then is nowhere. */
 void tconv_stream_free(struct tconv_stream_memory *memory);
 void tconv_stream_forget_last(tconv_stream *stream);
 void tconv_stream_forget(tconv_stream *stream);

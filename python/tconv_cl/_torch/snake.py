@@ -73,7 +73,7 @@ def slopes_of(module: nn.Module, weight: Tensor, channels: int) -> tuple[Tensor,
 
 
 def is_called_snake(module: nn.Module) -> bool:
-    """Whether the author of a module calls it so: then `explain` says why it is left."""
+    """Whether the author of a module calls it so: then `explain` says why the layer does not compute it."""
     return "snake" in type(module).__name__.lower()
 
 
@@ -93,6 +93,8 @@ def may_be_snake(cls: type[nn.Module]) -> bool:
 
 @functools.lru_cache(1024)
 def _reads_little(forward: types.FunctionType) -> bool:
+    """Whether a forward takes one tensor, and its code names only torch's functions for Snake and attributes: only then
+    is it called with terms."""
     code = forward.__code__
     if code.co_freevars or any(isinstance(constant, types.CodeType) for constant in code.co_consts):
         return False
@@ -151,6 +153,7 @@ class Term:
         self.key, self.shape = key, shape
 
     def _with(self, name: str, other: Any) -> Term:
+        """The sum or product of both. Equal operands are counted, because a set has each once."""
         if type(other) in (int, float):
             return Term((name, frozenset(((self.key, 0), (("number", other), 0)))), self.shape)
         if type(other) is not Term:

@@ -394,8 +394,7 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
 /* True if compilers keep the sums of a work-item in registers. Each output has inputs and an
  * address as well, with channels last addresses for every tap: compiled for AMD's gfx1030 with 64
  * registers instead of 256, 16 sums in vectors spill up to 124 of them, and 8 outputs of one lane
- * up to 41. For Adreno, where loops keep addresses, 16 of
- * one lane spill none. */
+ * up to 41. For Adreno, where loops keep addresses, 16 sums of one lane spill none. */
 static bool holds_sums(const struct direct *g, const struct tconv_tile *tile,
                        const tconv_device_info *device)
 {

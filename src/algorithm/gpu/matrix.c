@@ -160,8 +160,9 @@ static double cost_beside(const struct tconv_positions *g, const struct fragment
     const struct tconv_machine *m = g->folded.machine;
     const double items = items_of(f, t), warps = items / m->warp, row = 4.0 * t->kt; /* bytes */
     const double taps = (double)g->reaching / (double)g->phases;
-    /* Inputs that a stage has from the cache, and those that pass local memory on their way there:
-     * with shared taps the same, else all of them, from the first-level cache if it has them. */
+    /* Inputs of a stage: those that come from the second-level cache, and those that pass through
+     * local memory, which is the first-level cache, too: what that has passes twice. With shared
+     * taps, a stage copies a tap's part of all inputs. */
     const double reuses = taps_inside(g, f) ? taps : 1,
                  cached = g->halo > 0 ? (t->nt + g->halo) / taps : t->nt / reuses,
                  passing = g->halo > 0 ? cached : t->nt * (reuses > 1 ? 2.0 : 1.0),

@@ -322,8 +322,9 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
     return true;
 }
 
-/* So many positions along an axis that a tap's input of each position exists, or is outside the
- * data among the positions behind this row or the row before. Later taps have smaller distances. */
+/* The positions along an axis with shared taps: so many that the input of a tap for each position
+ * is in the same row, or is one of the positions without inputs behind this row or the row before.
+ * Later taps have smaller distances, so the first and the last tap decide. */
 static int64_t shared_positions(const struct tconv_side *side)
 {
     const int64_t most = tconv_side_distance(side, 0),

@@ -63,8 +63,8 @@ static int left_out(const struct tconv_positions *g)
 }
 
 /* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no position of
- * a tile. If there are many tiles, few are at a border, and all taps count. So they do if they
- * share inputs. */
+ * a tile. If there are many tiles, few are at a border, and all taps count. With shared taps none
+ * is skipped. */
 static double issued(const struct tconv_positions *g, const int64_t *table)
 {
     enum { MOST_PAIRS = 1 << 16 };

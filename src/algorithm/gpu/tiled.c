@@ -82,7 +82,8 @@ struct stage {
     double instructions, cycles, l2;
 };
 
-/* A stage of kind number `kind` of the difference form; of the tiled algorithm that of kind 0. */
+/* A stage of a kind of products, whose number has the bits of cl/gpu/tiled.cl; the tiled algorithm
+ * has kind 0 only. */
 static struct stage stage_of(const struct tconv_positions *g, const struct tconv_tile *t, int kind)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -246,8 +247,9 @@ static struct tconv_tile finishing_tile(const struct tconv_tile *tile,
     return t;
 }
 
-/* The factor of docs/semantics.md: 3 for each axis of the difference form, and as often as kinds of
- * products and taps of the other axes are added up one after the other. */
+/* The factor of docs/semantics.md: 3 for each axis of the difference form, times the kinds of
+ * products and times the taps of the other axes that are added up one after the other. With two
+ * axes these are 3 of the 4 kinds: that along y only has sums of its own. */
 static double error_factor(const struct tconv_positions *g)
 {
     const int64_t kinds = g->merged == 4 ? 3 : 2;

@@ -11,7 +11,7 @@
         .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = parts, .kt = depth \
     }
 
-/* The same, with inputs that all taps of a phase share: `more` than the columns. */
+/* The same with shared taps: all taps of a phase share the inputs of the columns and of `more`. */
 #define SHARED_TILE(rows, columns, own_rows, own_columns, depth, more)                             \
     {                                                                                              \
         .mt = rows, .nt = columns, .wm = own_rows, .wn = own_columns, .slices = 1, .kt = depth,    \
