@@ -262,3 +262,53 @@ def test_what_is_not_snakebeta_stays_a_module():
     assert "with SnakeBeta" not in str(streams)
     torch.testing.assert_close(in_chunks(streams, data, [4, 5]), stock, rtol=1e-4, atol=1e-5)
     assert sum(seen) == 2 * 18
+
+
+class Halved(nn.Sequential):
+    """A Sequential with more than a forward."""
+
+    def __call__(self, x):
+        return super().__call__(x) / 2
+
+    def again(self, x):
+        return self(x) + 1
+
+
+class InTraining(SnakeBeta):
+    """SnakeBeta, but in training with another number."""
+
+    def forward(self, x):
+        alpha, beta = self.alpha.unsqueeze(0).unsqueeze(-1), self.beta.unsqueeze(0).unsqueeze(-1)
+        number = 1.0 if self.training else self.no_div_by_zero
+        return x + (1.0 / (beta + number)) * torch.pow(torch.sin(x * alpha), 2)
+
+
+class Calling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = Halved(nn.ConvTranspose1d(6, 4, 4, 2, 1), SnakeBeta(4))
+
+    def forward(self, x):
+        return self.up.again(x)
+
+
+def test_a_subclass_of_sequential_keeps_its_own_methods():
+    torch.manual_seed(7)
+    model, data = Calling().eval(), torch.randn(1, 6, 9)
+    draw_snakes(model)
+    with torch.no_grad():
+        stock = model(data)
+    streams = tt.streaming(model)
+    assert "with SnakeBeta" in str(streams)
+    for one in (streams, streams.share()):
+        torch.testing.assert_close(in_chunks(one, data, [4, 5]), stock, rtol=1e-4, atol=1e-5)
+
+
+def test_snakebeta_is_that_of_inference():
+    torch.manual_seed(8)
+    model, data = nn.Sequential(nn.ConvTranspose1d(6, 4, 4, 2, 1), InTraining(4)), torch.randn(1, 6, 9)
+    draw_snakes(model)
+    streams = tt.streaming(model.train())
+    assert "with InTraining" in str(streams) and model.training
+    with torch.no_grad():
+        torch.testing.assert_close(in_chunks(streams, data, [4, 5]), model.eval()(data), rtol=1e-4, atol=1e-5)

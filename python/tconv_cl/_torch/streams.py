@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -122,19 +123,18 @@ class _Fused(NamedTuple):
     module: nn.Module
 
 
-class _StreamSequential(nn.Sequential):
-    """An nn.Sequential with streams that compute the module behind them."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        modules, at = list(self), 0
-        while at < len(modules):
-            layer, following = modules[at], modules[at + 1 : at + 2]
-            at += 1
-            if isinstance(layer, _StreamLayer) and following and layer.computes(following[0]):
-                input, at = layer.with_activation(input), at + 1
-            else:
-                input = layer(input)
-        return input
+def _forward(self: nn.Sequential, input: Tensor) -> Tensor:
+    """The forward of an nn.Sequential with streams that compute the module behind them. It is the object's, not another
+    class's: subclasses of nn.Sequential keep what else they have."""
+    modules, at = list(self), 0
+    while at < len(modules):
+        layer, following = modules[at], modules[at + 1 : at + 2]
+        at += 1
+        if isinstance(layer, _StreamLayer) and following and layer.computes(following[0]):
+            input, at = layer.with_activation(input), at + 1
+        else:
+            input = layer(input)
+    return input
 
 
 class Streaming(nn.Module):
@@ -331,7 +331,7 @@ def streaming(
     classes = (CausalConv1d, *causal)
     memo: dict[int, Any] = {}
     convolutions: dict[int, _Convolution] = {}
-    fused: list[tuple[nn.Module, nn.Module, nn.Module]] = []  # a Sequential, a convolution, what it computes, too
+    pairs: list[tuple[nn.Module, nn.Module, nn.Module]] = []  # a Sequential, a convolution, what may be Snake behind it
 
     def take(name: str, module: nn.Module) -> None:
         made = _streamed(name or type(module).__name__, module, classes)
@@ -354,23 +354,21 @@ def streaming(
         for own, child in children:
             take(f"{name}.{own}" if name else own, child)
         if isinstance(module, nn.Sequential) and type(module).forward in (nn.Sequential.forward, *FORWARDS.values()):
-            own_modules = list(module)
+            own_modules = [] if "forward" in vars(module) else list(module)
             for convolution, following in zip(own_modules, own_modules[1:]):
-                layer, known = memo.get(id(convolution)), convolutions.get(id(convolution))
-                if known is None or layer._fused is not None or not may_be_snake(type(following)):
-                    continue
-                slopes = slopes_of(following, known.weight, known.channels)
-                if not isinstance(slopes, str):
-                    numbers = {"activation": "snakebeta", "slope": slopes[0], "slope2": slopes[1]}
-                    layer._fused = _Fused(known.stream(device=device, columns=columns, **numbers), following)
-                    fused.append((module, convolution, following))
+                if id(convolution) in convolutions and may_be_snake(type(following)):
+                    pairs.append((module, convolution, following))
 
     take("", model)
     if id(model) in memo:
         return Streaming(memo[id(model)])
     copied = copy.deepcopy(model, memo).eval()
-    for sequential, convolution, following in fused:
-        layer = memo[id(convolution)]
-        layer._fused = layer._fused._replace(module=memo[id(following)])
-        memo[id(sequential)].__class__ = _StreamSequential
+    # Of the copies, because a forward may read whether its module is in training.
+    for sequential, convolution, following in pairs:
+        layer, known, behind = memo[id(convolution)], convolutions[id(convolution)], memo[id(following)]
+        slopes = "it is behind another layer" if layer._fused else slopes_of(behind, known.weight, known.channels)
+        if not isinstance(slopes, str):
+            numbers = {"activation": "snakebeta", "slope": slopes[0], "slope2": slopes[1]}
+            layer._fused = _Fused(known.stream(device=device, columns=columns, **numbers), behind)
+            memo[id(sequential)].forward = types.MethodType(_forward, memo[id(sequential)])
     return Streaming(copied)
