@@ -17,7 +17,9 @@ ENVIRONMENT = {"pvc": {"IGC_VISAOptions": "-noflagopt"}}
 
 
 def versions():
-    paths = [shutil.which("ocloc"), *sorted(glob.glob("/usr/lib/*/libigc.so*"))]
+    libraries = ("ocloc", "igc", "igdfcl", "opencl-clang", "LLVMSPIRVLib")
+    found = sorted(path for name in libraries for path in glob.glob("/usr/lib/*/lib%s.so*" % name))
+    paths = [shutil.which("ocloc"), *found]
     return [repr((path, os.stat(path).st_size, os.stat(path).st_mtime)).encode() for path in paths]
 
 
