@@ -360,9 +360,10 @@ static void differences_are_for_doubled_planes(void **state)
         {doubled(128, 64, 128, 3), NULL, true},
         {doubled(16, 16, 128, 3), NULL, false},
         {doubled(32, 32, 64, 3), NULL, false},
-        {doubled(64, 64, 32, 5), "an axis has another factor than 2, or other taps than 3", false},
-        {dilated, "an axis has another factor than 2, or other taps than 3", false},
-        {mixed, "an axis has another factor than 2, or other taps than 3", false},
+        {doubled(64, 64, 32, 5),
+         "an axis has another factor than 2, or other taps than 3 side by side", false},
+        {dilated, "an axis has another factor than 2, or other taps than 3 side by side", false},
+        {mixed, "an axis has another factor than 2, or other taps than 3 side by side", false},
         {shuffled, "it takes nearest upsampling and a convolution only", false},
         {plane(512, 512, 64, 4, 2), "it takes nearest upsampling and a convolution only", false},
     };
@@ -415,10 +416,9 @@ static void differences_are_for_gpus(void **state)
         {"NVIDIA", cube, NULL, true, 54},
         {"NVIDIA", doubled(8, 8, 128, 3), NULL, false, 27},
         {"NVIDIA", doubled(64, 64, 32, 5),
-         "the last axis has another factor than 2, or other taps "
-         "than 3",
-         false, 0},
-        {"NVIDIA", thin, "the last axis has another factor than 2, or other taps than 3", false, 0},
+         "the last axis has another factor than 2, or other taps than 3 side by side", false, 0},
+        {"NVIDIA", thin,
+         "the last axis has another factor than 2, or other taps than 3 side by side", false, 0},
         {"NVIDIA", half, "element type f16; it takes f32", false, 0},
         {"NVIDIA", long_z, "more than 8 taps of a phase along the other axes", false, 0},
         {"Intel Gen9", doubled(512, 512, 64, 3),
@@ -454,6 +454,31 @@ static void differences_are_for_gpus(void **state)
                         difference.run[0].macs < 0.65 * tiled.run[0].macs);
         tconv_kernel_plan_clear(&difference);
         tconv_kernel_plan_clear(&tiled);
+    }
+}
+
+/* The direct algorithm counts weights, the caller's and its own, with 32 bits. */
+static void direct_sums_say_what_they_cannot_count(void **state)
+{
+    (void)state;
+    tconv_problem steps = plane(1, 1, 8, 2, 1), channels = plane(1, 1 << 26, 1, 1, 1);
+    steps.filter_steps = (tconv_steps){4, {1, 1, 2, (1 << 30) - 3}}; /* 2^30 in all */
+    tconv_problem far = steps;
+    far.filter_steps.value[3]++;
+    const struct {
+        tconv_problem problem;
+        const char *reason; /* NULL: none */
+    } rows[] = {{steps, NULL},
+                {far, "the filter's steps exceed its 32-bit indices"},
+                {channels, "more output channels than it divides by"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct tconv_loops loops = loops_of(&rows[i].problem);
+        const struct tconv_request request =
+            request_for(&loops, described_device("NVIDIA"), &no_epilogue, TCONV_MATH_EXACT);
+        struct tconv_reason reason = {.text = ""};
+        const bool named = chosen(&request, "direct_group", &reason) != NULL;
+        if (named != (rows[i].reason == NULL)) fail_msg("row %d: %s", (int)i, reason.text);
+        if (!named) assert_string_equal(reason.text, rows[i].reason);
     }
 }
 
@@ -1273,6 +1298,7 @@ int main(void)
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(differences_are_for_doubled_planes),
         cmocka_unit_test(differences_are_for_gpus),
+        cmocka_unit_test(direct_sums_say_what_they_cannot_count),
         cmocka_unit_test(differences_pack_the_given_filter),
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(no_ordering_is_left_to_the_reference),

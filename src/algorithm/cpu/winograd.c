@@ -318,7 +318,8 @@ static bool make_difference(struct cut *cut, struct tconv_axis *axis,
     if (axis->kernel > 1) {
         const int a = tconv_folded_number(loops, axis);
         if (!tconv_folded_is_doubled(loops, axis))
-            return tconv_refuse(reason, "an axis has another factor than 2, or other taps than 3");
+            return tconv_refuse(
+                reason, "an axis has another factor than 2, or other taps than 3 side by side");
         /* The second enlarged input of tile 0 is number pad - 1 - lead, which is even. */
         cut->lead = tconv_mod(axis->pad - 1, 2);
         cut->shift = tconv_floor_div(axis->pad - 1, 2);

@@ -347,9 +347,12 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
     g->depthwise = loops->in_channels == 1 && loops->out_channels == 1;
     const double weights = taps * (double)loops->groups * (double)loops->in_channels *
                            (double)loops->out_channels;
-    if (weights > INDEX_LIMIT || source_span(r) > INDEX_LIMIT ||
-        !tconv_divides(loops->out_channels))
+    if (weights > INDEX_LIMIT)
         return tconv_refuse(reason, "more weights than its 32-bit indices count");
+    if (source_span(r) > INDEX_LIMIT)
+        return tconv_refuse(reason, "the filter's steps exceed its 32-bit indices");
+    if (!tconv_divides(loops->out_channels))
+        return tconv_refuse(reason, "more output channels than it divides by");
     return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
 }
 

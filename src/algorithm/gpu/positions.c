@@ -211,8 +211,8 @@ static bool find_differences(struct tconv_positions *p, const struct tconv_loops
     const bool x = tconv_folded_is_doubled(given, &p->folded.x),
                y = tconv_folded_is_doubled(given, &p->folded.y);
     if (!x && !(y && p->folded.x.kernel == 1))
-        return tconv_refuse(reason,
-                            "the last axis has another factor than 2, or other taps than 3");
+        return tconv_refuse(
+            reason, "the last axis has another factor than 2, or other taps than 3 side by side");
     p->difference = (x ? 1 : 0) + (y ? 2 : 0);
     return true;
 }
