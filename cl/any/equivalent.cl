@@ -13,6 +13,7 @@
 static acc_t sum_taps(__global const filter_t *w, __global const long *table, long tap)
 {
     long count[AXES], all = 1;
+#pragma unroll /* registers cannot be indexed */
     for (int a = AXES - 1; a >= 0; a--) {
         __global const long *axis = table + EQUIVALENT_AXES + a * EQUIVALENT_LONGS;
         const long t = tap % axis[EQUIVALENT_TAPS], d = axis[EQUIVALENT_DILATION];
@@ -27,6 +28,7 @@ static acc_t sum_taps(__global const filter_t *w, __global const long *table, lo
     acc_t sum = 0;
     for (long i = 0; i < all; i++) {
         long rest = i, at = 0;
+#pragma unroll
         for (int a = AXES - 1; a >= 0; a--) {
             at += rest % count[a] * table[EQUIVALENT_AXES + a * EQUIVALENT_LONGS + EQUIVALENT_STEP];
             rest /= count[a];
