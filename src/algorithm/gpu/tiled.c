@@ -39,7 +39,7 @@ static const struct tconv_tile difference_tiles[] = {
     TILE(64, 32, 16, 4, 1, 8),   TILE(64, 32, 16, 4, 4, 32), TILE(32, 64, 16, 4, 1, 8),
     TILE(128, 64, 8, 8, 1, 8),   TILE(64, 128, 8, 8, 1, 8),  TILE(64, 64, 8, 8, 1, 8),
     TILE(64, 64, 8, 8, 4, 32),   TILE(64, 32, 8, 4, 1, 8),   TILE(32, 32, 8, 4, 4, 32),
-    TILE(32, 32, 8, 4, 1, 8),
+    TILE(32, 32, 8, 4, 1, 8),    TILE(32, 32, 16, 4, 1, 8),
 };
 
 /* Low tiles cost more, because they load more for each multiply-add. */
