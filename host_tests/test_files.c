@@ -517,6 +517,8 @@ static void suites_say_what_is_wrong_with_them(void **state)
         "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2xx2\n", /* no list */
         "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x\n",   /* no list */
         "id,in_channels,out_channels,input,kernel\nX,,4,5x6,2x2\n",   /* no number */
+        "id,in_channels,out_channels,input,kernel\n\"X \",3,4,5,2\n", /* --ids cannot name it */
+        "id,in_channels,out_channels,input,kernel\n\" \",3,4,5,2\n",  /* nor this one */
         "id,in_channels,out_channels,input,kernel\nX,3,4,1x1x1x1x1x1x1,2\n",
         "id,in_channels,out_channels,input,kernel,groups\nX,3,4,5,2,2\n", /* groups do not divide */
         "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,99999999999999999999\n",

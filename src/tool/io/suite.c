@@ -227,7 +227,15 @@ static void read_layer(struct reader *r)
                               r->path, r->row, groups, in, out));
         return;
     }
-    struct entry *entry = suite_add(r->suite, field(r, ID), field(r, LAYER));
+    const char *id = field(r, ID);
+    const size_t length = strlen(id);
+    if (length > 0 && (id[0] == ' ' || id[length - 1] == ' ')) {
+        stop(r, wrong_request("%s row %d: column id is \"%s\": spaces at its ends must go, because "
+                              "--ids takes names without them",
+                              r->path, r->row, id));
+        return;
+    }
+    struct entry *entry = suite_add(r->suite, id, field(r, LAYER));
     if (entry == NULL) {
         stop(r, failed_work("%s cannot be read: no memory", r->path));
         return;
