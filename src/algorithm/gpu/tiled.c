@@ -158,10 +158,11 @@ static bool fits(const struct tconv_positions *g, const struct tconv_tile *t,
      * iterations that it allows. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool integers = tconv_adds_integers(&g->folded.loops);
-    const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
+    const bool cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
+    const bool few = (intel && !(cpu && g->difference != 0) &&
+                      (integers || !tconv_has_large_registers(device))) ||
                      tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.loops.data_type) < g->folded.acc_bytes;
-    const bool cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
     const struct tconv_machine *m = g->folded.machine;
     const int64_t usual = few || wide ? 16 : converts ? 32 : cpu ? 128 : (int64_t)m->tiled_sums;
     const int64_t sums = tconv_min(usual, (int64_t)m->item_sums / (wide ? 2 : 1));
