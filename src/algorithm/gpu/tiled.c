@@ -156,11 +156,10 @@ static bool fits(const struct tconv_positions *g, const struct tconv_tile *t,
      * products more. 128 sums spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are
      * faster. llvmpipe does not unroll the loops over 128 sums, so that a channel takes 147 of the
      * iterations that it allows. */
-    const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
-    const bool integers = tconv_adds_integers(&g->folded.loops);
     const bool cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
-    const bool few = (intel && !(cpu && g->difference != 0) &&
-                      (integers || !tconv_has_large_registers(device))) ||
+    const bool intel = device->subgroup_least > 0 && !cpu, wide = g->folded.acc_bytes > 4;
+    const bool integers = tconv_adds_integers(&g->folded.loops);
+    const bool few = (intel && (integers || !tconv_has_large_registers(device))) ||
                      tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.loops.data_type) < g->folded.acc_bytes;
     const struct tconv_machine *m = g->folded.machine;
