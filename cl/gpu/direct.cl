@@ -267,9 +267,8 @@ static INLINED void walk(const bool near, const long data_bytes, const long weig
 /* Adds the products of a row of taps. The first tap reads element `at` on, which is input x[i] of
  * the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true, vectors
  * and chunks are aligned. Both are constants, because compilers put loads together only if no
- * branch lies between them. They also say whether the tensors are near, so that there is no third
- * constant: add_taps calls it for vectors with `aligned`, and for single numbers without `checked`,
- * only if they are. */
+ * branch lies between them. They also tell whether the tensors are near: add_taps passes `aligned`
+ * for vectors, and no `checked` for single numbers, only if the tensors are near. */
 #if VW == 1
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
                             const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
@@ -315,7 +314,7 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
                 POINTER_TO(packed_t, BEHIND(packed_t, weights, j * item->weight_tap, near));
 #define READ_OF(c) read_weights(tap + (c)*item->weight_in, aligned)
 #if NEAR && !DEPTHWISE /* Mesa would load them for each output anew */
-            const bool keeps = aligned || VW * CHUNK <= 16; /* else there are no registers */
+            const bool keeps = aligned || VW * CHUNK <= 16; /* registers hold no more */
             PLACE(packed_t) place = PLACE_OF(tap);
             vec_t w[CHUNK];
             EACH for (int c = 0; keeps && c < CHUNK; c++)
