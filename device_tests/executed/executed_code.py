@@ -227,8 +227,7 @@ def read(path):
 
 
 def write_list(path, lines):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("".join(line + "\n" for line in lines))
+    offline_gate.write_text(path, "".join(line + "\n" for line in lines))
     return path
 
 
