@@ -241,6 +241,22 @@ static void expect_equal(const struct subject *s, unsigned number)
            tconv_stream_algorithm(s->stream), text);
 }
 
+/* Sets the weights in the layer, with the stream's algorithm, and makes another stream of it, which
+ * runs on a queue. */
+static void use_set_weights(struct subject *s, cl_command_queue queue)
+{
+    tconv_error error;
+    tconv_stream *before = s->stream;
+    tconv_plan_options options = s->options;
+    options.algorithm = tconv_stream_algorithm(before);
+    const tconv_tensors weights = weights_in(s);
+    expect_ok(tconv_layer_set(s->layer, &s->problem, &options, &weights, NULL, &error), &error);
+    make_stream(s, 0);
+    assert_string_equal(tconv_stream_algorithm(s->stream), options.algorithm);
+    tconv_stream_release(before);
+    s->queue = queue;
+}
+
 /* ---- random streams ---- */
 
 static bool draw_problem(unsigned number, tconv_problem *p, tconv_epilogue *e)
@@ -303,17 +319,9 @@ static void random_streams(void **state)
             stream_all(&s, &seed);
             expect_equal(&s, i);
             /* The same on a queue, with weights that were set. */
-            tconv_plan_options options = s.options;
-            options.algorithm = tconv_stream_algorithm(s.stream);
-            const tconv_tensors weights = weights_in(&s);
-            tconv_stream *before = s.stream;
-            expect_ok(tconv_layer_set(s.layer, &s.problem, &options, &weights, NULL, &error),
-                      &error);
-            make_stream(&s, 0);
-            assert_string_equal(tconv_stream_algorithm(s.stream), options.algorithm);
-            tconv_stream_release(before);
-            s.queue = i % 2 == 0 && has_out_of_order(&devices[d]) ? new_queue(&devices[d], false)
-                                                                  : devices[d].queue;
+            use_set_weights(&s, i % 2 == 0 && has_out_of_order(&devices[d])
+                                    ? new_queue(&devices[d], false)
+                                    : devices[d].queue);
             stream_all(&s, &seed);
             expect_equal(&s, i);
             if (s.queue != devices[d].queue) clReleaseCommandQueue(s.queue);
@@ -342,7 +350,6 @@ static void filters_with_steps_are_streamed(void **state)
         } while (spaced.filter_steps.value[spaced.filter.rank - 1] == 1);
         for (int d = 0; d < device_count; d++) {
             struct subject s, with_steps;
-            tconv_error error;
             if (!has_type(&devices[d], plain.data_type)) continue;
             make_subject(&s, &devices[d], &plain, &e, i);
             make_subject(&with_steps, &devices[d], &spaced, &e, i);
@@ -361,15 +368,7 @@ static void filters_with_steps_are_streamed(void **state)
             assert_memory_equal(with_steps.t.output, s.t.output, (size_t)s.t.geometry.output_bytes);
             stream_all(&with_steps, &seed);
             expect_equal(&with_steps, i);
-            tconv_plan_options options = with_steps.options;
-            options.algorithm = tconv_stream_algorithm(with_steps.stream);
-            const tconv_tensors weights = weights_in(&with_steps);
-            tconv_stream *before = with_steps.stream;
-            expect_ok(tconv_layer_set(with_steps.layer, &spaced, &options, &weights, NULL, &error),
-                      &error);
-            make_stream(&with_steps, 0);
-            tconv_stream_release(before);
-            with_steps.queue = devices[d].queue;
+            use_set_weights(&with_steps, devices[d].queue);
             stream_all(&with_steps, &seed);
             expect_equal(&with_steps, i);
             free_subject(&with_steps);

@@ -302,6 +302,18 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
     assert_non_null(strstr(chosen(&on_gpu, "auto", &reason)->name, "_group"));
 }
 
+/* Whether an algorithm takes a row's request by name. It must give the reason, if there is one, and
+ * else take it. */
+static bool takes_or_says(const struct tconv_request *request, const char *algorithm,
+                          const char *wanted, size_t row)
+{
+    struct tconv_reason reason = {.text = ""};
+    const bool takes = chosen(request, algorithm, &reason) != NULL;
+    if (takes != (wanted == NULL)) fail_msg("row %d: %s", (int)row, reason.text);
+    if (!takes) assert_string_equal(reason.text, wanted);
+    return takes;
+}
+
 static void fast_arithmetic_is_only_taken_on_request(void **state)
 {
     (void)state;
@@ -376,9 +388,7 @@ static void differences_are_for_doubled_planes(void **state)
         assert_non_null(algorithm);
         if ((algorithm == &tconv_difference) != rows[i].taken)
             fail_msg("row %d takes %s", (int)i, algorithm->name);
-        const bool named = chosen(&request, "difference_vector", &reason) != NULL;
-        assert_true(named == (rows[i].reason == NULL));
-        if (!named) assert_string_equal(reason.text, rows[i].reason);
+        takes_or_says(&request, "difference_vector", rows[i].reason, i);
     }
 }
 
@@ -436,12 +446,7 @@ static void differences_are_for_gpus(void **state)
         assert_non_null(algorithm);
         if ((algorithm == &tconv_difference_group) != rows[i].taken)
             fail_msg("row %d takes %s", (int)i, algorithm->name);
-        const bool named = chosen(&request, "difference_group", &reason) != NULL;
-        if (named != (rows[i].reason == NULL)) fail_msg("row %d: %s", (int)i, reason.text);
-        if (!named) {
-            assert_string_equal(reason.text, rows[i].reason);
-            continue;
-        }
+        if (!takes_or_says(&request, "difference_group", rows[i].reason, i)) continue;
         struct tconv_kernel_plan difference, tiled;
         assert_true(write_kernel_plan(&tconv_difference_group, &rows[i].problem, device,
                                       TCONV_MATH_EXACT, &difference));
@@ -475,10 +480,7 @@ static void direct_sums_say_what_they_cannot_count(void **state)
         const struct tconv_loops loops = loops_of(&rows[i].problem);
         const struct tconv_request request =
             request_for(&loops, described_device("NVIDIA"), &no_epilogue, TCONV_MATH_EXACT);
-        struct tconv_reason reason = {.text = ""};
-        const bool named = chosen(&request, "direct_group", &reason) != NULL;
-        if (named != (rows[i].reason == NULL)) fail_msg("row %d: %s", (int)i, reason.text);
-        if (!named) assert_string_equal(reason.text, rows[i].reason);
+        takes_or_says(&request, "direct_group", rows[i].reason, i);
     }
 }
 

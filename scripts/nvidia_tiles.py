@@ -36,8 +36,8 @@ TILE = "mt=%s nt=%s wm=%s wn=%s slices=%s kt=%s split=0 copy=%d parts=1"
 
 def tiles():
     """The numbers of NVIDIA's tiles: src/algorithm/gpu/units.c."""
-    with open(os.path.join(gate.ROOT, "src/algorithm/gpu/units.c"), encoding="utf-8") as file:
-        table = re.search(r"nvidia_tiles\[\] = \{(.*?)\};", file.read(), re.S).group(1)
+    units = gate.text_of(os.path.join(gate.ROOT, "src/algorithm/gpu/units.c"))
+    table = re.search(r"nvidia_tiles\[\] = \{(.*?)\};", units, re.S).group(1)
     return re.findall(r"TILE\((\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)", table)
 
 

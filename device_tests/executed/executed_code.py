@@ -147,7 +147,7 @@ class Vendor:
 
 
 def sample_of(cases, seed):
-    """Cases of which each line of the list has at least one, and which have each word of a column that the list has."""
+    """Chooses cases: at least one of each line of the list, and at least one with each word of each column."""
     met, chosen = set(), set()  # words; texts
 
     def words(case):
@@ -227,8 +227,7 @@ def read(path):
 
 
 def write_list(path, lines):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("".join(line + "\n" for line in lines))
+    offline_gate.write_text(path, "".join(line + "\n" for line in lines))
     return path
 
 
@@ -269,8 +268,9 @@ def main():
         cases = vendor.listed(arguments.suite, arguments.cases)[0]
         if arguments.sample and os.environ.get("TCONV_CL_TEST_CODE") != "all":
             seed = int(os.environ.get("TCONV_CL_TEST_SEED") or 1)
-            print("%d cases in all, of which this is a sample" % len(cases))
-            cases = sample_of(cases, seed)
+            sample = sample_of(cases, seed)
+            print("the sample has %d of %d cases" % (len(sample), len(cases)))
+            cases = sample
         keys = {case.text: verdicts.key(case) for case in cases}
         texts = [case.text for case in cases if not verdicts.is_kept(keys[case.text])]
         path = write_list(os.path.join(top, "cases.txt"), texts)

@@ -110,7 +110,8 @@ int waves_in(const struct waves *waves, enum wave_state state)
 
 int run_turn(struct schedule *schedule, const struct waves *waves, int first, uint64_t most)
 {
-    int others = 0, wave = first % waves->count; /* waves that run and are passed over */
+    int wave = first % waves->count;
+    int others = 0; /* how many RUNNING waves the turn passes over */
     if (schedule->dispatch->seed != 0) {
         const int running = waves_in(waves, RUNNING);
         others = (int)(random_number(&schedule->random) % (uint64_t)running);

@@ -31,8 +31,9 @@ void item_numbers(const struct dispatch *dispatch, int item, uint32_t number[3])
 /* Where a launch is in its order: that of the numbers without a seed, else a random one. */
 struct schedule {
     const struct dispatch *dispatch;
-    uint64_t random;     /* state; 0 without a seed */
-    uint64_t next, step; /* how many work-groups were begun; the step between them */
+    uint64_t random; /* state; 0 without a seed */
+    uint64_t next;   /* how many work-groups have begun */
+    uint64_t step;   /* from a work-group's number to the next one's, modulo their count */
 };
 
 struct schedule schedule_of(const struct dispatch *dispatch);

@@ -253,7 +253,7 @@ bool random_problem_for(const struct device *device, const char *algorithm, doub
     static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8};
     for (int i = 0; i < DRAWS; i++) {
         const int axes = random_between(seed, 1, 6);
-        *problem = strncmp(algorithm, "difference_", strlen("difference_")) == 0
+        *problem = is_difference_form(algorithm)
                        ? random_doubling(seed, axes, most_extent[axes - 1])
                        : random_problem(seed, axes, most_extent[axes - 1]);
         const int type = random_between(seed, 0, 9);

@@ -29,7 +29,7 @@ tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co
         p.data_type = p.filter_type = TCONV_I8;
         p.output_type = TCONV_I32;
     }
-    if (strncmp(algorithm, "difference_", strlen("difference_")) == 0) {
+    if (is_difference_form(algorithm)) {
         p.operation = TCONV_UPSAMPLE_CONV;
         set_shape(&p.filter, 4, (int64_t[]){co, ci, 3, 3});
     }

@@ -36,6 +36,10 @@ int find_one_device(cl_device_id *id);
  * of a test program have those that the environment variable TCONV_CL_TEST_AS names. */
 void act_as(struct device *device, const char *described);
 
+/* Whether an algorithm's name, which a tile may follow, is one of the difference form, which takes
+ * nearest upsampling and a convolution only. */
+bool is_difference_form(const char *algorithm);
+
 /* True if a GPU rejects every problem for this algorithm, because the algorithm stages in local
  * memory that the GPU emulates, or has too little of; or a processor does that ends long loops. */
 bool never_runs(const struct device *device, const char *algorithm);

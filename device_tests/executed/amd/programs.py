@@ -14,15 +14,13 @@ FILES = [LIBCLC]
 def compile_program(number, target, options, text, folder):
     """Writes NUMBER.elf and NUMBER.s."""
     path = os.path.join(folder, number)
-    with open(path + ".cl", "w", encoding="utf-8") as file:
-        file.write(text + HALF_CONVERSIONS)
+    offline_gate.write_text(path + ".cl", text + HALF_CONVERSIONS)
     target_options = ["-target", "amdgcn-amd-amdhsa", "-mcpu=" + target, "-nogpulib"]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC]
     command = ["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", *target_options, *library]
     offline_gate.run([*command, *options, "-c", "-o", path + ".o", path + ".cl"])
     offline_gate.run(["ld.lld-19", "-shared", "-o", path + ".elf", path + ".o"])
-    with open(path + ".s", "w", encoding="utf-8") as file:
-        file.write(offline_gate.run(["llvm-objdump-19", "-d", path + ".elf"]))
+    offline_gate.write_text(path + ".s", offline_gate.run(["llvm-objdump-19", "-d", path + ".elf"]))
 
 
 # Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the

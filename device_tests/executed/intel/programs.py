@@ -29,8 +29,7 @@ def compile_program(number, target, options, text, folder):
     dump = path + ".dump"
     os.makedirs(dump)
     source = os.path.join(dump, "a.cl")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(text)
+    offline_gate.write_text(source, text)
     info = offline_gate.intel_binary("ocloc", target, source, options, dump, **ENVIRONMENT.get(target, {}))
     with open(path + ".info", "w", encoding="latin1") as file:
         file.write(info)

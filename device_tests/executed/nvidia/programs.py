@@ -20,17 +20,14 @@ static uint global_offset(void) { uint offset; __asm__("mov.u32 %0, %%envreg3;" 
 def compile_program(number, target, options, text, folder):
     """Writes NUMBER.ptx."""
     path = os.path.join(folder, number)
-    with open(path + ".cl", "w", encoding="utf-8") as file:
-        file.write(OFFSET + text + HALF_CONVERSIONS)
+    offline_gate.write_text(path + ".cl", OFFSET + text + HALF_CONVERSIONS)
     # "nvcl": local and constant arguments keep their address spaces, as with NVIDIA's OpenCL.
     command = ["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", "nvptx64-nvidia-nvcl"]
     library = ["-march=" + target.replace("90a", "90"), "-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC]
     offline_gate.run([*command, *library, *options, "-S", "-o", path + ".ptx", path + ".cl"])
-    with open(path + ".ptx", encoding="utf-8") as file:
-        ptx = file.read()
+    ptx = offline_gate.text_of(path + ".ptx")
     if offline_gate.MARK in ptx:
-        with open(path + ".ptx", "w", encoding="utf-8") as file:
-            file.write(offline_gate.changed_for_sm_90a(ptx))
+        offline_gate.write_text(path + ".ptx", offline_gate.changed_for_sm_90a(ptx))
 
 
 # See Vendor in executed_code.py.
