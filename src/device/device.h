@@ -57,6 +57,9 @@ tconv_status tconv_device_listed(int number, struct tconv_listed *out, tconv_err
 /* True for a sub-device. */
 bool tconv_is_part(cl_device_id device);
 
+/* The compute units of a sub-device; 0: the device object has a whole device. */
+uint32_t tconv_device_part_units(const tconv_device *device);
+
 /* `*is` is true if a device is the other one, or a sub-device of it. Returns OpenCL's code. */
 cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is);
 

@@ -26,6 +26,11 @@ cl_device_id tconv_whole_device(cl_device_id device)
     return device;
 }
 
+uint32_t tconv_device_part_units(const tconv_device *device)
+{
+    return device->part ? device->info.compute_units : 0;
+}
+
 cl_int tconv_device_is_part(cl_device_id part, cl_device_id whole, bool *is)
 {
     cl_int code = CL_SUCCESS;

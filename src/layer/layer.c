@@ -11,9 +11,6 @@
 #include "geometry/window.h"
 #include "plan/place.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <stdlib.h>
 
 /* ---- Making ---- */
@@ -77,30 +74,6 @@ static tconv_status begin(const tconv_layer *layer, const char *name, const void
 }
 
 /* ---- Running ---- */
-
-tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
-                                    struct tconv_keep **out, tconv_error *error)
-{
-    *out = &layer->keep[0];
-    if (layer->device_count == 1) return TCONV_OK;
-    cl_context context;
-    cl_device_id device;
-    cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
-    if (code == CL_SUCCESS)
-        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
-    for (int i = 0; i < layer->device_count && code == CL_SUCCESS; i++) {
-        bool is = false;
-        *out = &layer->keep[i];
-        if (tconv_device_context((*out)->device) != context) continue;
-        code = tconv_device_is_part(device, tconv_device_id((*out)->device), &is);
-        if (is) return TCONV_OK;
-    }
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
-                                 "reading the device of run.queue");
-    return tconv_fail(error, TCONV_ERROR_MISMATCH,
-                      "run.queue belongs to none of the layer's %d devices", layer->device_count);
-}
 
 tconv_status tconv_run_check_without_queue(const tconv_run *run, tconv_error *error)
 {
@@ -297,13 +270,6 @@ void tconv_layer_refresh(tconv_layer *layer)
     TCONV_WITHOUT_CANCELLATION;
     if (layer == NULL || tconv_process_forked()) return;
     for (int i = 0; i < layer->device_count; i++) tconv_keep_refresh(&layer->keep[i]);
-}
-
-void tconv_hash(const void *memory, size_t size, uint64_t hash[2])
-{
-    const XXH128_hash_t own = XXH3_128bits(memory, size);
-    hash[0] = own.low64;
-    hash[1] = own.high64;
 }
 
 /* ---- Plans ---- */

@@ -15,7 +15,7 @@ struct tconv_layer {
 };
 
 /* The device of a queue, and what the layer keeps for it. With one device it is that one: what does
- * not belong to it is refused later, with a sentence. */
+ * not belong to it is refused later, with a sentence (queue.c). */
 tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
                                     struct tconv_keep **out, tconv_error *error);
 

@@ -11,6 +11,30 @@
 
 #include <stdlib.h>
 
+tconv_status tconv_layer_find_queue(tconv_layer *layer, cl_command_queue queue,
+                                    struct tconv_keep **out, tconv_error *error)
+{
+    *out = &layer->keep[0];
+    if (layer->device_count == 1) return TCONV_OK;
+    cl_context context;
+    cl_device_id device;
+    cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    for (int i = 0; i < layer->device_count && code == CL_SUCCESS; i++) {
+        bool is = false;
+        *out = &layer->keep[i];
+        if (tconv_device_context((*out)->device) != context) continue;
+        code = tconv_device_is_part(device, tconv_device_id((*out)->device), &is);
+        if (is) return TCONV_OK;
+    }
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
+                                 "reading the device of run.queue");
+    return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                      "run.queue belongs to none of the layer's %d devices", layer->device_count);
+}
+
 /* What an execution waits for besides the caller's wait list. */
 struct extra {
     cl_uint count;

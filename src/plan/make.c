@@ -120,19 +120,15 @@ static tconv_status make_table(tconv_plan *plan, tconv_error *error)
                              plan->kernel_plan.table_count * sizeof *plan->kernel_plan.table);
 }
 
-void tconv_plan_clear(tconv_plan *plan)
+cl_int tconv_kernel_again(cl_kernel kernel, const char *name, cl_kernel *made, const char **call)
 {
-    for (int i = 0; i < TCONV_MAX_LAUNCHES; i++) {
-        if (plan->pack[i] != NULL) clReleaseKernel(plan->pack[i]);
-        if (plan->run[i] != NULL) clReleaseKernel(plan->run[i]);
-        plan->pack[i] = plan->run[i] = NULL;
-    }
-    tconv_hands_release(plan->hands);
-    plan->hands = NULL;
-    if (plan->table != NULL) clReleaseMemObject(plan->table);
-    plan->table = NULL;
-    tconv_kernel_plan_clear(&plan->kernel_plan);
-    plan->kernel_plan = (struct tconv_kernel_plan){0};
+    cl_program program = NULL;
+    *call = "clGetKernelInfo";
+    cl_int code = clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof(cl_program), &program, NULL);
+    if (code != CL_SUCCESS) return code;
+    *call = "clCreateKernel";
+    *made = clCreateKernel(program, name, &code);
+    return code;
 }
 
 double tconv_launch_limit_ms(const tconv_device *device)

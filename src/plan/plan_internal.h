@@ -15,6 +15,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* What a thread needs to launch kernels of a plan: no other one may set the arguments of its kernel
+ * objects, or use its queue. */
+struct tconv_hand {
+    struct tconv_hand *next; /* of those that no thread has */
+    cl_command_queue queue;
+    bool profiles; /* the queue does */
+    cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
+};
+
 struct tconv_plan {
     atomic_int owners;
     tconv_device *device;
@@ -237,9 +246,6 @@ cl_int tconv_kernel_again(cl_kernel kernel, const char *name, cl_kernel *made, c
 /* The error of a launch on `bindings`, which may be NULL. */
 tconv_status tconv_fail_launch(const char *kernel, const struct tconv_bindings *bindings,
                                cl_int code, const char *call, tconv_error *error);
-
-/* Releases what threads launched kernels with (shares.c). */
-void tconv_hands_release(struct tconv_hand *first);
 
 /* Piece number `piece` of a launch. */
 struct tconv_piece tconv_launch_piece(const struct tconv_launch *launch, int piece);

@@ -122,17 +122,6 @@ static tconv_status check_mutable(const tconv_plan *plan,
                             "its flags: the tensors of its commands cannot be replaced");
 }
 
-cl_int tconv_kernel_again(cl_kernel kernel, const char *name, cl_kernel *made, const char **call)
-{
-    cl_program program = NULL;
-    *call = "clGetKernelInfo";
-    cl_int code = clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof(cl_program), &program, NULL);
-    if (code != CL_SUCCESS) return code;
-    *call = "clCreateKernel";
-    *made = clCreateKernel(program, name, &code);
-    return code;
-}
-
 /* Records one launch, each piece behind the one before. `last` is what it waits for, and becomes
  * what waits for it. `recording` may be NULL. */
 static cl_int record_launch(const tconv_plan *plan, const struct tconv_launch *launch,

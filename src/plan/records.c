@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device object keeps for plans, as texts by keys: results of searches, prepared programs
- * and fields of the cost model. Writes keys and texts, reads them, and lists the stored searches.
- */
+/* What a device object keeps for plans, as texts by keys: results of searches and prepared
+ * programs. Writes keys and texts, reads them, and lists the stored searches. */
 #include "plan/records.h"
 
 #include "base/cancel.h"
@@ -19,12 +18,6 @@
 #include <string.h>
 
 enum { KEY = 1200, PREPARED_TEXT = TCONV_MOST_PREPARED * (TCONV_TILE_TEXT + 40) };
-
-/* The compute units of a sub-device; 0: it is a whole device. */
-static uint32_t part_units(const tconv_device *device)
-{
-    return device->part ? device->info.compute_units : 0;
-}
 
 /* ---- keys ---- */
 
@@ -104,7 +97,7 @@ static bool search_key(const tconv_plan *plan, char key[KEY])
     if (l->phase_axes > 0) tconv_text_add(&t, " phases");
     if (plan->epilogue.residual && l->residual_axes != 0) add_residual_steps(&t, l);
     add_words(&t, plan);
-    const uint32_t units = part_units(plan->device);
+    const uint32_t units = tconv_device_part_units(plan->device);
     if (units != 0) tconv_text_add(&t, " units %u", (unsigned)units);
     return tconv_text_fits(&t);
 }
@@ -147,7 +140,7 @@ static void add_layer(struct tconv_text *t, const tconv_plan *plan)
 {
     char layer[LAYER];
     if (plan->output_end != 0 || plan->request.workspace_limit != 0 ||
-        part_units(plan->device) != 0 ||
+        tconv_device_part_units(plan->device) != 0 ||
         tconv_problem_text(&plan->problem, layer, sizeof layer) >= LAYER)
         return;
     struct tconv_text options = tconv_text_resume(layer, sizeof layer);
@@ -267,8 +260,7 @@ void tconv_search_keep(tconv_plan *plan, double median_ms)
 
 /* ---- results from elsewhere ---- */
 
-/* Refuses an imported result that no search can have written. */
-static tconv_status check_found(const tconv_stored_search *found, tconv_choice *choice,
+tconv_status tconv_search_check(const tconv_stored_search *found, tconv_choice *choice,
                                 tconv_error *error)
 {
     *choice = (tconv_choice)TCONV_CHOICE_INIT;
@@ -298,58 +290,22 @@ static tconv_status check_found(const tconv_stored_search *found, tconv_choice *
     return TCONV_OK;
 }
 
-/* Stores the result for a plan that was begun, if its algorithm takes the problem. */
-static tconv_status import(tconv_plan *plan, const struct result *result, bool *used,
-                           tconv_error *error)
+tconv_status tconv_search_import(const tconv_plan *plan, const struct tconv_candidate *candidate,
+                                 const tconv_stored_search *found, const tconv_choice *choice,
+                                 bool *used, tconv_error *error)
 {
     char key[KEY];
-    struct tconv_candidate candidate;
     struct tconv_os_reason reason = {""};
     struct tconv_store *store = &plan->device->store;
-    if (plan->pattern.algorithm == NULL)
-        return tconv_fail(error, TCONV_ERROR_ALGORITHM,
-                          "found.algorithm is auto, which is no algorithm: name one");
-    const tconv_status status = tconv_plan_cheapest(plan, &candidate, error);
-    if (status != TCONV_OK) return status;
+    const struct result result = {choice, found->median_ms, found->origin};
     if (!search_key(plan, key))
         return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
                           "the problem is too long for a key of the store");
-    if (!keep(plan, TCONV_STORED_IMPORTED, key, &candidate, result, &reason))
+    if (!keep(plan, TCONV_STORED_IMPORTED, key, candidate, &result, &reason))
         return tconv_fail(error, TCONV_ERROR_FILE, NOT_STORED, store->folder, reason.text);
     char *own = tconv_store_text(store, TCONV_STORED_SEARCH, key);
     *used = own == NULL;
     free(own);
-    return TCONV_OK;
-}
-
-tconv_status tconv_device_import_search(tconv_device *device, const tconv_problem *given_problem,
-                                        const tconv_plan_options *given_options,
-                                        const tconv_stored_search *found, bool *used,
-                                        tconv_error *error)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    tconv_plan_options options;
-    tconv_plan *plan = NULL;
-    tconv_choice choice;
-    tconv_error own;
-    bool taken = false;
-    tconv_status status;
-    if (device == NULL || given_problem == NULL || found == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          device == NULL          ? "device"
-                          : given_problem == NULL ? "problem"
-                                                  : "found");
-    if ((status = check_found(found, &choice, &own)) == TCONV_OK &&
-        (status = tconv_plan_begin_given(device, given_problem, given_options, &options, &plan,
-                                         &own)) == TCONV_OK) {
-        const struct result result = {&choice, found->median_ms, found->origin};
-        options.algorithm = found->algorithm;
-        status = tconv_plan_read_options(plan, &options, &own);
-        if (status == TCONV_OK) status = import(plan, &result, &taken, &own);
-    }
-    tconv_plan_release(plan);
-    if (status != TCONV_OK) return tconv_fail_with(error, &own);
-    if (used != NULL) *used = taken;
     return TCONV_OK;
 }
 
@@ -542,90 +498,4 @@ bool tconv_prepared_keep(const tconv_plan *plan, const struct tconv_prepared *pr
         snprintf(reason->text, sizeof reason->text, "its text is too long");
     pthread_mutex_unlock(&lock);
     return stored;
-}
-
-/* ---- fields of the cost model ---- */
-
-/* The key of the stored fields. A sub-device has fields of its own. */
-struct key {
-    char text[24];
-};
-
-static struct key key_of(const tconv_device *device)
-{
-    struct key key = {"whole"};
-    const uint32_t units = part_units(device);
-    if (units != 0) snprintf(key.text, sizeof key.text, "%u units", (unsigned)units);
-    return key;
-}
-
-/* Makes the machine of `info` with the stored fields, and returns these. From malloc; NULL: there
- * are none that can be read. */
-static char *read_fields(tconv_device *device, const tconv_device_info *info, size_t acc_bytes,
-                         struct tconv_machine *machine)
-{
-    struct tconv_reason reason;
-    char *text = tconv_store_text(&device->store, TCONV_STORED_MACHINE, key_of(device).text);
-    static const double awake = 8e3; /* cycles until a thread that waits awake takes a share */
-    struct tconv_machine usual = tconv_machine_of(info, acc_bytes);
-    if (device->crew != NULL) usual.wake = awake;
-    *machine = usual;
-    if (text == NULL || tconv_machine_read(machine, text, &reason)) return text;
-    *machine = usual;
-    free(text);
-    return NULL;
-}
-
-struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
-                                       size_t acc_bytes)
-{
-    struct tconv_machine machine;
-    free(read_fields(device, info, acc_bytes, &machine));
-    return machine;
-}
-
-tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, tconv_error *error)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    if (device == NULL || fields == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          device == NULL ? "device" : "fields");
-    struct tconv_reason reason;
-    struct tconv_machine machine = tconv_machine_of(&device->info, sizeof(float));
-    if (!tconv_machine_read(&machine, fields, &reason))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "fields: %s", reason.text);
-    struct tconv_store *store = &device->store;
-    struct tconv_os_reason why = {""};
-    return tconv_store_keep_text(store, TCONV_STORED_MACHINE, key_of(device).text, fields, &why)
-               ? TCONV_OK
-               : tconv_fail(error, TCONV_ERROR_FILE, "fields of the cost model cannot be %s %s: %s",
-                            fields[0] == '\0' ? "removed from" : "stored in",
-                            store->folder == NULL ? "memory" : store->folder, why.text);
-}
-
-int tconv_device_machine_fields(tconv_device *device, char *text, size_t size)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    struct tconv_text fields = tconv_text_begin(text, size);
-    if (device == NULL) return 0;
-    struct tconv_machine machine;
-    char *own = read_fields(device, &device->info, sizeof(float), &machine);
-    if (own != NULL) tconv_text_add(&fields, "%s", own);
-    free(own);
-    return (int)fields.length;
-}
-
-int tconv_device_machine(tconv_device *device, char *text, size_t size)
-{
-    TCONV_WITHOUT_CANCELLATION;
-    struct tconv_text lines = tconv_text_begin(text, size);
-    if (device == NULL) return 0;
-    struct tconv_machine machine = tconv_machine_for(device, &device->info, sizeof(float));
-    for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
-        const struct tconv_machine_field *f = tconv_machine_field_at(i);
-        const double *value = (const double *)((const char *)&machine + f->offset);
-        tconv_text_add_line(&lines, "%s %s %s: %s", f->name, tconv_number(*value, 6).text, f->unit,
-                            f->text);
-    }
-    return (int)lines.length;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device object keeps for plans, in memory and in the folder: results of searches, prepared
- * programs of layers with any extents (tconv_device_prepare), and fields of the cost model. */
+/* What a device object keeps for plans, in memory and in the folder: results of searches, and
+ * prepared programs of layers with any extents (tconv_device_prepare). */
 #ifndef TCONV_PLAN_RECORDS_H
 #define TCONV_PLAN_RECORDS_H
 
@@ -15,6 +15,16 @@ bool tconv_search_find(tconv_plan *plan, enum tconv_stored kind, struct tconv_pa
 /* Stores what a search has just chosen for the plan. The plan is as good without it: it only says
  * why not (tconv_plan_not_stored). */
 void tconv_search_keep(tconv_plan *plan, double median_ms);
+
+/* Refuses a result from elsewhere that no search can have written. `*choice` becomes its times. */
+tconv_status tconv_search_check(const tconv_stored_search *found, tconv_choice *choice,
+                                tconv_error *error);
+
+/* Stores it for the plan's problem, with the candidate that its algorithm has there. `*used` is
+ * false if a search of this device comes first. */
+tconv_status tconv_search_import(const tconv_plan *plan, const struct tconv_candidate *candidate,
+                                 const tconv_stored_search *found, const tconv_choice *choice,
+                                 bool *used, tconv_error *error);
 
 /* Reads the text of a stored result, as tconv_search_find does. */
 enum { TCONV_SEARCH_TEXT = 500 }; /* bytes that suffice for the lines up to the algorithm */
@@ -57,9 +67,5 @@ bool tconv_prepared_equal(const struct tconv_pattern *a, const struct tconv_patt
 tconv_status tconv_plan_prepared(tconv_plan *plan, const struct tconv_prepared *prepared,
                                  struct tconv_candidate *candidate, bool *found,
                                  tconv_error *error);
-
-/* The machine of `info` with the stored fields. A stored text that cannot be read is ignored. */
-struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
-                                       size_t acc_bytes);
 
 #endif

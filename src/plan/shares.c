@@ -17,15 +17,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* What a thread needs to launch kernels of a plan: no other one may set the arguments of its kernel
- * objects, or use its queue. */
-struct tconv_hand {
-    struct tconv_hand *next; /* of those that no thread has */
-    cl_command_queue queue;
-    bool profiles; /* the queue does */
-    cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
-};
-
 /* Microseconds of work from which sleeping helpers are woken; and from which an application's pool
  * is called, whose threads are awake, but wait for each other at the end. */
 enum { WAKES = 60, CALLS_POOL = 20 };
@@ -57,23 +48,6 @@ struct shared_run {
 };
 
 /* ---- hands ---- */
-
-static void release_kernels(cl_kernel kernels[TCONV_MAX_LAUNCHES])
-{
-    for (int i = 0; i < TCONV_MAX_LAUNCHES; i++)
-        if (kernels[i] != NULL) clReleaseKernel(kernels[i]);
-}
-
-void tconv_hands_release(struct tconv_hand *first)
-{
-    for (struct tconv_hand *hand = first, *next; hand != NULL; hand = next) {
-        next = hand->next;
-        release_kernels(hand->pack);
-        release_kernels(hand->run);
-        if (hand->queue != NULL) clReleaseCommandQueue(hand->queue);
-        free(hand);
-    }
-}
 
 static void give_back(tconv_plan *plan, struct tconv_hand *hand)
 {
