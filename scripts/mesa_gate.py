@@ -38,12 +38,12 @@ TARGETS = {
     "Adreno 630": Target("Adreno 740", "freedreno", {"FD_GPU_ID": "630", "IR3_SHADER_DEBUG": "cs,nocache"}),
 }
 # Bytes of private memory that the kernel that computes may have, where none is out of reach: pattern of the options,
-# bytes. This is what kernels have with Mesa 25.0.7. The third is for four outputs of two channels (B44), the
-# fourth for nine taps.
+# bytes. This is what kernels have with Mesa 25.0.7. Those of direct.cl are vectors of channels with two taps along x
+# (B44), with taps that differ by phase (B10), and with taps along z (B61).
 LIMITS = [
-    ("Mali-G610", "gpu/direct.cl", r"-DDEPTHWISE=0 .*-DVW=1\b", 8),
-    ("Mali-G610", "gpu/direct.cl", r"-DDEPTHWISE=0 .*-DVW=[48]\b", 164),
-    ("Mali-G610", "gpu/direct.cl", r"-DOUTPUTS=4 -DCHANNELS=2 -DALONG_Y=0 -DTAPS_X=2 .*-DDEPTHWISE=0 .*-DVW=1\b", 132),
+    ("Mali-G610", "gpu/direct.cl", r"-DTAPS_X=2 .*-DDEPTHWISE=0 .*-DVW=4\b", 4),
+    ("Mali-G610", "gpu/direct.cl", r"-DTAPS_X=0 .*-DDEPTHWISE=0 .*-DVW=4\b", 52),
+    ("Mali-G610", "gpu/direct.cl", r"-DDEPTHWISE=0 .*-DFLAT=0 -DVW=4\b", 84),
     ("Mali-G610", "gpu/gather.cl", r"-DDOT=0 (-DHALF=1 )?-DVW=1 .*-DKX=9\b", 420),
     ("Adreno 740", "gpu/gather.cl", r"-DDOT=[12] -DVW=4 -DMW=4 .*-DSX=2 -DKX=4\b", 512),
     ("Adreno 630", "gpu/gather.cl", r"-DDOT=[12] -DVW=4 -DMW=4 .*-DSX=2 -DKX=4\b", 512),

@@ -41,7 +41,8 @@
  *   RX          the same: pad_begin along x modulo SX                         0 to SX - 1
  *   SHIFT       the same: the input that output 0 reads by tap RX, modulo     0 to CHUNK - 1
  *               CHUNK
- *   NEAR        1: loops keep addresses: near.clh; absent: 0                  0, 1
+ *   NEAR        what loops keep: near.clh; absent: 0                          0, 1, 2
+ *   FLAT        with NEAR: 1: no output has more than one tap along z         0, 1
  *   CONSTANT_TABLE  1: the table is in constant memory, from where a number   0, 1
  *               comes sooner
  *
@@ -162,13 +163,14 @@ typedef acc_t sum_t;
 struct item {
     FIRST_MEMBER
     PLACE(data_t) data; /* data of the group's first channel */
-    PLACE(packed_t) weights;
+    PLACE(packed_t) filter;
+    int channel;            /* its first one, of all groups */
+    int weights;            /* the first weight of this channel and of tap_x, in the filter */
     int apart;              /* between inputs of two of its outputs */
     int apart_in;           /* the same distance, in inputs along the axis */
     int step, inputs, taps; /* along x: between inputs of neighbouring taps, of all */
     int step_y, inputs_y, taps_y;
 #if NEAR
-    int data_y, data_x;        /* between inputs along an axis */
     int data_row, weights_row; /* between neighbouring taps along y */
     bool near;                 /* the data are near each other, and so are the weights */
 #endif
@@ -182,11 +184,39 @@ struct item {
     acc_t zero;
 };
 
-/* Where a work-item's inputs and weights are. With NEAR it keeps an address for each input and
+/* Sets what the loops read from the table. It stands directly in front of them: Mesa's compilers
+ * keep a number in a register from where it is read on. */
+static INLINED void read_steps(struct item *item, table_t table)
+{
+    item->in_channels = (int)table[FOLDED_IN_CHANNELS];
+    item->channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+    item->apart_in = (int)table[DIRECT_APART_IN];
+    item->apart = (int)table[DIRECT_APART_DATA];
+    item->step = (int)table[FOLDED_INPUT_STEP_X];
+    item->inputs = (int)table[FOLDED_INPUT_X];
+    item->step_y = (int)table[FOLDED_INPUT_STEP_Y];
+    item->inputs_y = (int)table[FOLDED_INPUT_Y];
+    item->data_step = (int)table[DIRECT_TAP_DATA];
+    item->zero = DATA_ZERO(table);
+    item->weight_in = (int)table[DIRECT_WEIGHT_IN];
+    item->weight_channel = (int)table[DIRECT_WEIGHT_CHANNEL];
+    item->weight_tap = LAST ? (int)table[DIRECT_WEIGHT_TAP] : 1;
+    item->weights = item->channel * item->weight_channel + item->tap_x * item->weight_tap;
+#if NEAR
+    item->data_row = item->step_y * (int)table[FOLDED_DATA_Y_STEP];
+    item->weights_row = (int)table[FOLDED_TAP_STEP_Y] * (int)table[FOLDED_KERNEL_X] *
+                        item->weight_tap;
+    item->near = IS_NEAR(POINTER_TO(data_t, item->data), table[DIRECT_DATA_SPAN]) &&
+                 IS_NEAR(POINTER_TO(packed_t, item->filter), table[DIRECT_WEIGHTS]);
+#endif
+}
+
+/* Where a work-item's inputs and weights are. With NEAR = 2 it keeps an address for each input and
  * weight of an input channel (KEEPS), or, where these are more than MOST_KEPT, for each output and
  * output channel. The addresses WALK from input channel to input channel, or, if there is only one,
- * from row to row of taps. */
-#define WALK (NEAR && !LANES_CHANNELS)
+ * from row to row of taps. With NEAR = 1 it keeps OFFSETS of outputs and output channels, in
+ * elements. */
+#define WALK (NEAR > 1 && !LANES_CHANNELS)
 #define MOST_KEPT 8
 #if LANES_X
 #define ROW_CHUNKS (LAST_CHUNK - FIRST_CHUNK + 1)
@@ -217,14 +247,13 @@ struct item {
  * loop would have to copy it. Therefore without checks, where all inputs exist, each place gets an
  * upper half of its own, by an addition of 64 bits. */
 static INLINED void begin_walk(const struct item *item, const bool checked, const bool near,
-                               const PLACE(data_t) data, const int at,
-                               const PLACE(packed_t) weights, const long data_bytes,
-                               const long weight_bytes, WALK_PARAMETERS)
+                               const PLACE(data_t) data, const PLACE(packed_t) weights,
+                               const long data_bytes, const long weight_bytes, WALK_PARAMETERS)
 {
     EACH for (int i = 0; i < OUTPUTS; i++) EACH for (int k = 0; k < KEPT_DATA; k++)
     {
         const PLACE(data_t)
-            first = BEHIND(data_t, data, at + i * item->apart + KEPT_AT(k), near && checked);
+            first = BEHIND(data_t, data, i * item->apart + KEPT_AT(k), near && checked);
         (*own_data)[i * KEPT_DATA + k] = BEHIND(char, first, -data_bytes, near);
     }
     EACH for (int m = 0; m < CHANNELS; m++) EACH for (int k = 0; k < KEPT_WEIGHTS; k++)
@@ -243,17 +272,34 @@ static INLINED void walk(const bool near, const long data_bytes, const long weig
     EACH for (int m = 0; m < CHANNELS * KEPT_WEIGHTS; m++)(*own_weights)[m] =
         BEHIND(char, (*own_weights)[m], weight_bytes, near);
 }
+#elif NEAR
+#define DATA_PLACE(i, k, from)                                                                     \
+    BEYOND(data_t, data, data_from[i] + DISTANCE(data_t, from, near), near)
+#define WEIGHT_PLACE(m, k, from)                                                                   \
+    BEYOND(packed_t, weights, weights_from[m] + DISTANCE(packed_t, from, near), near)
+#define OFFSETS                                                                                    \
+    int data_from[OUTPUTS], weights_from[CHANNELS];                                                \
+    EACH for (int i = 0; i < OUTPUTS; i++) data_from[i] = DISTANCE(data_t, i * item->apart, near); \
+    EACH for (int m = 0; m < CHANNELS; m++)                                                        \
+        weights_from[m] = DISTANCE(packed_t, min(m, item->last) * item->weight_channel, near);
 #else
 #define DATA_PLACE(i, k, from) BEHIND(data_t, data, at + (i)*item->apart + (from), near)
 #define WEIGHT_PLACE(m, k, from)                                                                   \
     BEHIND(packed_t, weights, min(m, item->last) * item->weight_channel + (from), near)
 #endif
 /* The parameters of add_row, which with WALK gets one input channel, and else loops over all. */
+#ifndef OFFSETS
+#define OFFSETS
+#endif
 #if WALK
 #define ROW_PARAMETERS WALK_PARAMETERS
 #define EACH_CHANNEL
 #else
-#define ROW_PARAMETERS PLACE(data_t) data, const int at, PLACE(packed_t) weights
+#if NEAR
+#define ROW_PARAMETERS PLACE(data_t) data, PLACE(packed_t) weights
+#else
+#define ROW_PARAMETERS __global const data_t *data, const int at, __global const packed_t *weights
+#endif
 #if SINGLE
 #define EACH_CHANNEL
 #else
@@ -264,16 +310,32 @@ static INLINED void walk(const bool near, const long data_bytes, const long weig
 #endif
 #endif
 
-/* Adds the products of a row of taps. The first tap reads element `at` on, which is input x[i] of
- * the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true, vectors
- * and chunks are aligned. Both are constants, because compilers put loads together only if no
- * branch lies between them. They also tell whether the tensors are near: add_taps passes `aligned`
- * for vectors, and no `checked` for single numbers, only if the tensors are near. */
+/* Whether output i has an input at tap j of a row that is given as x. Where there are few
+ * registers, a bit for each is in one of them. */
+#if NEAR && !WALK && TAPS_X > 0
+#define SET_INSIDE                                                                                 \
+    uint inside = 0;                                                                               \
+    EACH for (int i = 0; checked && i < OUTPUTS; i++) EACH for (int j = 0; j < TAPS_X; j++)        \
+        inside |= (uint)((uint)((*x)[i] - j * item->step) < (uint)item->inputs)                    \
+                  << (i * TAPS_X + j);
+#define INSIDE(i, j) ((inside >> ((i)*TAPS_X + (j)) & 1) != 0)
+#else
+#define SET_INSIDE
+#define INSIDE(i, j) ((uint)((*x)[i] - (j)*item->step) < (uint)item->inputs)
+#endif
+
+/* Adds the products of a row of taps. The first tap reads element `at` of `data` on, which is input
+ * x[i] of the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true,
+ * vectors and chunks are aligned. Both are constants, because compilers put loads together only if
+ * no branch lies between them. They also tell whether the tensors are near: add_taps passes
+ * `aligned` for vectors, and no `checked` for single numbers, only if the tensors are near. */
 #if VW == 1
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
                             const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
 {
     const bool near = !checked;
+    OFFSETS
+    SET_INSIDE
     EACH_CHANNEL
     {
         EACH_TAP for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)
@@ -283,11 +345,12 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
                 w[m] = READ_WEIGHT(POINTER_TO(packed_t, WEIGHT_PLACE(m, j, j * TAP_STEP(item))));
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
-                if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
-                const acc_t value = READ_DATA(
-                    POINTER_TO(data_t, DATA_PLACE(i, j, -j * DATA_STEP(item))), item->zero);
-                EACH for (int m = 0; m < CHANNELS; m++)
-                    SUM(i, m, 0) = MULTIPLY_ADD(value, w[m], SUM(i, m, 0));
+                if (!checked || INSIDE(i, j)) {
+                    const acc_t value = READ_DATA(
+                        POINTER_TO(data_t, DATA_PLACE(i, j, -j * DATA_STEP(item))), item->zero);
+                    EACH for (int m = 0; m < CHANNELS; m++)
+                        SUM(i, m, 0) = MULTIPLY_ADD(value, w[m], SUM(i, m, 0));
+                }
             }
         }
     }
@@ -298,12 +361,14 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
                             const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
 {
     const bool near = aligned;
+    SET_INSIDE
 #if NEAR
     int from[OUTPUTS];
-    EACH for (int i = 0; i < OUTPUTS; i++) from[i] = at + i * item->apart;
-#define FIRST_OF(i) from[i]
+    EACH for (int i = 0; i < OUTPUTS; i++) from[i] = DISTANCE(data_t, i * item->apart, near);
+#define INPUT_PLACE(i, j)                                                                          \
+    BEYOND(data_t, data, from[i] - DISTANCE(data_t, (j)*item->data_step, near), near)
 #else
-#define FIRST_OF(i) (at + (i)*item->apart)
+#define INPUT_PLACE(i, j) (data + (at + (i)*item->apart - (j)*item->data_step))
 #endif
     for (int ci = 0; ci < (DEPTHWISE ? 1 : item->in_channels); ci += CHUNK,
              data = BEHIND(data_t, data, CHUNK, near),
@@ -331,9 +396,8 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 #endif
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
-                if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
-                __global const data_t *const input = POINTER_TO(
-                    data_t, BEHIND(data_t, data, FIRST_OF(i) - j * item->data_step, near));
+                if (checked && !INSIDE(i, j)) continue;
+                __global const data_t *const input = POINTER_TO(data_t, INPUT_PLACE(i, j));
 #if DEPTHWISE
                 SUM(i, 0, 0) = MULTIPLY_ADD(read_data(input, aligned), w, SUM(i, 0, 0));
 #else
@@ -389,6 +453,7 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
                             const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)
 {
     const bool near = aligned;
+    OFFSETS
     EACH_CHANNEL
     {
         acc_t w[CHANNELS][KX];
@@ -417,6 +482,12 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 #endif
 
 #if NEAR
+#if FLAT
+#define EACH_SLICE_TAP if (slice[SLICE_TAPS] > 0)
+#else
+#define EACH_SLICE_TAP for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS)
+#endif
+
 /* add_taps for constant `checked` and `aligned`: each way has its own loop over rows, so that
  * `near` is constant in all of it. */
 static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
@@ -424,16 +495,21 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
                               table_t slice, table_t table)
 {
     const bool near = VW == 1 ? !checked : aligned;
+    const int first = input_y * (int)table[FOLDED_DATA_Y_STEP] +
+                      input_x * (int)table[FOLDED_DATA_X_STEP];
+    const int weights_y = (int)table[FOLDED_KERNEL_X] * item->weight_tap,
+              weights_z = (int)table[FOLDED_KERNEL_Y] * weights_y;
+    const int first_weight = item->weights + item->tap_y * weights_y;
     table_t list = table + slice[SLICE_LIST];
-    for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
-        const PLACE(data_t)
-            data = BEHIND(data_t, item->data, list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP], near);
-        const int row = (int)list[SLICE_TAP] * (int)table[FOLDED_KERNEL_Y] + item->tap_y;
+    EACH_SLICE_TAP
+    {
+        PLACE(data_t)
+        data =
+            BEHIND(data_t, item->data, list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP] + first, near);
         PLACE(packed_t)
-        weights = BEHIND(packed_t, item->weights,
-                         (row * (int)table[FOLDED_KERNEL_X] + item->tap_x) * item->weight_tap,
-                         near);
-        int y = input_y, at = input_y * item->data_y + input_x * item->data_x;
+        weights =
+            BEHIND(packed_t, item->filter, first_weight + (int)list[SLICE_TAP] * weights_z, near);
+        int y = input_y;
 #if WALK
         /* Rows of taps follow each other downwards. */
         const long data_bytes = (SINGLE ? -item->data_row : item->channel_step) *
@@ -443,7 +519,7 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
         PLACE(data_t) own_data[OUTPUTS * KEPT_DATA];
         PLACE(packed_t) own_weights[CHANNELS * KEPT_WEIGHTS];
 #if SINGLE
-        begin_walk(item, checked, near, data, at, weights, data_bytes, weight_bytes, &own_data,
+        begin_walk(item, checked, near, data, weights, data_bytes, weight_bytes, &own_data,
                    &own_weights);
 #endif
 #endif
@@ -456,7 +532,7 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
                            : -(1 << 30);
 #if WALK
 #if !SINGLE
-            begin_walk(item, checked, near, data, at, weights, data_bytes, weight_bytes, &own_data,
+            begin_walk(item, checked, near, data, weights, data_bytes, weight_bytes, &own_data,
                        &own_weights);
             for (int ci = 0; ci < item->in_channels; ci++)
 #endif
@@ -465,10 +541,10 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
                 add_row(sums, item, checked, aligned, &x, &own_data, &own_weights);
             }
 #else
-            add_row(sums, item, checked, aligned, &x, data, at, weights);
+            add_row(sums, item, checked, aligned, &x, data, weights);
 #endif
             y -= item->step_y;
-            at -= item->data_row;
+            data = BEHIND(data_t, data, -item->data_row, near);
             weights = BEHIND(packed_t, weights, item->weights_row, near);
         }
     }
@@ -476,22 +552,26 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
 #endif
 
 /* Adds all taps of the outputs whose first input is (input_y, input_x) in a slice along z. */
-static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, const int input_y,
+static INLINED void add_taps(sum_t (*sums)[NUMBERS], struct item *item, const int input_y,
                              const int input_x, table_t slice, table_t table)
 {
+    read_steps(item, table);
     const int past = (OUTPUTS - 1) * item->apart_in;
 #if LANES_X
     const int least_x = input_x + FIRST_CHUNK * CHUNK, most_x = input_x + LAST_CHUNK * CHUNK;
 #else
     const int least_x = input_x - (item->taps - 1) * item->step, most_x = input_x;
 #endif
-    const bool whole = least_x >= 0 && input_y - (item->taps_y - 1) * item->step_y >= 0 &&
-                       most_x + (ALONG_Y ? 0 : past) < item->inputs &&
-                       input_y + (ALONG_Y ? past : 0) < item->inputs_y;
+    /* Without &&, whose branches Mesa's compilers put behind each other: each way then keeps the
+     * numbers of the others. */
+    const bool whole = (least_x >= 0) & (input_y - (item->taps_y - 1) * item->step_y >= 0) &
+                       (most_x + (ALONG_Y ? 0 : past) < item->inputs) &
+                       (input_y + (ALONG_Y ? past : 0) < item->inputs_y);
 #if NEAR
-    if (VW > 1 && !(item->aligned && item->near))
+    const bool known = VW == 1 || item->aligned & item->near;
+    if (!known)
         add_slice(sums, item, true, false, input_y, input_x, slice, table);
-    else if (whole && item->near)
+    else if (whole & item->near)
         add_slice(sums, item, false, true, input_y, input_x, slice, table);
     else
         add_slice(sums, item, true, true, input_y, input_x, slice, table);
@@ -504,8 +584,7 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, co
         for (int j = 0; j < item->taps_y; j++) {
             const int y = input_y - j * item->step_y;
             const int tap = (tap_z + j * (int)table[FOLDED_TAP_STEP_Y]) *
-                                (int)table[FOLDED_KERNEL_X] +
-                            item->tap_x;
+                            (int)table[FOLDED_KERNEL_X];
             const int at = y * (int)table[FOLDED_DATA_Y_STEP] +
                            input_x * (int)table[FOLDED_DATA_X_STEP];
             int x[OUTPUTS]; /* far outside if the row is outside */
@@ -513,7 +592,8 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], const struct item *item, co
                 x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
                            ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
                            : -(1 << 30);
-            __global const packed_t *weights = item->weights + tap * item->weight_tap;
+            __global const packed_t *weights = item->filter +
+                                               (item->weights + tap * item->weight_tap);
             if (VW > 1 && !item->aligned)
                 add_row(sums, item, true, false, &x, data, at, weights);
             else if (whole)
@@ -556,6 +636,16 @@ static INLINED void put_sum(const struct epilogue *f, const vec_t sum, const lon
 #define FIRST_SUM VECTOR_OF(SUM_OF_LANE, sums, 0, 1)
 #endif
 
+/* Only work-items with one input channel have several rounds. */
+#if SINGLE
+#define EACH_ROUND                                                                                 \
+    _Pragma("unroll 1") for (; done < OUTPUTS * (int)table[DIRECT_ROUNDS] &&                       \
+                               done * (int)table[DIRECT_APART] < left;                             \
+                             done += OUTPUTS)
+#else
+#define EACH_ROUND
+#endif
+
 KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_offset,
                          __global const packed_t *restrict filter, const ulong filter_offset,
                          EPILOGUE_PARAMETERS, table_t restrict table)
@@ -571,8 +661,8 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     const int position_0 = tile_0 * divisor_of(table[DIRECT_LANES_0]),
               position_1 = tile_1 * divisor_of(table[DIRECT_LANES_1]),
               position_2 = tile_2 * divisor_of(table[DIRECT_LANES_2]);
-    const int outputs = OUTPUTS * (int)table[DIRECT_ROUNDS], outputs_x = ALONG_Y ? 1 : outputs,
-              outputs_y = ALONG_Y ? outputs : 1;
+    const int outputs = OUTPUTS * (SINGLE ? (int)table[DIRECT_ROUNDS] : 1),
+              outputs_x = ALONG_Y ? 1 : outputs, outputs_y = ALONG_Y ? outputs : 1;
 #if LAST
     int block = position_0 + lane_0;
     const int first_x = position_1 * outputs_x + lane_1, first_y = position_2 * outputs_y + rest;
@@ -607,61 +697,40 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     int input_y = position_y + (int)reach_y[REACH_INPUT];
 
     struct item item;
-    item.in_channels = (int)table[FOLDED_IN_CHANNELS];
-    item.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
-    item.apart_in = (int)table[DIRECT_APART_IN];
-    item.apart = (int)table[DIRECT_APART_DATA];
-    item.step = (int)table[FOLDED_INPUT_STEP_X];
-    item.inputs = (int)table[FOLDED_INPUT_X];
     item.taps = TAPS_X > 0 ? TAPS_X : (int)reach_x[REACH_TAPS];
-    item.step_y = (int)table[FOLDED_INPUT_STEP_Y];
-    item.inputs_y = (int)table[FOLDED_INPUT_Y];
     item.taps_y = (int)reach_y[REACH_TAPS];
     item.tap_x = LANES_X ? 0 : (int)reach_x[REACH_TAP];
     item.tap_y = (int)reach_y[REACH_TAP];
-    item.data_step = (int)table[DIRECT_TAP_DATA];
-    item.zero = DATA_ZERO(table);
     item.aligned = false;
     item.last = min(CHANNELS, out_channels - first) - 1;
-    item.weight_in = (int)table[DIRECT_WEIGHT_IN];
-    item.weight_channel = (int)table[DIRECT_WEIGHT_CHANNEL];
-    item.weight_tap = LAST ? (int)table[DIRECT_WEIGHT_TAP] : 1;
-    __global const data_t *const item_data = data + data_offset +
-                                             batch * table[FOLDED_DATA_BATCH_STEP];
-#if NEAR
-    item.data_y = (int)table[FOLDED_DATA_Y_STEP];
-    item.data_x = (int)table[FOLDED_DATA_X_STEP];
-    item.data_row = item.step_y * item.data_y;
-    item.weights_row = (int)table[FOLDED_TAP_STEP_Y] * (int)table[FOLDED_KERNEL_X] *
-                       item.weight_tap;
-    item.near = IS_NEAR(item_data, table[DIRECT_DATA_SPAN]) &&
-                IS_NEAR(filter + filter_offset, table[DIRECT_WEIGHTS]);
-#endif
-    item.weights = PLACE_OF(filter + filter_offset + channel * item.weight_channel);
-    item.data = PLACE_OF(item_data + (long)group * item.in_channels * item.channel_step);
-    EPILOGUE(epilogue, table)
+    item.channel = channel;
+    item.filter = PLACE_OF(filter + filter_offset);
+    item.data = PLACE_OF(data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
+                         group * table[DIRECT_DATA_GROUP]);
 #if VW > 1
     item.aligned = ((size_t)(data + data_offset) | (size_t)(filter + filter_offset) |
-                    (size_t)epilogue.output) %
+                    (size_t)(output + output_offset)) %
                        WIDE_BYTES ==
                    0;
 #if RESIDUAL == 1
-    item.aligned = item.aligned && (size_t)epilogue.residual % WIDE_BYTES == 0;
+    item.aligned = item.aligned && (size_t)(residual + residual_offset) % WIDE_BYTES == 0;
 #endif
 #endif
-    const int apart = (int)table[DIRECT_APART];
-    const long channel_at = table[FOLDED_OUTPUT_CHANNEL_STEP];
-    const int apart_at = (int)table[DIRECT_APART_OUTPUT];
-    long at = batch * table[FOLDED_OUTPUT_BATCH_STEP] + channel * channel_at +
-              z * table[FOLDED_OUTPUT_Z_STEP] + first_y * table[FOLDED_OUTPUT_Y_STEP] +
-              first_x * table[FOLDED_OUTPUT_X_STEP];
+    long row = batch * table[FOLDED_OUTPUT_BATCH_STEP] + z * table[FOLDED_OUTPUT_Z_STEP] +
+               first_y * table[FOLDED_OUTPUT_Y_STEP] + first_x * table[FOLDED_OUTPUT_X_STEP];
     const int left = ALONG_Y ? output_y - first_y : output_x - first_x;
-    table_t slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
-#pragma unroll 1
-    for (int done = 0; done < outputs && done * apart < left; done += OUTPUTS) {
+    int done = 0;
+    EACH_ROUND
+    {
         sum_t sums[NUMBERS];
         EACH for (int i = 0; i < NUMBERS; i++) sums[i] = 0;
-        add_taps(&sums, &item, input_y, input_x, slice, table);
+        add_taps(&sums, &item, input_y, input_x, table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS,
+                 table);
+        /* What is needed from here on is read here: registers are for the loops above. */
+        EPILOGUE(epilogue, table)
+        const long channel_at = table[FOLDED_OUTPUT_CHANNEL_STEP];
+        const long at = row + channel * channel_at;
+        const int apart = (int)table[DIRECT_APART], apart_at = (int)table[DIRECT_APART_OUTPUT];
         EACH_PART for (int i = 0; i < SUMS; i++)
         {
             const int o = i / CHANNELS, m = i % CHANNELS;
@@ -671,7 +740,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
             EACH for (int next = SUM_NUMBERS; next < NUMBERS; next++)
                 sums[next - SUM_NUMBERS] = sums[next];
         }
-        at += OUTPUTS * apart_at;
+        row += OUTPUTS * apart_at;
         if (ALONG_Y)
             input_y += OUTPUTS * item.apart_in;
         else

@@ -37,9 +37,10 @@ enum {
     DIRECT_WEIGHT_CHANNEL, /* of the packed filter, in weights */
     DIRECT_WEIGHT_IN,
     DIRECT_WEIGHT_TAP,
-    DIRECT_DATA_SPAN, /* from the first element of a batch item's data to the last, both counted */
-    DIRECT_WEIGHTS,   /* of the packed filter */
-    DIRECT_Y_AT,      /* for each phase (y + pad) mod stride a reach of folded_table.h */
+    DIRECT_DATA_GROUP, /* between the data of two groups, in elements */
+    DIRECT_DATA_SPAN,  /* from the first element of a group's data to the last, both counted */
+    DIRECT_WEIGHTS,    /* of the packed filter */
+    DIRECT_Y_AT,       /* for each phase (y + pad) mod stride a reach of folded_table.h */
     DIRECT_X_AT,
     DIRECT_LONGS
 };

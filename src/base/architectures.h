@@ -20,7 +20,8 @@ enum {
     TCONV_TRAIT_PHONE = 1,    /* it also draws what a phone shows, so that launches must be short */
     TCONV_TRAIT_EMULATES = 2, /* its local memory is a part of global memory */
     TCONV_TRAIT_LARGE = 4,    /* a kernel may ask for 256 registers of a thread instead of 128 */
-    TCONV_TRAIT_KEEPS = 8,    /* a work-item has registers for addresses: cl/gpu/near.clh */
+    TCONV_TRAIT_NARROW = 8,   /* it adds 32 bits at a time: cl/gpu/near.clh */
+    TCONV_TRAIT_KEEPS = 16,   /* a work-item has registers for many addresses */
 };
 
 /* clang-format off */
@@ -31,9 +32,9 @@ enum {
       gfx_digits(facts->name) == 4 ||                                                              \
           has_chip(facts->name, "navi vangogh rembrandt raphael phoenix"))                         \
     A(AMD_CDNA, "AMD CDNA", 0, gfx_digits(facts->name) == 3 || has_chip(facts->name, ""))          \
-    A(MALI, "Mali", TCONV_TRAIT_PHONE | TCONV_TRAIT_EMULATES,                                      \
+    A(MALI, "Mali", TCONV_TRAIT_PHONE | TCONV_TRAIT_EMULATES | TCONV_TRAIT_NARROW,                 \
       has_word(facts->name, "Mali Immortalis") || tconv_begins(facts->vendor, "ARM Arm"))          \
-    A(ADRENO, "Adreno", TCONV_TRAIT_PHONE | TCONV_TRAIT_KEEPS,                                     \
+    A(ADRENO, "Adreno", TCONV_TRAIT_PHONE | TCONV_TRAIT_NARROW | TCONV_TRAIT_KEEPS,                \
       is_freedreno(facts->name) || has_word(facts->name, "Adreno") ||                              \
           tconv_begins(facts->vendor, "QUALCOMM Qualcomm"))                                        \
     A(POWERVR, "PowerVR", TCONV_TRAIT_PHONE,                                                       \

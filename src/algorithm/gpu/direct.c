@@ -30,7 +30,7 @@ struct direct {
     struct tconv_tile tile;
     int64_t lanes[3];   /* of a work-group: of blocks of channels, along y and along x */
     bool depthwise;     /* groups have one input and one output channel */
-    bool near;          /* loops keep addresses: cl/gpu/near.clh */
+    int near;           /* what loops keep: cl/gpu/near.clh */
     bool constant;      /* the table fits into constant memory */
     int64_t blocks;     /* of output channels in a group */
     int64_t all_blocks; /* of all groups */
@@ -318,6 +318,13 @@ static double source_span(const struct tconv_folded *r)
     return span;
 }
 
+/* What the loops of a kernel keep: near.clh. */
+static int near_of(tconv_architecture architecture)
+{
+    if (!tconv_has_trait(architecture, TCONV_TRAIT_NARROW)) return 0;
+    return tconv_has_trait(architecture, TCONV_TRAIT_KEEPS) ? 2 : 1;
+}
+
 /* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
                     struct tconv_reason *reason)
@@ -343,7 +350,7 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
         return false;
     g->constant = tconv_folded_table_size(r, own_longs(r)) * sizeof(int64_t) <=
                   (uint64_t)request->device->constant_kib << 10;
-    g->near = tconv_has_trait(request->device->architecture, TCONV_TRAIT_KEEPS);
+    g->near = near_of(request->device->architecture);
     g->depthwise = loops->in_channels == 1 && loops->out_channels == 1;
     const double weights = taps * (double)loops->groups * (double)loops->in_channels *
                            (double)loops->out_channels;
@@ -405,7 +412,7 @@ static bool holds_sums(const struct direct *g, const struct tconv_tile *tile,
     const int64_t bytes = tile->outputs * tile->channels * tile->vw * (int64_t)g->folded.acc_bytes;
     const int64_t most = (int64_t)g->folded.machine->item_sums;
     if (bytes / 2 > most || (g->last && tile->outputs > most / 4)) return false;
-    if (tile->vw == 1) return bytes <= (intel ? 16 : g->near ? 64 : 32);
+    if (tile->vw == 1) return bytes <= (intel ? 16 : g->near > 1 ? 64 : 32);
     return bytes <= (intel ? 32 : 128);
 }
 
@@ -504,9 +511,9 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_WEIGHT_IN] = g->last ? r->loops.groups * r->loops.out_channels : taps;
     n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
     const struct tconv_loops *l = &r->loops;
-    n[DIRECT_DATA_SPAN] = 1 + (l->groups * l->in_channels - 1) * l->data_channel_step +
-                          (r->z.input - 1) * r->z.data_step + (r->y.input - 1) * r->y.data_step +
-                          (r->x.input - 1) * r->x.data_step;
+    n[DIRECT_DATA_GROUP] = in * l->data_channel_step;
+    n[DIRECT_DATA_SPAN] = 1 + (in - 1) * l->data_channel_step + (r->z.input - 1) * r->z.data_step +
+                          (r->y.input - 1) * r->y.data_step + (r->x.input - 1) * r->x.data_step;
     n[DIRECT_WEIGHTS] = l->groups * l->out_channels * in * taps;
     n[DIRECT_Y_AT] = y_at;
     n[DIRECT_X_AT] = x_at;
@@ -525,7 +532,10 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "LAST", g->last);
     tconv_launch_option(launch, "DEPTHWISE", g->depthwise);
     tconv_launch_option(launch, "CONSTANT_TABLE", g->constant);
-    if (g->near) tconv_launch_option(launch, "NEAR", 1);
+    if (g->near > 0) {
+        tconv_launch_option(launch, "NEAR", g->near);
+        tconv_launch_option(launch, "FLAT", g->folded.z.kernel == 1);
+    }
     tconv_launch_option(launch, "VW", g->tile.vw);
     const int64_t chunk = chunk_of(g);
     tconv_launch_option(launch, "CHUNK", chunk);
