@@ -129,7 +129,8 @@ const struct described_device described_devices[] = {
     {"Adreno 740",
      {PHONE, .compute_units = 6, .work_group_limit = 1024, .work_item_limit = {1024, 1024, 1024},
       .local_memory = 32 << 10, .dedicated_local = true, .half_arithmetic = true,
-      .integer_dot_product = true, .clock_mhz = 680, .architecture = TCONV_ARCHITECTURE_ADRENO}},
+      .integer_dot_product = true, .clock_mhz = 680, .architecture = TCONV_ARCHITECTURE_ADRENO,
+      .image_pixels = 1 << 27}},
     {"VideoCore VI", /* as Mesa's driver reports it */
      {PHONE, .compute_units = 1, .work_group_limit = 256, .work_item_limit = {256, 256, 256},
       .local_memory = 32 << 10, .integer_dot_product = true, .clock_mhz = 500,

@@ -266,7 +266,7 @@ static void no_structure_ends_with_padding(void **state)
     } rows[] = {
 #define ROW(type, last) {#type, offsetof(type, last) + sizeof(((type *)NULL)->last), sizeof(type)}
         ROW(tconv_geometry, epilogue_channels),
-        ROW(tconv_device_info, architecture),
+        ROW(tconv_device_info, image_pixels),
         ROW(tconv_plan_options, search_context),
         ROW(tconv_trace_event, given_options),
         ROW(tconv_choice, noise),

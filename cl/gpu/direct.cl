@@ -45,6 +45,9 @@
  *   FLAT        with NEAR: 1: no output has more than one tap along z         0, 1
  *   CONSTANT_TABLE  1: the table is in constant memory, from where a number   0, 1
  *               comes sooner
+ *   IMAGES      LAST with VW > 1, f32 and f16: 1: data and weights are read   0, 1
+ *               as images of pixels of four elements, which some GPUs read
+ *               through a cache of their own. CHUNK is VW; absent: 0
  *
  * Registers: OUTPUTS * CHANNELS * VW sums. */
 #include "common/divisor.h"
@@ -64,6 +67,21 @@
 #define LANES_CHANNELS (VW > 1 && LAST)
 #if LANES_X && (!defined(KX) || !defined(SX) || !defined(RX) || !defined(SHIFT))
 #error "KX, SX, RX and SHIFT must be set for vectors along x"
+#endif
+
+#ifndef IMAGES
+#define IMAGES 0
+#endif
+#if IMAGES
+#if !LANES_CHANNELS || (CHUNK != VW && !DEPTHWISE)
+#error "images want vectors of channels"
+#endif
+#define IMAGE_PARAMETERS                                                                           \
+    , __read_only image1d_buffer_t data_image, __read_only image1d_buffer_t filter_image
+#define IMAGE_ARGUMENTS , data_image, filter_image
+#else
+#define IMAGE_PARAMETERS
+#define IMAGE_ARGUMENTS
 #endif
 
 #if CONSTANT_TABLE
@@ -180,6 +198,10 @@ struct item {
     int weight_in, weight_channel, weight_tap;
     int last;     /* the last of its channels */
     bool aligned; /* vectors and chunks, as wide.clh wants them */
+#if IMAGES
+    bool has_images;              /* false: buffers are read, element by element */
+    int data_pixel, weight_pixel; /* the same places as `data` and `weights` */
+#endif
     int in_channels;
     acc_t zero;
 };
@@ -410,6 +432,43 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
         }
     }
 }
+#if IMAGES
+/* The same with pixels number `data` and `weights` on. */
+static INLINED void add_pixels(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
+                               const int (*x)[OUTPUTS], int data, int weights IMAGE_PARAMETERS)
+{
+    const int apart = item->apart / PIXEL, data_step = item->data_step / PIXEL,
+              weight_in = item->weight_in / PIXEL, weight_tap = item->weight_tap / PIXEL;
+    for (int ci = 0; ci < (DEPTHWISE ? 1 : item->in_channels);
+         ci += VW, data += VW / PIXEL, weights += VW * weight_in) {
+        int tap_data = data, tap_weights = weights;
+        EACH_TAP for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps);
+                      j++, tap_data -= data_step, tap_weights += weight_tap)
+        {
+            int at = tap_data;
+#if DEPTHWISE
+            const vec_t w = READ_PIXELS(filter_image, tap_weights);
+#else
+            vec_t w[VW];
+            int from = tap_weights; /* sums: Mesa would multiply for each weight */
+            EACH for (int c = 0; c < VW; c++, from += weight_in)
+                w[c] = READ_PIXELS(filter_image, from);
+#endif
+            EACH for (int i = 0; i < OUTPUTS; i++, at += apart)
+            {
+                if (checked && (uint)((*x)[i] - j * item->step) >= (uint)item->inputs) continue;
+                const vec_t in = READ_PIXELS(data_image, at);
+#if DEPTHWISE
+                SUM(i, 0, 0) = MULTIPLY_ADD(in, w, SUM(i, 0, 0));
+#else
+                EACH for (int c = 0; c < VW; c++)
+                    SUM(i, 0, 0) = MULTIPLY_ADD((vec_t)(LANE(in, c)), w[c], SUM(i, 0, 0));
+#endif
+            }
+        }
+    }
+}
+#endif
 #else
 /* Neighbouring outputs along x. Input number i of the row, counted from input_x - SHIFT on, reaches
  * lane v by tap v + RX - SX * (i - SHIFT), if there is such a tap. */
@@ -551,9 +610,42 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
 }
 #endif
 
+#if IMAGES
+/* add_taps for images and a constant `checked`. */
+static INLINED void add_image_slice(sum_t (*sums)[NUMBERS], const struct item *item,
+                                    const bool checked, const int input_y, const int input_x,
+                                    table_t slice, table_t table IMAGE_PARAMETERS)
+{
+    const int data_y = (int)table[FOLDED_DATA_Y_STEP] / PIXEL,
+              data_x = (int)table[FOLDED_DATA_X_STEP] / PIXEL,
+              data_z = (int)table[FOLDED_DATA_Z_STEP] / PIXEL,
+              weight_tap = item->weight_tap / PIXEL, kernel_x = (int)table[FOLDED_KERNEL_X];
+    table_t list = table + slice[SLICE_LIST];
+    for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
+        const int row = (int)list[SLICE_TAP] * (int)table[FOLDED_KERNEL_Y] + item->tap_y;
+        int y = input_y;
+        int data = item->data_pixel + (int)list[SLICE_INPUT] * data_z + y * data_y +
+                   input_x * data_x,
+            weights = item->weight_pixel + (row * kernel_x + item->tap_x) * weight_tap;
+#pragma unroll 1
+        for (int j = 0; j < item->taps_y; j++) {
+            int x[OUTPUTS]; /* far outside if the row is outside */
+            EACH for (int i = 0; i < OUTPUTS; i++)
+                x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
+                           ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
+                           : -(1 << 30);
+            add_pixels(sums, item, checked, &x, data, weights IMAGE_ARGUMENTS);
+            y -= item->step_y;
+            data -= item->step_y * data_y;
+            weights += (int)table[FOLDED_TAP_STEP_Y] * kernel_x * weight_tap;
+        }
+    }
+}
+#endif
+
 /* Adds all taps of the outputs whose first input is (input_y, input_x) in a slice along z. */
 static INLINED void add_taps(sum_t (*sums)[NUMBERS], struct item *item, const int input_y,
-                             const int input_x, table_t slice, table_t table)
+                             const int input_x, table_t slice, table_t table IMAGE_PARAMETERS)
 {
     read_steps(item, table);
     const int past = (OUTPUTS - 1) * item->apart_in;
@@ -567,8 +659,15 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], struct item *item, const in
     const bool whole = (least_x >= 0) & (input_y - (item->taps_y - 1) * item->step_y >= 0) &
                        (most_x + (ALONG_Y ? 0 : past) < item->inputs) &
                        (input_y + (ALONG_Y ? past : 0) < item->inputs_y);
+#if IMAGES
+    if (item->has_images & whole)
+        add_image_slice(sums, item, false, input_y, input_x, slice, table IMAGE_ARGUMENTS);
+    else if (item->has_images)
+        add_image_slice(sums, item, true, input_y, input_x, slice, table IMAGE_ARGUMENTS);
+    if (item->has_images) return;
+#endif
 #if NEAR
-    const bool known = VW == 1 || item->aligned & item->near;
+    const bool known = !IMAGES && (VW == 1 || item->aligned & item->near);
     if (!known)
         add_slice(sums, item, true, false, input_y, input_x, slice, table);
     else if (whole & item->near)
@@ -594,7 +693,7 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], struct item *item, const in
                            : -(1 << 30);
             __global const packed_t *weights = item->filter +
                                                (item->weights + tap * item->weight_tap);
-            if (VW > 1 && !item->aligned)
+            if (IMAGES || (VW > 1 && !item->aligned))
                 add_row(sums, item, true, false, &x, data, at, weights);
             else if (whole)
                 add_row(sums, item, false, true, &x, data, at, weights);
@@ -646,9 +745,16 @@ static INLINED void put_sum(const struct epilogue *f, const vec_t sum, const lon
 #define EACH_ROUND
 #endif
 
+#if IMAGES
+#define IMAGES_OF_KERNEL                                                                           \
+    , __read_only image1d_buffer_t data_image, const int data_pixel,                               \
+        __read_only image1d_buffer_t filter_image, const int filter_pixel
+#else
+#define IMAGES_OF_KERNEL
+#endif
 KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_offset,
                          __global const packed_t *restrict filter, const ulong filter_offset,
-                         EPILOGUE_PARAMETERS, table_t restrict table)
+                         EPILOGUE_PARAMETERS, table_t restrict table IMAGES_OF_KERNEL)
 {
     int rest = (int)get_local_id(0), number = GROUP_NUMBER;
     const int lane_0 = split(&rest, table[DIRECT_LANES_0]),
@@ -707,6 +813,13 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     item.filter = PLACE_OF(filter + filter_offset);
     item.data = PLACE_OF(data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
                          group * table[DIRECT_DATA_GROUP]);
+#if IMAGES
+    item.has_images = data_pixel >= 0 && filter_pixel >= 0;
+    item.data_pixel = data_pixel + (batch * (int)table[FOLDED_DATA_BATCH_STEP] +
+                                    group * (int)table[DIRECT_DATA_GROUP]) /
+                                       PIXEL;
+    item.weight_pixel = filter_pixel + channel / PIXEL;
+#endif
 #if VW > 1
     item.aligned = ((size_t)(data + data_offset) | (size_t)(filter + filter_offset) |
                     (size_t)(output + output_offset)) %
@@ -725,7 +838,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
         sum_t sums[NUMBERS];
         EACH for (int i = 0; i < NUMBERS; i++) sums[i] = 0;
         add_taps(&sums, &item, input_y, input_x, table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS,
-                 table);
+                 table IMAGE_ARGUMENTS);
         /* What is needed from here on is read here: registers are for the loops above. */
         EPILOGUE(epilogue, table)
         const long channel_at = table[FOLDED_OUTPUT_CHANNEL_STEP];

@@ -90,6 +90,15 @@ API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, v
     return made;
 }
 
+/* No device has images. */
+API cl_mem clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format *format,
+                         const cl_image_desc *description, void *host, cl_int *code)
+{
+    (void)context, (void)flags, (void)format, (void)description, (void)host;
+    if (code != NULL) *code = CL_INVALID_OPERATION;
+    return NULL;
+}
+
 API cl_mem clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
                              const void *info, cl_int *code)
 {

@@ -133,6 +133,7 @@ void act_as(struct device *device, const char *described)
         info->work_item_limit[i] = lesser(info->work_item_limit[i], as->work_item_limit[i]);
     info->local_memory = lesser(info->local_memory, as->local_memory);
     info->constant_kib = (uint32_t)lesser(info->constant_kib, as->constant_kib);
+    info->image_pixels = lesser(info->image_pixels, as->image_pixels);
     print_message("device %d as %s\n", device->number, described);
     read_rejections(device);
 }

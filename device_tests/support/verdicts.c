@@ -155,6 +155,24 @@ TCONV_API cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
     return next(kernel, device, what, size, value, needed);
 }
 
+static void remember_buffer(cl_mem made, uint64_t hash)
+{
+    if (calls.buffer_count == MOST_BUFFERS)
+        calls.unknown = true;
+    else if (made != NULL) {
+        calls.buffers[calls.buffer_count].handle = made;
+        calls.buffers[calls.buffer_count++].hash = hash;
+    }
+}
+
+/* That of the newest buffer of this handle; 0: there is none. */
+static uint64_t buffer_hash(cl_mem handle)
+{
+    for (int i = calls.buffer_count - 1; i >= 0; i--)
+        if (calls.buffers[i].handle == handle) return calls.buffers[i].hash;
+    return 0;
+}
+
 /* A buffer is named by its place among those of the case, and by its contents. */
 TCONV_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
                                 cl_int *code)
@@ -164,12 +182,22 @@ TCONV_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t s
     uint64_t hash = hash_bytes((uint64_t)calls.buffer_count, &flags, sizeof flags);
     hash = host == NULL ? hash_bytes(hash, &size, sizeof size) : hash_bytes(hash, host, size);
     cl_mem made = next(context, flags, size, host, code);
-    if (calls.buffer_count == MOST_BUFFERS)
-        calls.unknown = true;
-    else if (made != NULL) {
-        calls.buffers[calls.buffer_count].handle = made;
-        calls.buffers[calls.buffer_count++].hash = hash;
-    }
+    remember_buffer(made, hash);
+    return made;
+}
+
+/* An image is named by its buffer and its pixels. */
+TCONV_API cl_mem clCreateImage(cl_context context, cl_mem_flags flags,
+                               const cl_image_format *format, const cl_image_desc *shape,
+                               void *host, cl_int *code)
+{
+    cl_mem (*next)(cl_context, cl_mem_flags, const cl_image_format *, const cl_image_desc *, void *,
+                   cl_int *);
+    find_next_call("clCreateImage", &next);
+    uint64_t hash = hash_bytes(buffer_hash(shape->buffer), format, sizeof *format);
+    hash = hash_bytes(hash, &shape->image_width, sizeof shape->image_width);
+    cl_mem made = next(context, flags, format, shape, host, code);
+    remember_buffer(made, hash);
     return made;
 }
 

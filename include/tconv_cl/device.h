@@ -91,13 +91,15 @@ typedef struct tconv_device_info {
     uint64_t cache_bytes;            /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
     uint32_t constant_kib;           /* KiB: CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE; 0: unknown */
     tconv_architecture architecture; /* of a GPU */
+    uint64_t image_pixels;           /* of an image over a buffer at most:
+                                        CL_DEVICE_IMAGE_MAX_BUFFER_SIZE; 0: it has no images */
 } tconv_device_info;
 
 #define TCONV_DEVICE_INFO_INIT                                                                     \
     {                                                                                              \
         sizeof(tconv_device_info), "", "", "", "", "", TCONV_DEVICE_OTHER, 0, 0, 0, {0, 0, 0}, 0,  \
             0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE, 0, 0, 0,         \
-            TCONV_ARCHITECTURE_OTHER                                                               \
+            TCONV_ARCHITECTURE_OTHER, 0                                                            \
     }
 
 /* The flat list of devices: platforms in the loader's order, devices in their platform's order, no

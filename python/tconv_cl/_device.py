@@ -69,6 +69,7 @@ class DeviceInfo(NamedTuple):
     cache_bytes: int
     constant_kib: int
     architecture: int
+    image_pixels: int
     threads: int
 
 

@@ -355,6 +355,7 @@ class DeviceInfo(Sized):
         ("cache_bytes", c_uint64),
         ("constant_kib", c_uint32),
         ("architecture", c_int),
+        ("image_pixels", c_uint64),
     ]
 
 

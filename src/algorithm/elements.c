@@ -131,7 +131,9 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     case TCONV_ARG_TABLE:
     case TCONV_ARG_LOCAL:
     case TCONV_ARG_FIRST:
-    case TCONV_ARG_SHARE: break;
+    case TCONV_ARG_SHARE:
+    case TCONV_ARG_DATA_IMAGE:
+    case TCONV_ARG_FILTER_IMAGE: break;
     }
     return 1;
 }

@@ -34,6 +34,7 @@ struct tconv_tile {
     int outputs, channels; /* direct: outputs of a phase, output channels */
     int along_y;           /* whether these outputs lie along y, not x */
     int rounds;            /* how often a work-item repeats this */
+    int images;            /* whether data and weights are read as images */
 
     /* The share of a work-item or, where work-items are lanes, of a work-group. */
     int box_z, box_y, box_x;   /* positions of a box */

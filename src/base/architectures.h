@@ -22,6 +22,7 @@ enum {
     TCONV_TRAIT_LARGE = 4,    /* a kernel may ask for 256 registers of a thread instead of 128 */
     TCONV_TRAIT_NARROW = 8,   /* it adds 32 bits at a time: cl/gpu/near.clh */
     TCONV_TRAIT_KEEPS = 16,   /* a work-item has registers for many addresses */
+    TCONV_TRAIT_TEXTURES = 32, /* images are read through a cache of their own */
 };
 
 /* clang-format off */
@@ -34,7 +35,8 @@ enum {
     A(AMD_CDNA, "AMD CDNA", 0, gfx_digits(facts->name) == 3 || has_chip(facts->name, ""))          \
     A(MALI, "Mali", TCONV_TRAIT_PHONE | TCONV_TRAIT_EMULATES | TCONV_TRAIT_NARROW,                 \
       has_word(facts->name, "Mali Immortalis") || tconv_begins(facts->vendor, "ARM Arm"))          \
-    A(ADRENO, "Adreno", TCONV_TRAIT_PHONE | TCONV_TRAIT_NARROW | TCONV_TRAIT_KEEPS,                \
+    A(ADRENO, "Adreno",                                                                            \
+      TCONV_TRAIT_PHONE | TCONV_TRAIT_NARROW | TCONV_TRAIT_KEEPS | TCONV_TRAIT_TEXTURES,           \
       is_freedreno(facts->name) || has_word(facts->name, "Adreno") ||                              \
           tconv_begins(facts->vendor, "QUALCOMM Qualcomm"))                                        \
     A(POWERVR, "PowerVR", TCONV_TRAIT_PHONE,                                                       \

@@ -251,6 +251,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     const uint64_t constant_kib =
         read_number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(cl_ulong)) >> 10;
     d.constant_kib = constant_kib < UINT32_MAX ? (uint32_t)constant_kib : UINT32_MAX;
+    if (read_number(device, CL_DEVICE_IMAGE_SUPPORT, sizeof(cl_bool)) != 0)
+        d.image_pixels = read_number(device, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, sizeof(size_t));
     d.architecture = architecture_of(device, &d);
     d.matrix_unit = matrix_unit_of(device, &d, use);
     d.dedicated_local = has_own_local_memory(device, &d);

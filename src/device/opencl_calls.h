@@ -74,6 +74,11 @@ CALL(clGetEventProfilingInfo,
      (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *needed),
      (event, what, size, value, needed), CL_PROFILING_INFO_NOT_AVAILABLE, CL_INVALID_VALUE,
      CL_INVALID_EVENT, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+CALL(clSetEventCallback,
+     (cl_event event, cl_int state, void(CL_CALLBACK *notify)(cl_event, cl_int, void *),
+      void *user),
+     (event, state, notify, user), CL_INVALID_EVENT, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
+     CL_OUT_OF_HOST_MEMORY)
 CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value),
      (kernel, index, size, value), CL_INVALID_KERNEL, CL_INVALID_ARG_INDEX, CL_INVALID_ARG_VALUE,
      CL_INVALID_MEM_OBJECT, CL_INVALID_ARG_SIZE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
@@ -207,6 +212,13 @@ CREATE(clCreateBuffer, BUFFERS, cl_mem,
        (context, flags, size, contents, code), CL_INVALID_CONTEXT, CL_INVALID_VALUE,
        CL_INVALID_BUFFER_SIZE, CL_INVALID_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE,
        CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+CREATE(clCreateImage, BUFFERS, cl_mem,
+       (cl_context context, cl_mem_flags flags, const cl_image_format *format,
+        const cl_image_desc *description, void *contents, cl_int *code),
+       (context, flags, format, description, contents, code), CL_INVALID_CONTEXT, CL_INVALID_VALUE,
+       CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, CL_INVALID_IMAGE_DESCRIPTOR, CL_INVALID_IMAGE_SIZE,
+       CL_INVALID_HOST_PTR, CL_IMAGE_FORMAT_NOT_SUPPORTED, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+       CL_INVALID_OPERATION, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 CREATE(clCreateProgramWithSource, PROGRAMS, cl_program,
        (cl_context context, cl_uint count, const char **texts, const size_t *lengths, cl_int *code),
        (context, count, texts, lengths, code), CL_INVALID_CONTEXT, CL_INVALID_VALUE,

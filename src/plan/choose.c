@@ -69,6 +69,7 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
     for (int i = 0; i < tiles.count && tried < MOST_TILES; i++) {
         const struct tconv_candidate *tile = &tiles.list[i];
         if (memcmp(&tile->tile, &first.tile, sizeof first.tile) == 0) continue;
+        if (tile->tile.images != first.tile.images) continue; /* only a search takes these */
         if (tile->cost > DEAREST * first.cost) break;
         bool made;
         const tconv_status status = make_other_tile(plan, tile, &made, error);

@@ -17,6 +17,12 @@
 /* A packed filter begins at a multiple of this many bytes. */
 enum { FILTER_ALIGNMENT = 64 };
 
+/* The kernel arguments that an argument takes. */
+static int parameters_of(enum tconv_arg arg)
+{
+    return arg <= TCONV_ARG_WORKSPACE || arg >= TCONV_ARG_DATA_IMAGE ? 2 : 1;
+}
+
 int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
                          const struct tconv_bindings *bindings,
                          struct tconv_argument list[TCONV_MAX_ARGS])
@@ -28,11 +34,12 @@ int tconv_list_arguments(const tconv_plan *plan, const struct tconv_launch *laun
         if (!tconv_arg_used(&plan->epilogue, arg)) continue;
         struct tconv_argument *a = &list[count++];
         *a = (struct tconv_argument){.arg = arg, .index = index++};
+        if (parameters_of(arg) == 1) continue;
+        index++;
         if (arg > TCONV_ARG_WORKSPACE) continue;
         a->place = &bindings->place[arg];
         a->first = a->place->offset /
                    tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
-        index++;
     }
     return count;
 }
@@ -57,6 +64,14 @@ cl_int tconv_set_arguments(const tconv_plan *plan, const struct tconv_launch *la
         } else if (a->arg == TCONV_ARG_SHARE) {
             const cl_int2 whole = {{0, 0}};
             code = clSetKernelArg(kernel, a->index, sizeof whole, &whole);
+        } else if (a->arg >= TCONV_ARG_DATA_IMAGE) {
+            const struct tconv_image *image = &bindings->image[a->arg - TCONV_ARG_DATA_IMAGE];
+            const bool made = image->memory != NULL;
+            const cl_int first = made ? image->first : -1;
+            code = clSetKernelArg(kernel, a->index, sizeof image->memory,
+                                  made ? &image->memory : &plan->no_image);
+            if (code == CL_SUCCESS)
+                code = clSetKernelArg(kernel, a->index + 1, sizeof first, &first);
         } else {
             code = tconv_place_set(plan, a->place, kernel, a->index, call);
             if (code == CL_SUCCESS)
@@ -89,7 +104,7 @@ int tconv_share_index(const tconv_plan *plan, const struct tconv_launch *launch)
     for (int i = 0; i < launch->arg_count; i++) {
         if (launch->args[i] == TCONV_ARG_SHARE) return index;
         if (tconv_arg_used(&plan->epilogue, launch->args[i]))
-            index += launch->args[i] > TCONV_ARG_WORKSPACE ? 1 : 2;
+            index += parameters_of(launch->args[i]);
     }
     return -1;
 }
@@ -338,6 +353,26 @@ tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_tensors *g
     return status == TCONV_OK ? bind_tensors(plan, &tensors, bindings, error) : status;
 }
 
+/* Enqueues the launches of kernels that read images, which live until the launches have ended. */
+static tconv_status enqueue_with_images(const tconv_plan *plan, cl_command_queue queue,
+                                        struct tconv_bindings *bindings, cl_uint wait_count,
+                                        const cl_event *wait, cl_event *done, tconv_error *error)
+{
+    struct tconv_images *images = NULL;
+    cl_event event = NULL;
+    tconv_status status = tconv_images_make(plan, bindings, &images, error);
+    if (status != TCONV_OK) return status;
+    status = tconv_enqueue_launches(plan, plan->kernel_plan.run, plan->run,
+                                    plan->kernel_plan.run_count, queue, bindings, wait_count, wait,
+                                    &event, error);
+    tconv_images_release_after(images, event);
+    if (status == TCONV_OK && done != NULL)
+        *done = event;
+    else if (event != NULL)
+        clReleaseEvent(event);
+    return status;
+}
+
 tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                 const tconv_tensors *tensors, cl_uint wait_count,
                                 const cl_event *wait, cl_event *done, tconv_error *error)
@@ -356,6 +391,8 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         0) /* nothing to read or write, but there is still an order to keep */
         return tconv_enqueue_launches(plan, NULL, NULL, 0, queue, NULL, wait_count, wait, done,
                                       error);
+    if (plan->no_image != NULL)
+        return enqueue_with_images(plan, queue, &bindings, wait_count, wait, done, error);
     return tconv_enqueue_launches(plan, plan->kernel_plan.run, plan->run,
                                   plan->kernel_plan.run_count, queue, &bindings, wait_count, wait,
                                   done, error);

@@ -14,9 +14,8 @@ static tconv_status import(tconv_plan *plan, const tconv_stored_search *found,
         return tconv_fail(error, TCONV_ERROR_ALGORITHM,
                           "found.algorithm is auto, which is no algorithm: name one");
     const tconv_status status = tconv_plan_cheapest(plan, &candidate, error);
-    return status != TCONV_OK
-               ? status
-               : tconv_search_import(plan, &candidate, found, choice, used, error);
+    return status != TCONV_OK ? status
+                              : tconv_search_import(plan, &candidate, found, choice, used, error);
 }
 
 tconv_status tconv_device_import_search(tconv_device *device, const tconv_problem *given_problem,

@@ -164,6 +164,7 @@ static tconv_status try_candidate(tconv_plan *plan, tconv_error *error)
                                           error)) == TCONV_OK)
         divide_launches(plan);
     if (status == TCONV_OK && (status = make_table(plan, error)) == TCONV_OK &&
+        (status = tconv_image_make_none(plan, error)) == TCONV_OK &&
         (status = make_kernels(plan, plan->kernel_plan.pack, plan->kernel_plan.pack_count,
                                plan->pack, error)) == TCONV_OK)
         status = make_kernels(plan, plan->kernel_plan.run, plan->kernel_plan.run_count, plan->run,
@@ -247,6 +248,8 @@ bool tconv_kernel_is_unfit(const tconv_error *error)
     case CL_INVALID_KERNEL_ARGS:
     case CL_INVALID_WORK_GROUP_SIZE:
     case CL_INVALID_WORK_ITEM_SIZE:
+    case CL_IMAGE_FORMAT_NOT_SUPPORTED: /* of images that it reads */
+    case CL_INVALID_IMAGE_DESCRIPTOR:
     case CL_INVALID_BUFFER_SIZE: /* its table exceeds what the device allows in a buffer */
         return true;
     default: return false;

@@ -169,7 +169,8 @@ void tconv_plan_clear(tconv_plan *plan)
     release_hands(plan->hands);
     plan->hands = NULL;
     if (plan->table != NULL) clReleaseMemObject(plan->table);
-    plan->table = NULL;
+    if (plan->no_image != NULL) clReleaseMemObject(plan->no_image);
+    plan->table = plan->no_image = NULL;
     tconv_kernel_plan_clear(&plan->kernel_plan);
     plan->kernel_plan = (struct tconv_kernel_plan){0};
 }

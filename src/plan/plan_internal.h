@@ -49,6 +49,8 @@ struct tconv_plan {
     int64_t output_begin, output_end;     /* the window that the caller asked for; both 0: none */
     struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
+    cl_mem no_image; /* the argument for an image that an execution does not have; NULL: no kernel
+                        reads images */
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
     struct tconv_hand *hands; /* that no thread has (shares.c) */
     pthread_mutex_t lock;     /* guards `hands`, and OpenCL lets only one thread at a time set the
@@ -74,9 +76,16 @@ struct tconv_packed_filter {
     atomic_int owners;
 };
 
+/* A buffer seen as an image, and the pixel at which a tensor begins there. */
+struct tconv_image {
+    cl_mem memory; /* NULL: kernels read the buffer itself */
+    cl_int first;
+};
+
 /* What the launches of a kernel plan are bound to, by enum tconv_arg. */
 struct tconv_bindings {
     struct tconv_place place[TCONV_ARG_TABLE];
+    struct tconv_image image[2]; /* from TCONV_ARG_DATA_IMAGE on */
 };
 
 /* Begins a plan: checks and resolves the problem. The caller then makes an algorithm with
@@ -214,6 +223,17 @@ tconv_status tconv_bind_arguments(const tconv_plan *plan, const tconv_tensors *g
 tconv_status tconv_bind_weights(tconv_packed_filter *filter, const tconv_tensor *weights,
                                 struct tconv_bindings *bindings, tconv_error *error);
 void tconv_unbind_weights(const struct tconv_bindings *bindings);
+
+/* Makes the image that stands for those that executions do not have, if the plan's kernels read
+ * images (image.c). */
+tconv_status tconv_image_make_none(tconv_plan *plan, tconv_error *error);
+
+/* Makes the images that an execution has, and binds them. They are released when the event's
+ * command has ended; without an event at once. */
+struct tconv_images;
+tconv_status tconv_images_make(const tconv_plan *plan, struct tconv_bindings *bindings,
+                               struct tconv_images **out, tconv_error *error);
+void tconv_images_release_after(struct tconv_images *images, cl_event event);
 
 /* An argument of a kernel. A tensor takes two: where it is, and the number of its first element
  * there. */

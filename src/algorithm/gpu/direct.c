@@ -20,6 +20,7 @@ enum {
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
     MOST_BYTES = 16,      /* of a load or store */
     MOST_DENSE = 8,       /* input channels of a group, for vectors along x */
+    PIXEL = 4,            /* elements */
     MOST_PRODUCTS = 64,   /* of a vector of outputs along x with a row of taps */
 };
 
@@ -32,6 +33,7 @@ struct direct {
     bool depthwise;     /* groups have one input and one output channel */
     int near;           /* what loops keep: cl/gpu/near.clh */
     bool constant;      /* the table fits into constant memory */
+    bool pixels;        /* data and weights can be read as images, where vectors can */
     int64_t blocks;     /* of output channels in a group */
     int64_t all_blocks; /* of all groups */
     int64_t tiles[3];   /* of work-groups, as the lanes */
@@ -325,6 +327,31 @@ static int near_of(tconv_architecture architecture)
     return tconv_has_trait(architecture, TCONV_TRAIT_KEEPS) ? 2 : 1;
 }
 
+/* Elements from the first one of some channels of an image of the batch to their last. */
+static int64_t data_span(const struct tconv_folded *r, int64_t channels)
+{
+    return 1 + (channels - 1) * r->loops.data_channel_step + (r->z.input - 1) * r->z.data_step +
+           (r->y.input - 1) * r->y.data_step + (r->x.input - 1) * r->x.data_step;
+}
+
+/* True if data and weights can be read as images, where vectors can: of floating-point numbers, in
+ * whole pixels of four, which the device's images and the kernel's indices can count. */
+static bool has_pixels(const struct tconv_request *request, const struct direct *g, double weights)
+{
+    const struct tconv_folded *r = &g->folded;
+    const struct tconv_loops *l = &r->loops;
+    const tconv_type types[] = {l->data_type, tconv_source_type(request, &tconv_direct_group)};
+    const int64_t steps[] = {l->data_batch_step, r->z.data_step, r->y.data_step, r->x.data_step};
+    const double images = PIXEL * (double)request->device->image_pixels,
+                 most = images < INT32_MAX ? images : INT32_MAX,
+                 data = ((double)l->batch - 1) * (double)l->data_batch_step +
+                        (double)data_span(r, l->groups * l->in_channels);
+    bool can = g->last && data <= most && weights <= most;
+    for (int i = 0; i < 2; i++) can = can && (types[i] == TCONV_F32 || types[i] == TCONV_F16);
+    for (int i = 0; i < 4; i++) can = can && steps[i] % PIXEL == 0;
+    return can;
+}
+
 /* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
                     struct tconv_reason *reason)
@@ -360,6 +387,7 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
         return tconv_refuse(reason, "the filter's steps exceed its 32-bit indices");
     if (!tconv_divides(loops->out_channels))
         return tconv_refuse(reason, "more output channels than it divides by");
+    g->pixels = has_pixels(request, g, weights);
     return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
 }
 
@@ -416,6 +444,22 @@ static bool holds_sums(const struct direct *g, const struct tconv_tile *tile,
     return bytes <= (intel ? 32 : 128);
 }
 
+/* Adds the tile that is set, and behind it the same with images. What images gain was measured on
+ * no device: the cost model never prefers them, and a search times them where they have a cache of
+ * their own. */
+static void add_tile(const struct tconv_request *request, const struct direct *g,
+                     struct tconv_candidates *candidates)
+{
+    const double cost = cost_of(g);
+    struct tconv_tile tile = g->tile;
+    tconv_candidates_add(candidates, &tile, cost);
+    if (!g->pixels || tile.vw == 1 || (!g->depthwise && chunk_of(g) < tile.vw)) return;
+    tile.images = 1;
+    tconv_candidates_add(
+        candidates, &tile,
+        tconv_has_trait(request->device->architecture, TCONV_TRAIT_TEXTURES) ? cost : 4 * cost);
+}
+
 /* Adds the candidates for vectors of vw lanes and so many outputs and channels. */
 static void add_tiles(const struct tconv_request *request, struct direct *g, int vw, int outputs,
                       int channels, struct tconv_candidates *candidates,
@@ -431,7 +475,7 @@ static void add_tiles(const struct tconv_request *request, struct direct *g, int
             if (!holds_sums(g, &tile, request->device)) return;
             if (set_tile(g, &tile, request->device) && has_rounds(g, request->device) &&
                 check_work(g, reason))
-                tconv_candidates_add(candidates, &tile, cost_of(g));
+                add_tile(request, g, candidates);
         }
 }
 
@@ -512,8 +556,7 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
     const struct tconv_loops *l = &r->loops;
     n[DIRECT_DATA_GROUP] = in * l->data_channel_step;
-    n[DIRECT_DATA_SPAN] = 1 + (in - 1) * l->data_channel_step + (r->z.input - 1) * r->z.data_step +
-                          (r->y.input - 1) * r->y.data_step + (r->x.input - 1) * r->x.data_step;
+    n[DIRECT_DATA_SPAN] = data_span(r, in);
     n[DIRECT_WEIGHTS] = l->groups * l->out_channels * in * taps;
     n[DIRECT_Y_AT] = y_at;
     n[DIRECT_X_AT] = x_at;
@@ -532,6 +575,7 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "LAST", g->last);
     tconv_launch_option(launch, "DEPTHWISE", g->depthwise);
     tconv_launch_option(launch, "CONSTANT_TABLE", g->constant);
+    if (g->tile.images) tconv_launch_option(launch, "IMAGES", 1);
     if (g->near > 0) {
         tconv_launch_option(launch, "NEAR", g->near);
         tconv_launch_option(launch, "FLAT", g->folded.z.kernel == 1);
@@ -613,7 +657,12 @@ static tconv_status write(const struct tconv_request *request,
                     (double)g.tiles[g.tile.along_y ? 1 : 2];
     run->trips[1] = tconv_folded_slices(r) / (double)r->z.output;
     run->trips[2] = (double)r->y.kernel / (double)r->y.stride;
-    TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE);
+    if (g.tile.images)
+        TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
+                          TCONV_ARG_TABLE, TCONV_ARG_DATA_IMAGE, TCONV_ARG_FILTER_IMAGE);
+    else
+        TCONV_LAUNCH_ARGS(run, TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
+                          TCONV_ARG_TABLE);
     return TCONV_OK;
 }
 
@@ -627,8 +676,8 @@ const struct tconv_algorithm tconv_direct_group = {
     .order = TCONV_ORDER_BY_PARAMETERS,
     .order_parameters = "vw",
     .parameters = {TCONV_TILE(outputs), TCONV_TILE(channels), TCONV_TILE(along_y), TCONV_TILE(vw),
-                   TCONV_TILE(rounds)},
-    .program_parameters = 4,
+                   TCONV_TILE(images), TCONV_TILE(rounds)},
+    .program_parameters = 5,
     .enumerate = enumerate,
     .write = write,
 };

@@ -57,7 +57,7 @@ json_t *device_json(int number, const tconv_device_info *d, int threads)
 {
     return json_pack(
         "{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
-        "s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:o}",
+        "s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:I, s:o}",
         "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor), "platform",
         text_json(d->platform), "driver", text_json(d->driver), "version", text_json(d->version),
         "kind", kind_name(d->kind), "compute_units", (int)d->compute_units, "vector_width",
@@ -67,7 +67,8 @@ json_t *device_json(int number, const tconv_device_info *d, int threads)
         "fma", d->fma, "half_arithmetic", d->half_arithmetic, "double_arithmetic",
         d->double_arithmetic, "subgroups", d->subgroups, "integer_dot_product",
         d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit), "architecture",
-        architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib, "threads",
+        architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib,
+        "image_pixels", (json_int_t)d->image_pixels, "threads",
         threads < 0 ? json_null() : json_integer(threads));
 }
 
