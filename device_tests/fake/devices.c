@@ -13,6 +13,7 @@ enum {
     COMPUTE_CAPABILITY_MAJOR = 0x4000,
     COMPUTE_CAPABILITY_MINOR = 0x4001,
     EXTENSIONS_WITH_VERSION = 0x1060,
+    C_FEATURES = 0x106F,
     MUTABLE_DISPATCH_CAPABILITIES = 0x12B0,
     MUTABLE_DISPATCH_ARGUMENTS = 1 << 3,
 };
@@ -243,6 +244,11 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
 {
     static const struct version versions[] = {
         {1 << 22, "cl_khr_fp64"}, {1 << 22, "cl_khr_command_buffer"}, {9 << 12 | 3, MUTABLE}};
+    static const struct version first_versions[] = {
+        {1 << 22, "cl_khr_fp64"}, {9 << 12, "cl_khr_command_buffer"}, {9 << 12, MUTABLE}};
+    static const struct version features[] = {
+        {1 << 22, "__opencl_c_fp64"},
+        {1 << 22, "__opencl_c_integer_dot_product_input_4x8bit_packed"}};
     if (!is_device(d, "clGetDeviceInfo")) return CL_INVALID_DEVICE;
     const struct answer to = {size, value, needed};
     switch (what) {
@@ -303,7 +309,11 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, voi
         return narrow(to, what == COMPUTE_CAPABILITY_MAJOR ? nvidia.major : nvidia.minor);
     case EXTENSIONS_WITH_VERSION:
         if (d->platform != &platforms[0] || d->type != CL_DEVICE_TYPE_CPU) return CL_INVALID_VALUE;
-        return fake_answer(versions, sizeof versions, size, value, needed);
+        return fake_answer(getenv("FAKE_OPENCL_FIRST_BUFFERS") != NULL ? first_versions : versions,
+                           sizeof versions, size, value, needed);
+    case C_FEATURES:
+        if (getenv("FAKE_OPENCL_DOT_FEATURE") == NULL) return CL_INVALID_VALUE;
+        return fake_answer(features, sizeof features, size, value, needed);
     case MUTABLE_DISPATCH_CAPABILITIES:
         if (d->platform != &platforms[0] || d->type != CL_DEVICE_TYPE_CPU) return CL_INVALID_VALUE;
         return wide(to, MUTABLE_DISPATCH_ARGUMENTS);

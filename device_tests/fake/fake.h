@@ -39,7 +39,9 @@ enum {
     FAKE_DEVICES
     /* FAKE_OPENCL_LEAST=embedded in the environment gives the last platform's devices the embedded
      * profile, without 64-bit integers; =V3D gives them and the platform Mesa's names for
-     * VideoCore. FAKE_OPENCL_DRIVER is the driver version of all devices, read at each question. */
+     * VideoCore. FAKE_OPENCL_DRIVER is the driver version of all devices, read at each question.
+     * With FAKE_OPENCL_FIRST_BUFFERS command buffers have version 0.9.0, else 1.0; with
+     * FAKE_OPENCL_DOT_FEATURE devices have dot products as a feature, not an extension. */
 };
 
 /* Makes the GPU one of NVIDIA's, for devices that are described from then on; NULL: as it was. Its

@@ -4,6 +4,13 @@
 # usage: lists.sh TCONV-CL SOURCES
 . "$(dirname "$0")/begin.sh"
 
+# ---- what OpenCL 3.1 names as a feature of the language, on the fake implementation ----
+if "$tool" devices | grep -q 'Fake CPU'; then
+    dots() { "$@" "$tool" devices --json - | grep -c '"integer_dot_product": true'; }
+    [ "$(dots env)" = 0 ] || fail "a device without dot products has them"
+    [ "$(dots env FAKE_OPENCL_DOT_FEATURE=1)" -gt 0 ] || fail "dot products by feature are not seen"
+fi
+
 # ---- layers, and names completed ----
 printf 'id,in_channels,out_channels,input,kernel\nX\033[31m,3,4,5x6,2x2\n' >"$work/s.csv"
 "$tool" bench --list --suite "$work/s.csv" | grep -q '^X?\[31m  *--data-shape' || fail "an id that colours the terminal"

@@ -83,7 +83,7 @@ typedef struct tconv_device_info {
     bool half_arithmetic;     /* cl_khr_fp16 */
     bool double_arithmetic;   /* cl_khr_fp64 or the f64 of OpenCL 1.2 */
     bool subgroups;           /* cl_khr_subgroups or OpenCL 2.1 sub-groups */
-    bool integer_dot_product; /* cl_khr_integer_dot_product */
+    bool integer_dot_product; /* cl_khr_integer_dot_product, or a feature of OpenCL C */
     uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
                                  (cl_intel_required_subgroup_size); 0: it may not */
     tconv_matrix_unit matrix_unit;   /* the unit that kernels may use; see tconv_device_describe */

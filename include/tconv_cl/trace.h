@@ -80,7 +80,7 @@ typedef struct tconv_trace_event {
     /* [plan] Who chose the algorithm: "name" (the caller), "record" (a stored result), "imported"
      * (a result that was measured elsewhere), "measurement" (a search, just now), "prepared"
      * (tconv_device_prepare) or "model" (the cost model). [program] Where it came from: "memory",
-     * "disk" or "compiler". */
+     * "disk", "compiler" or "spirv" (a module of TCONV_CL_SPIRV). */
     const char *source;
     const char *options; /* [program] the options of its compilation */
     const char *message; /* [passed over, fallback] why; [program] the error if it did not compile;

@@ -50,6 +50,33 @@ bool tconv_device_has_extension(cl_device_id device, const char *name)
     return found;
 }
 
+uint32_t tconv_device_version(cl_device_id device, uint32_t list, const char *name)
+{
+    struct row { /* cl_name_version */
+        cl_uint version;
+        char name[64];
+    } few[64], *all = few; /* so that a device has its versions where memory is short, too */
+    size_t size = 0;
+    uint32_t version = 0;
+    if (clGetDeviceInfo(device, list, 0, NULL, &size) != CL_SUCCESS ||
+        (size > sizeof few && (all = malloc(size)) == NULL))
+        return 0;
+    if (clGetDeviceInfo(device, list, size, all, NULL) == CL_SUCCESS)
+        for (size_t i = 0; i < size / sizeof *all; i++)
+            if (strncmp(all[i].name, name, sizeof all[i].name) == 0) version = all[i].version;
+    if (all != few) free(all);
+    return version;
+}
+
+/* Since OpenCL 3.1 every device has them, by name of the language's feature only. */
+static bool has_dot_products(cl_device_id device)
+{
+    enum { C_FEATURES = 0x106F }; /* CL_DEVICE_OPENCL_C_FEATURES, which OpenCL 1.2 does not name */
+    return tconv_device_has_extension(device, "cl_khr_integer_dot_product") ||
+           tconv_device_version(device, C_FEATURES,
+                                "__opencl_c_integer_dot_product_input_4x8bit_packed") > 0;
+}
+
 static uint64_t read_number(cl_device_id device, cl_device_info what, size_t size)
 {
     union {
@@ -244,7 +271,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
         0; /* CL_DEVICE_MAX_NUM_SUB_GROUPS of OpenCL 2.1, which 1.2 does not name */
     clGetDeviceInfo(device, 0x105C, sizeof most_subgroups, &most_subgroups, NULL);
     d.subgroups = tconv_device_has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
-    d.integer_dot_product = tconv_device_has_extension(device, "cl_khr_integer_dot_product");
+    d.integer_dot_product = has_dot_products(device);
     d.subgroup_least = read_subgroup_least(device);
     d.clock_mhz = (uint32_t)read_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
     d.cache_bytes = read_number(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof(cl_ulong));

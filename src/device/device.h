@@ -28,6 +28,7 @@ struct tconv_device {
     tconv_device_info info;
     struct tconv_extensions extensions;
     char *kernel_dir; /* NULL: the sources inside the library */
+    char *spirv_dir;  /* modules of SPIR-V; NULL: none */
     struct tconv_store store;
     tconv_search search; /* where TCONV_SEARCH_DEFAULT looks; never TCONV_SEARCH_DEFAULT itself */
     double launch_ms;    /* as the environment sets it, or negative: plan/make.c */

@@ -115,6 +115,11 @@ tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error
     return read_value("TCONV_CL_KERNEL_DIR", folder, size, error);
 }
 
+tconv_status tconv_environment_spirv(char *folder, size_t size, tconv_error *error)
+{
+    return read_value("TCONV_CL_SPIRV", folder, size, error);
+}
+
 static tconv_status read_limit(uint64_t *limit, tconv_error *error)
 {
     unsigned long long mib = TCONV_CACHE_LIMIT >> 20;

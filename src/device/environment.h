@@ -34,6 +34,9 @@ tconv_status tconv_environment_threads(int *threads, tconv_error *error);
 /* TCONV_CL_KERNEL_DIR: the folder of kernel sources; "": the library's own sources. */
 tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error *error);
 
+/* TCONV_CL_SPIRV: the folder of modules of SPIR-V; "": none. */
+tconv_status tconv_environment_spirv(char *folder, size_t size, tconv_error *error);
+
 /* TCONV_CL_CACHE, TCONV_CL_CACHE_DIR and TCONV_CL_CACHE_MIB: the folder of compiled programs, from
  * malloc, and its limit in bytes. `*folder` is NULL if the cache is off, if there is no place for
  * it, or without memory. `*named` is true if a variable names the folder, false if it is the

@@ -28,24 +28,26 @@ static bool takes_new_arguments(cl_device_id device)
     enum { WITH_VERSION = 0x1060, CAPABILITIES = 0x12B0 };
     const cl_uint least = 9 << 12 | 2; /* 0.9.2 */
     cl_bitfield can = 0;
-    size_t size = 0;
-    struct version {
-        cl_uint version;
-        char name[64];
-    } few[64], *all = few; /* as in tconv_device_has_extension */
-    if (!tconv_device_has_extension(device, name) ||
-        clGetDeviceInfo(device, CAPABILITIES, sizeof can, &can, NULL) != CL_SUCCESS ||
-        (can & TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS) == 0 ||
-        clGetDeviceInfo(device, WITH_VERSION, 0, NULL, &size) != CL_SUCCESS ||
-        (size > sizeof few && (all = malloc(size)) == NULL))
-        return false;
-    bool takes = false;
-    if (clGetDeviceInfo(device, WITH_VERSION, size, all, NULL) == CL_SUCCESS)
-        for (size_t i = 0; i < size / sizeof *all; i++)
-            takes = takes || (strncmp(all[i].name, name, sizeof all[i].name) == 0 &&
-                              all[i].version >= least);
-    if (all != few) free(all);
-    return takes;
+    return tconv_device_has_extension(device, name) &&
+           clGetDeviceInfo(device, CAPABILITIES, sizeof can, &can, NULL) == CL_SUCCESS &&
+           (can & TCONV_CL_MUTABLE_DISPATCH_ARGUMENTS) != 0 &&
+           tconv_device_version(device, WITH_VERSION, name) >= least;
+}
+
+/* The newest version of SPIR-V that a device takes, as a module's second word has it; 0: none. */
+static uint32_t newest_spirv(cl_device_id device)
+{
+    enum { IL_VERSION = 0x105B }; /* CL_DEVICE_IL_VERSION; names with spaces between them */
+    static const char name[] = "SPIR-V_1.";
+    char all[1024] = "";
+    uint32_t newest = 0;
+    if (clGetDeviceInfo(device, IL_VERSION, sizeof all - 1, all, NULL) != CL_SUCCESS) return 0;
+    for (const char *at = strstr(all, name); at != NULL; at = strstr(at + 1, name)) {
+        const unsigned long minor = strtoul(at + strlen(name), NULL, 10);
+        const uint32_t version = UINT32_C(0x10000) | (uint32_t)(minor & 0xff) << 8;
+        if (version > newest) newest = version;
+    }
+    return newest;
 }
 
 void tconv_extensions_find(cl_device_id device, struct tconv_extensions *e)
@@ -70,6 +72,12 @@ void tconv_extensions_find(cl_device_id device, struct tconv_extensions *e)
         find_call(platform, "clSetKernelArgMemPointerINTEL", &e->clSetKernelArgMemPointerINTEL);
         find_call(platform, "clGetMemAllocInfoINTEL", &e->clGetMemAllocInfoINTEL);
         e->usm = e->clSetKernelArgMemPointerINTEL != NULL && e->clGetMemAllocInfoINTEL != NULL;
+    }
+    if ((e->spirv = newest_spirv(device)) > 0) {
+        const bool core = !tconv_device_has_extension(device, "cl_khr_il_program");
+        find_call(platform, core ? "clCreateProgramWithIL" : "clCreateProgramWithILKHR",
+                  &e->create_from_il);
+        if (e->create_from_il == NULL) e->spirv = 0;
     }
     if (tconv_device_has_extension(device, "cl_khr_command_buffer")) {
         find_call(platform, "clGetCommandBufferInfoKHR", &e->clGetCommandBufferInfoKHR);

@@ -57,6 +57,11 @@ struct tconv_extensions {
     bool usm;             /* cl_intel_unified_shared_memory */
     bool command_buffers; /* cl_khr_command_buffer */
     bool new_arguments;   /* cl_khr_command_buffer_mutable_dispatch, arguments of kernels */
+    uint32_t spirv;       /* the newest version that programs may have, as a module's second word
+                             has it; 0: none */
+    /* clCreateProgramWithIL, or that of cl_khr_il_program; NULL if `spirv` is 0 */
+    cl_program(CL_API_CALL *create_from_il)(cl_context context, const void *il, size_t size,
+                                            cl_int *code);
     /* NULL if the device does not have what they are for, or the loader not the call */
 #define CALL(name, parameters, ...) cl_int(CL_API_CALL *name) parameters;
 #include "device/extension_calls.h"

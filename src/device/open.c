@@ -82,18 +82,21 @@ static void delete_device(tconv_device *device)
     tconv_store_destroy(&device->store);
     tconv_crew_release(device->crew);
     free(device->kernel_dir);
+    free(device->spirv_dir);
     free(device);
 }
 
-/* A device object without a device; its sources are in a folder, or with "" in the library. NULL
- * without memory. */
-static tconv_device *new_device(const char *kernel_dir, int threads)
+/* A device object without a device; its sources are in a folder, or with "" in the library, and its
+ * modules of SPIR-V in another one, or with "" nowhere. NULL without memory. */
+static tconv_device *new_device(const char *kernel_dir, const char *spirv_dir, int threads)
 {
     tconv_device *device = calloc(1, sizeof *device);
     if (device == NULL) return NULL;
     if (threads > 0) device->crew = tconv_crew_create(threads);
     if (kernel_dir[0] != '\0') device->kernel_dir = strdup(kernel_dir);
+    if (spirv_dir[0] != '\0') device->spirv_dir = strdup(spirv_dir);
     const bool stores = (kernel_dir[0] == '\0' || device->kernel_dir != NULL) &&
+                        (spirv_dir[0] == '\0' || device->spirv_dir != NULL) &&
                         (threads == 0 || device->crew != NULL) &&
                         tconv_store_init(&device->store, copy_program, release_program);
     const bool locked = stores && pthread_mutex_init(&device->lock, NULL) == 0;
@@ -102,6 +105,7 @@ static tconv_device *new_device(const char *kernel_dir, int threads)
     if (stores) tconv_store_destroy(&device->store);
     tconv_crew_release(device->crew);
     free(device->kernel_dir);
+    free(device->spirv_dir);
     free(device);
     return NULL;
 }
@@ -117,20 +121,21 @@ static tconv_status create(cl_context context, cl_device_id id, cl_device_id lis
                           : id == NULL    ? "device"
                                           : "out");
     tconv_device_info info = {.struct_size = sizeof info}, shown = info;
-    char kernel_dir[TCONV_OS_PATH];
+    char kernel_dir[TCONV_OS_PATH], spirv_dir[TCONV_OS_PATH];
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_listed(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK ||
         (status = tconv_device_check_integers(id, &info, error)) != TCONV_OK ||
         (threads > 0 && (status = tconv_device_describe(listed, &shown, error)) != TCONV_OK) ||
-        (status = tconv_environment_kernel_dir(kernel_dir, sizeof kernel_dir, error)) != TCONV_OK)
+        (status = tconv_environment_kernel_dir(kernel_dir, sizeof kernel_dir, error)) != TCONV_OK ||
+        (status = tconv_environment_spirv(spirv_dir, sizeof spirv_dir, error)) != TCONV_OK)
         return status;
     if (threads > 0) { /* choices, and so bits, do not depend on the number of threads */
         info.compute_units = listed == id ? (uint32_t)tconv_os_processors() : shown.compute_units;
         memcpy(info.name, shown.name, sizeof info.name);
     }
-    tconv_device *device = new_device(kernel_dir, threads);
+    tconv_device *device = new_device(kernel_dir, spirv_dir, threads);
     if (device == NULL) return tconv_fail_memory(error, sizeof *device, "creating a device object");
     const char *call;
     const cl_int code = retain(context, id, &device->part, &call);

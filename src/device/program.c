@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gets programs: from memory, from the folder, or built from source. Building happens outside the
- * lock, so that threads do not wait for each other's compilers. If two build the same program, the
- * first to finish is kept.
+/* Gets programs: from memory, from the folder, or built from source or SPIR-V. Building happens
+ * outside the lock, so that threads do not wait for each other's compilers. If two build the same
+ * program, the first to finish is kept.
  *
  * A program that does not build is a rejection. The first failure is retried at once, because it
  * may be transient: a signal interrupts the compiler, or memory, disk or file handles are missing.
@@ -15,6 +15,7 @@
 #include "device/kernel_source.h"
 #include "device/recognise.h"
 #include "device/sm_90a.h"
+#include "device/spirv.h"
 #include "device/trace.h"
 
 #include <math.h>
@@ -373,6 +374,27 @@ static tconv_status change(struct order *order, cl_program *program, char **log,
     return status;
 }
 
+/* Builds a program from its module of SPIR-V. NULL if there is none, or if it cannot be used: then
+ * the trace tells why. */
+static cl_program build_module(struct order *order, const struct tconv_kernel_source *source)
+{
+    const tconv_device *device = order->device;
+    const uint64_t begin = tconv_trace_now();
+    tconv_error error;
+    if (tconv_needs_sm_90a(order->key)) return NULL;
+    cl_program program = tconv_spirv_program(device, order->name, order->options, source, &error);
+    if (program != NULL) order->source = "spirv";
+    if (error.status != TCONV_OK && tconv_traced(device, TCONV_TRACE_PROGRAM))
+        tconv_trace(order->device, (tconv_trace_event){.kind = TCONV_TRACE_PROGRAM,
+                                                       .begin_ns = begin,
+                                                       .end_ns = tconv_trace_now(),
+                                                       .name = order->name,
+                                                       .source = "spirv",
+                                                       .options = order->options,
+                                                       .message = error.message});
+    return program;
+}
+
 static tconv_status build(struct order *order, cl_program *out, char **log, tconv_error *error)
 {
     const tconv_device *device = order->device;
@@ -381,7 +403,8 @@ static tconv_status build(struct order *order, cl_program *out, char **log, tcon
     size_t lengths[1 + TCONV_MOST_PIECES] = {0}; /* 0: the text ends with a zero */
     const int ahead = tconv_takes_assembly(&device->info) ? 0 : 1; /* texts before the sources */
     tconv_status status = tconv_kernel_source_read(device->kernel_dir, order->name, &source, error);
-    if (status == TCONV_OK) {
+    if (status == TCONV_OK) *out = build_module(order, &source);
+    if (status == TCONV_OK && *out == NULL) {
         memcpy(texts + 1, source.piece, (size_t)source.pieces * sizeof *texts);
         memcpy(lengths + 1, source.length, (size_t)source.pieces * sizeof *lengths);
         cl_int code;
