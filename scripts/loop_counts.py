@@ -47,6 +47,7 @@ MOST_BEFORE_COPY_OF_WIDE_IMAGES = 405  # shared taps of B38, with up to 18 addre
 # Layers on tiles of wgmma, the smallest tile last: it has the fewest products in a stage.
 WGMMA_TILES = (
     ("B25", "mt=128 nt=256 shared=0"),
+    ("B29", "mt=256 nt=128 kt=32 shared=0"),
     ("B67", "mt=128 nt=128 kt=32 shared=0"),
     ("B02", "mt=64 nt=128 kt=32 shared=0"),
     ("B25", "mt=128 nt=128 kt=32 shared=32"),

@@ -45,6 +45,9 @@
  *                struct order
  *   HALO         positions whose inputs a tile has beyond those of its own:   absent, multiples
  *                matrix_shared.clh                                            of 16
+ *   EARLY_ENDS   1: the places of outputs, scales and biases are found while  absent, 1
+ *                the first stages are copied, and local memory has room for
+ *                them behind the stages. Not with SPLIT or ROUNDS
  *   COPY         1: the data are a copy with neighbouring channels: copy.clh  absent, 1
  *   OUTPUT_QUADS 1: with FOLDED_LAST, four output channels are aligned to     0, 1, 2
  *                their size if the tensor is; 2: and so are eight
@@ -59,6 +62,13 @@
     !defined(WHOLE_QUADS) || !defined(QUADS) || !defined(OUTPUT_QUADS) || !defined(ROUNDS) ||      \
     !defined(LACKING)
 #error "GM, GN, SLICES, WHOLE, WHOLE_QUADS, QUADS, OUTPUT_QUADS, ROUNDS and LACKING must be set"
+#endif
+#if !defined(EARLY_ENDS) || SPLIT
+#undef EARLY_ENDS
+#define EARLY_ENDS 0
+#endif
+#if EARLY_ENDS && ROUNDS
+#error "with ROUNDS the first stages are copied several times"
 #endif
 #if MT != GM * FM * FRAG_M || NT != GN * FN * FRAG_N || KT % (DEPTH * SLICES) != 0
 #error "MT, NT and KT do not fit to the fragments"
@@ -91,21 +101,32 @@
 #define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M / HALVES * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((row)*FINISHED_STEP(FP) + (n))
 #endif
-/* In front of them are the numbers of outputs and rows: struct ends. */
+/* In front of them are the numbers of outputs and rows, struct ends; with EARLY_ENDS these are
+ * behind the stages. */
 #if SPLIT
 #define ENDS_WORDS 0
 #else
 #define ENDS_WORDS (NT * (2 + (PZ > 1) + (PY > 1) + (PX > 1)) + MT * (2 + !FOLDED_LAST))
 #endif
 #if HALVES_ROWS && NT * (GM * FRAG_M + (FOLDED_LAST ? 4 : 0)) +                                    \
-                           GM * FRAG_M * (FOLDED_LAST ? 0 : PAD_POSITIONS) + ENDS_WORDS >          \
+                           GM * FRAG_M * (FOLDED_LAST ? 0 : PAD_POSITIONS) +                       \
+                           (EARLY_ENDS ? 0 : ENDS_WORDS) >                                         \
                        TILES_WORDS
 #define HALVES 2
 #else
 #define HALVES 1
 #endif
 #define PASS_WORDS(fp) (SLICES * FINISHED_WORDS(fp) + ENDS_WORDS)
+#if EARLY_ENDS
+#define MOST_WORDS                                                                                 \
+    (TILES_WORDS + ENDS_WORDS > PASS_WORDS(1) ? TILES_WORDS + ENDS_WORDS : PASS_WORDS(1))
+#define ENDS_AT (MOST_WORDS - ENDS_WORDS)
+#define SUMS_AT 0
+#else
 #define MOST_WORDS (TILES_WORDS > PASS_WORDS(1) ? TILES_WORDS : PASS_WORDS(1))
+#define ENDS_AT 0
+#define SUMS_AT ENDS_WORDS
+#endif
 #if HALVES == 1 && PASS_WORDS(FM) <= MOST_WORDS
 #define FP FM
 #elif HALVES == 1 && FM % 2 == 0 && PASS_WORDS(FM / 2) <= MOST_WORDS
@@ -276,6 +297,20 @@ static void find_ends(__local struct ends *ends, const struct epilogue *f, const
 #endif
         ends->rows.bias[m] = bias[i];
     }
+}
+
+/* The arguments of find_ends, for add_stages. */
+struct meanwhile {
+    __local struct ends *ends;
+    const struct epilogue *f;
+    const struct tile *tile;
+    table_t table;
+};
+static void do_meanwhile(const struct meanwhile *work)
+{
+#if EARLY_ENDS
+    find_ends(work->ends, work->f, work->tile, work->table);
+#endif
 }
 
 /* QUAD_BYTES: bytes of four outputs that are converted at once; 0: they are not, or the epilogue
@@ -716,6 +751,14 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
+    struct meanwhile work;
+#if EARLY_ENDS
+    EPILOGUE(before, table)
+    work.ends = (__local struct ends *)(words + ENDS_AT);
+    work.f = &before;
+    work.tile = &tile;
+    work.table = table;
+#endif
 #ifdef HALO
     find_shared_places(places, &tile, list, left, table);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -723,11 +766,11 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #if QUADS
     if ((size_t)part_data % 16 == 0)
         add_shared_stages(sums, left, list, part_weights, &fetch, &own, words, weight_sums, table,
-                          true);
+                          &work, true);
     else
 #endif
         add_shared_stages(sums, left, list, part_weights, &fetch, &own, words, weight_sums, table,
-                          false);
+                          &work, false);
 #else
 #if ROUNDS
     for (; left > 0; left -= ROUND_TAPS, list += ROUND_TAPS * TAP_LONGS)
@@ -751,24 +794,28 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
 #if QUADS
         if ((size_t)part_data % 16 == 0)
-            add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, true);
+            add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, &work,
+                       true);
         else
 #endif
-            add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, false);
+            add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, &work,
+                       false);
     }
 #endif
 
     table = table_again(table);
     struct finished finished = {
-        .words = words + ENDS_WORDS, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
+        .words = words + SUMS_AT, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
     barrier(CLK_LOCAL_MEM_FENCE); /* the products of the last stage are done */
 #if SPLIT
     __global acc_t *to = tile_accumulators(workspace, workspace_offset, tile.number) +
                          tile.part * part_step(table);
 #else
     EPILOGUE(epilogue, table)
-    __local struct ends *ends = (__local struct ends *)words;
+    __local struct ends *ends = (__local struct ends *)(words + ENDS_AT);
+#if !EARLY_ENDS
     find_ends(ends, &epilogue, &tile, table);
+#endif
     struct store store;
     store.rows = &ends->rows;
     store.f = &epilogue;
@@ -780,7 +827,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     store.exact = IS_EXACT(tile.group);
 #endif
 #if SHORT_SUMS
-    const int first_pass = store_at_once(&store, sums, &own, words + ENDS_WORDS, item) ? PASSES : 0;
+    const int first_pass = store_at_once(&store, sums, &own, words + SUMS_AT, item) ? PASSES : 0;
 #else
     const int first_pass = 0;
 #endif
@@ -792,7 +839,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         if (pass > 0) barrier(CLK_LOCAL_MEM_FENCE);
         EACH for (int i = 0; i < FP; i++) EACH for (int j = 0; j < FN; j++)
             EACH for (int s = 0; s < SUMS / HALVES; s++)
-                words[ENDS_WORDS + item / SLICE_ITEMS * FINISHED_WORDS(FP) +
+                words[SUMS_AT + item / SLICE_ITEMS * FINISHED_WORDS(FP) +
                       FINISHED_AT(own.m / FM * FP / HALVES +
                                       ROW_IN_PASS(i * FRAG_M + ROW_OF(own.lane, s)),
                                   own.n + j * FRAG_N + COLUMN_OF(own.lane, s))] =

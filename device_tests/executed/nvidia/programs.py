@@ -33,6 +33,7 @@ def compile_program(number, target, options, text, folder):
 # See Vendor in executed_code.py.
 MATRIX_CASE = "sm_90 matrix_group %s wide math=fast"
 WGMMA_CASE = "sm_90a matrix_group:kt=16:wn=128 f16 quads math=fast format=NXC"
+EARLY_CASE = "sm_90a matrix_group:mt=64:nt=128:kt=32:wn=128 f16 %s math=fast format=NXC"
 SHARED_CASE = "sm_90a matrix_group:shared=32 f16 tiles math=fast format=NXC"
 DEFECTS = [
     *common_defects("sm_90 tiled_group f32 wide", "sm_90 tiled_group f32 wide", "sm_90 reference f32 odd"),
@@ -210,6 +211,34 @@ DEFECTS = [
         "next = (AHEAD - 1) * STAGE_WORDS;",
         "sm_90a matrix_group:kt=16:wn=128 f16 wide math=fast format=NXC",
         "which a copy that nobody waited for writes",
+    ),
+    (
+        "wgmma: a wrong step between quads of 256 rows",
+        '#define TWO_QUADS "512"',
+        '#define TWO_QUADS "256"',
+        "sm_90a matrix_group:mt=256 f16 quads math=fast format=NXC",
+        "expected",
+    ),
+    (
+        "early ends stand where a later stage is copied",
+        "#define ENDS_AT (MOST_WORDS - ENDS_WORDS)",
+        "#define ENDS_AT (MOST_WORDS - 2 * ENDS_WORDS)",
+        EARLY_CASE % "wide",
+        "another work-group of this launch accessed them",
+    ),
+    (
+        "sums take the place of early ends",
+        "#define SUMS_AT 0",
+        "#define SUMS_AT (MOST_WORDS - SHORT_WORDS - 4)",
+        EARLY_CASE % "quads",
+        "since the last barrier",
+    ),
+    (
+        "half of the warps find early ends",
+        "find_ends(work->ends",
+        "if (get_local_id(0) % 64 < 32) find_ends(work->ends",
+        EARLY_CASE % "wide",
+        "another work-group of this launch accessed them",
     ),
     (
         "shared taps: inputs take the place of those of running products, in phases with one tap",

@@ -99,21 +99,22 @@ static int64_t word_of(const struct tconv_positions *g)
 /* Bytes of local memory with this number of stages: the stages, or what the epilogue needs (the
  * accumulators of one pass of stores, and the numbers of outputs and rows), whichever is more; for
  * bytes also the sums of weights. A pass is a fragment, or half of one if that exceeds the stages.
- */
+ * `early`: these numbers are beside the stages. */
 static int64_t local_bytes_with(const struct tconv_positions *g, const struct fragment *f,
-                                const struct tconv_tile *t, int buffers)
+                                const struct tconv_tile *t, int buffers, bool early)
 {
     const int pad = f->unit->swizzled ? 0 : 4;
     const int64_t stages = buffers * (int64_t)(t->mt + t->nt + g->halo) * (t->kt + pad);
     const int64_t ends = (int64_t)t->mt * (g->rows_last ? 2 : 3) +
-                         t->nt * tconv_positions_output_bytes(g) / 4;
+                         t->nt * tconv_positions_output_bytes(g) / 4,
+                  beside = early ? ends : 0, among = ends - beside;
     int64_t rows = (int64_t)(t->mt / t->wm) * f->unit->rows, finished;
     do {
         finished = t->slices * (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->unit->pad));
         rows /= 2;
-    } while (f->unit->halves_rows && finished + ends > stages &&
+    } while (f->unit->halves_rows && finished + among > stages &&
              rows == (t->mt / t->wm) * f->unit->rows / 2);
-    return 4 * (tconv_max(stages, finished + ends) + (word_of(g) == 4 ? t->mt : 0));
+    return 4 * (tconv_max(stages, finished + among) + beside + (word_of(g) == 4 ? t->mt : 0));
 }
 
 /* Stages in local memory: as many as the unit uses and the device has memory for. */
@@ -121,14 +122,22 @@ static int buffers_of(const struct tconv_positions *g, const struct fragment *f,
                       const struct tconv_tile *t)
 {
     int buffers = f->unit->buffers;
-    while (buffers > 2 && local_bytes_with(g, f, t, buffers) > f->local_memory) buffers--;
+    while (buffers > 2 && local_bytes_with(g, f, t, buffers, false) > f->local_memory) buffers--;
     return buffers;
+}
+
+/* Whether the ends of a tile are found while its first stages are copied. */
+static bool has_early_ends(const struct tconv_positions *g, const struct fragment *f,
+                           const struct tconv_tile *t)
+{
+    return f->unit->begins_products && g->most_taps <= ROUND_TAPS &&
+           local_bytes_with(g, f, t, buffers_of(g, f, t), true) <= f->local_memory;
 }
 
 static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_tile *t)
 {
-    return local_bytes_with(g, f, t, buffers_of(g, f, t));
+    return local_bytes_with(g, f, t, buffers_of(g, f, t), has_early_ends(g, f, t));
 }
 
 /* Registers that the tile needs per work-item: the accumulators, and, on units whose compiler loads
@@ -180,7 +189,9 @@ static double cost_beside(const struct tconv_positions *g, const struct fragment
     const double cache = row * (t->mt + cached) / m->wgmma_l2;
     const double stage =
         tconv_larger(tconv_larger(products, tconv_larger(local, cache)) / m->wgmma_share, issued);
-    const double ends = m->wgmma_begin_wait + m->wgmma_store_wait * t->mt * t->nt / items;
+    const double early = has_early_ends(g, f, t) ? m->wgmma_early_ends : 0,
+                 ends = tconv_larger(m->wgmma_begin_wait - early, 0) +
+                        m->wgmma_store_wait * t->mt * t->nt / items;
     const double wait = copied ? m->wgmma_stage_wait : m->matrix_stage_wait;
     const struct tconv_group_cost group = {
         .busy = stages * stage + ends / 2, /* another group covers the other half */
@@ -380,6 +391,7 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     const bool whole_quads = g->folded.loops.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
     tconv_launch_option(launch, "QUADS", has_quads(g));
+    if (has_early_ends(g, f, t)) tconv_launch_option(launch, "EARLY_ENDS", 1);
     tconv_launch_option(launch, "OUTPUT_QUADS",
                         tconv_positions_has_groups(g, true, 8)   ? 2
                         : tconv_positions_has_groups(g, true, 4) ? 1

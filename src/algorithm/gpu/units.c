@@ -43,8 +43,9 @@ static const struct tconv_tile nvidia_tiles[] = {
 /* NVIDIA's wgmma. A warpgroup has 64 rows. The last one is the trial. */
 static const struct tconv_tile wgmma_tiles[] = {
     SHARED_TILE(128, 256, 64, 256, 32, 192), TILE(128, 256, 64, 256, 1, 32),
-    SHARED_TILE(128, 128, 64, 128, 32, 32),  TILE(128, 128, 64, 128, 1, 32),
-    TILE(64, 128, 64, 128, 1, 32),           TILE(128, 128, 64, 128, 1, 16)};
+    TILE(256, 128, 64, 128, 1, 32),          SHARED_TILE(128, 128, 64, 128, 32, 32),
+    TILE(128, 128, 64, 128, 1, 32),          TILE(64, 128, 64, 128, 1, 32),
+    TILE(128, 128, 64, 128, 1, 16)};
 
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
  * multiplied by the lanes of the sub-group: tconv_unit_tile. */
