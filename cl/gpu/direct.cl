@@ -199,8 +199,9 @@ struct item {
     int last;     /* the last of its channels */
     bool aligned; /* vectors and chunks, as wide.clh wants them */
 #if IMAGES
-    bool has_images;              /* false: buffers are read, element by element */
-    int data_pixel, weight_pixel; /* the same places as `data` and `weights` */
+    bool has_images;  /* false: buffers are read, element by element */
+    int data_pixel;   /* the pixel of `data` */
+    int weight_pixel; /* of the first weight of `channel` */
 #endif
     int in_channels;
     acc_t zero;
@@ -236,8 +237,8 @@ static INLINED void read_steps(struct item *item, table_t table)
 /* Where a work-item's inputs and weights are. With NEAR = 2 it keeps an address for each input and
  * weight of an input channel (KEEPS), or, where these are more than MOST_KEPT, for each output and
  * output channel. The addresses WALK from input channel to input channel, or, if there is only one,
- * from row to row of taps. With NEAR = 1 it keeps OFFSETS of outputs and output channels, in
- * elements. */
+ * from row to row of taps. With NEAR = 1 it keeps OFFSETS, the distances (near.clh) of its outputs
+ * and output channels. */
 #define WALK (NEAR > 1 && !LANES_CHANNELS)
 #define MOST_KEPT 8
 #if LANES_X
@@ -346,11 +347,12 @@ static INLINED void walk(const bool near, const long data_bytes, const long weig
 #define INSIDE(i, j) ((uint)((*x)[i] - (j)*item->step) < (uint)item->inputs)
 #endif
 
-/* Adds the products of a row of taps. The first tap reads element `at` of `data` on, which is input
- * x[i] of the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true,
- * vectors and chunks are aligned. Both are constants, because compilers put loads together only if
- * no branch lies between them. They also tell whether the tensors are near: add_taps passes
- * `aligned` for vectors, and no `checked` for single numbers, only if the tensors are near. */
+/* Adds the products of a row of taps. The first tap reads `data` from element `at` on, with NEAR
+ * from its first element on, which is input x[i] of the row for output i. If `checked` is true,
+ * inputs may lie outside. If `aligned` is true, vectors and chunks are aligned. Both are constants,
+ * because compilers put loads together only if no branch lies between them. They also tell whether
+ * the tensors are near: add_taps passes `aligned` for vectors, and no `checked` for single numbers,
+ * only if the tensors are near. */
 #if VW == 1
 static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, const bool checked,
                             const bool aligned, const int (*x)[OUTPUTS], ROW_PARAMETERS)

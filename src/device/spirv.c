@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the module of a program by a hash in its file's name, and builds it. In front of the module
  * the file has 8 bytes, the lowest first: the same hash, continued over the module. So drivers
- * never see a damaged module, or one of another program: Intel's CPU runtime 2026.22 ends the
+ * never see a damaged module, or one of another program: Intel's CPU runtime 2026.2 ends the
  * process if half of a module is missing. scripts/spirv.py computes the same hashes. */
 #include "device/spirv.h"
 

@@ -228,11 +228,13 @@ void tconv_unbind_weights(const struct tconv_bindings *bindings);
  * images (image.c). */
 tconv_status tconv_image_make_none(tconv_plan *plan, tconv_error *error);
 
-/* Makes the images that an execution has, and binds them. They are released when the event's
- * command has ended; without an event at once. */
+/* Makes the images of an execution, and binds them. */
 struct tconv_images;
 tconv_status tconv_images_make(const tconv_plan *plan, struct tconv_bindings *bindings,
                                struct tconv_images **out, tconv_error *error);
+
+/* Releases them when the event's command has ended, and waits for that if the device does not call
+ * back. Without an event they are released at once. */
 void tconv_images_release_after(struct tconv_images *images, cl_event event);
 
 /* An argument of a kernel. A tensor takes two: where it is, and the number of its first element

@@ -89,7 +89,7 @@
     F(wgmma_stage, 75, 0, "number", "instructions of a stage beside copies")                       \
     F(wgmma_stage_wait, 330, 0, "cycles", "of a stage of a group that has the unit for itself")    \
     F(wgmma_begin_wait, 5000, 0, "cycles", "before and after all stages")                          \
-    F(wgmma_early_ends, 1000, 0, "cycles", "of them, if ends are found while stages are copied")      \
+    F(wgmma_early_ends, 1000, 0, "cycles", "of them, if ends are found while stages are copied")   \
     F(wgmma_store_wait, 62.5, 0, "cycles", "of an output")
 
 /* What differs for a family of GPUs: a list for each row of base/architectures.h, whose fields
