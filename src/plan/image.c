@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data and packed filters as images, which some GPUs read through a cache of their own: one
- * dimension of pixels of four elements, over the tensor's buffer, without a copy. An execution
+/* Data and packed filters as OpenCL's images, which some GPUs read through a cache of their own:
+ * one dimension of pixels of four elements, over the tensor's buffer, without a copy. An execution
  * makes them, and they are released when its launches have ended: with PoCL 3.1 kernels read images
  * that a release has freed, though OpenCL says that commands keep what they use.
  *
