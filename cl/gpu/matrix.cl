@@ -63,12 +63,11 @@
     !defined(LACKING)
 #error "GM, GN, SLICES, WHOLE, WHOLE_QUADS, QUADS, OUTPUT_QUADS, ROUNDS and LACKING must be set"
 #endif
-#if !defined(EARLY_ENDS) || SPLIT
-#undef EARLY_ENDS
+#ifndef EARLY_ENDS
 #define EARLY_ENDS 0
 #endif
-#if EARLY_ENDS && ROUNDS
-#error "with ROUNDS the first stages are copied several times"
+#if EARLY_ENDS && (SPLIT || ROUNDS)
+#error "parts have no ends, and with ROUNDS the first stages are copied several times"
 #endif
 #if MT != GM * FM * FRAG_M || NT != GN * FN * FRAG_N || KT % (DEPTH * SLICES) != 0
 #error "MT, NT and KT do not fit to the fragments"

@@ -126,12 +126,23 @@ static int buffers_of(const struct tconv_positions *g, const struct fragment *f,
     return buffers;
 }
 
-/* Whether the ends of a tile are found while its first stages are copied. */
+/* Whether the ends of a tile without parts can be found while its first stages are copied. Inputs
+ * that pass through registers leave none for them, if there are many (clang 19 then spills in the
+ * loop). */
+static bool takes_early_ends(const struct tconv_positions *g, const struct fragment *f,
+                             const struct tconv_tile *t)
+{
+    enum { MOST_QUADS = 2 }; /* of inputs, that a work-item holds */
+    const bool fit = g->last || t->nt * t->kt / 4 <= MOST_QUADS * items_of(f, t);
+    return f->unit->begins_products && fit && g->most_taps <= ROUND_TAPS &&
+           local_bytes_with(g, f, t, buffers_of(g, f, t), true) <= f->local_memory;
+}
+
+/* Whether they are found then; parts have none. */
 static bool has_early_ends(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_tile *t)
 {
-    return f->unit->begins_products && g->most_taps <= ROUND_TAPS &&
-           local_bytes_with(g, f, t, buffers_of(g, f, t), true) <= f->local_memory;
+    return g->parts == 1 && takes_early_ends(g, f, t);
 }
 
 static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
@@ -391,7 +402,8 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     const bool whole_quads = g->folded.loops.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
     tconv_launch_option(launch, "QUADS", has_quads(g));
-    if (has_early_ends(g, f, t)) tconv_launch_option(launch, "EARLY_ENDS", 1);
+    if (split == TCONV_WHOLE_SUMS && takes_early_ends(g, f, t))
+        tconv_launch_option(launch, "EARLY_ENDS", 1);
     tconv_launch_option(launch, "OUTPUT_QUADS",
                         tconv_positions_has_groups(g, true, 8)   ? 2
                         : tconv_positions_has_groups(g, true, 4) ? 1
