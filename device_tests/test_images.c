@@ -219,6 +219,42 @@ static void tensors_without_an_image_are_read(void **state)
     }
 }
 
+/* Commands run to their end without their plan, with images and with the one that stands for none.
+ */
+static void released_plans_leave_images_to_their_launches(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int aligned = 0; aligned < 2; aligned++) {
+            struct setup s;
+            const tconv_problem p = problem_of(0, TCONV_F32);
+            if (!has_images(&devices[d])) continue;
+            set_up(&s, &devices[d], &p, "direct_group images=1", false, SMALL_INTEGERS);
+            pack(&s);
+            const size_t bytes = (size_t)s.tensors.geometry.data_bytes;
+            const cl_mem all = buffer_of(&devices[d], NULL, bytes + sizeof(float));
+            s.args.data = (tconv_tensor){.memory = all, .offset = aligned ? 0 : sizeof(float)};
+            assert_int_equal(clEnqueueWriteBuffer(devices[d].queue, all, CL_TRUE,
+                                                  s.args.data.offset, bytes, s.tensors.data, 0,
+                                                  NULL, NULL),
+                             CL_SUCCESS);
+            tconv_error error;
+            cl_event gate = new_gate(&devices[d]);
+            expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 1, &gate, NULL, &error),
+                      &error);
+            tconv_packed_filter_release(s.filter);
+            tconv_plan_release(s.plan);
+            s.filter = NULL;
+            s.plan = NULL;
+            assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+            download(&s, 0, NULL);
+            compare(&s);
+            clReleaseEvent(gate);
+            clReleaseMemObject(all);
+            tear_down(&s);
+        }
+}
+
 static void small_images_are_not_asked_for_more(void **state)
 {
     (void)state;
@@ -278,6 +314,12 @@ static void refused_images_are_errors_and_leak_nothing(void **state)
         for (int i = 0; i < 3; i++) run(&s);
         wait_for(before[BUFFERS]);
         compare(&s);
+        for (int n = 1; n <= 2; n++) { /* without that format, buffers are read */
+            fault_arm(fault_call_named("clCreateImage"), n, CL_IMAGE_FORMAT_NOT_SUPPORTED);
+            run(&s);
+            assert_true(fault_disarm());
+            compare(&s);
+        }
         /* A plan without its image of one pixel. */
         const tconv_plan_options options = options_for("direct_group images=1", false);
         tconv_plan *plan = NULL;
@@ -297,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_give_the_bits_of_buffers),
         cmocka_unit_test(tensors_without_an_image_are_read),
+        cmocka_unit_test(released_plans_leave_images_to_their_launches),
         cmocka_unit_test(small_images_are_not_asked_for_more),
         cmocka_unit_test(refused_images_are_errors_and_leak_nothing),
     };

@@ -43,7 +43,7 @@ MOST_BEFORE_COPY = 305
 MOST_BEFORE_COPY_OF = {"B10": 345, "B11": 390}
 MOST_BEFORE_COPY_OF_PLAIN_DATA = 310
 MOST_BEFORE_COPY_OF_WGMMA = 325  # 128 x 128 x 16 by libNVVM has the most
-MOST_BEFORE_COPY_OF_WIDE_IMAGES = 405  # shared taps of B38, with up to 18 addresses of inputs; 377 by libNVVM
+MOST_BEFORE_COPY_OF_WIDE_IMAGES = 415  # shared taps of B38, with up to 18 addresses of inputs; 379 by libNVVM
 # Layers on tiles of wgmma, the smallest tile last: it has the fewest products in a stage.
 WGMMA_TILES = (
     ("B25", "mt=128 nt=256 shared=0"),

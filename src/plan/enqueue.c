@@ -366,10 +366,8 @@ static tconv_status enqueue_with_images(const tconv_plan *plan, cl_command_queue
                                     plan->kernel_plan.run_count, queue, bindings, wait_count, wait,
                                     &event, error);
     /* Launches in front of the one that failed may still run. */
-    if (status != TCONV_OK && clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS) {
+    if (status != TCONV_OK && clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS)
         event = NULL;
-        clFinish(queue);
-    }
     tconv_images_release_after(images, event);
     if (status == TCONV_OK && done != NULL)
         *done = event;

@@ -9,7 +9,7 @@
  *
  *   - the tensor is a pointer into shared memory, or begins inside a pixel
  *   - its buffer is a sub-buffer, was made over memory of the host, or also has the output
- *   - the image would have more pixels than the device allows
+ *   - the image would have more pixels than the device allows, or a format that it lacks
  *   - the execution is recorded: a recording's tensors may be replaced, and their images would have
  *     to live as long as the command buffer
  *   - threads share its launches: that is on processors, where images gain nothing */
@@ -50,6 +50,7 @@ static tconv_status add_image(const tconv_plan *plan, const struct tconv_binding
     image->memory = make_image(plan, place->memory, element, pixels, &code);
     if (code == CL_SUCCESS) return TCONV_OK;
     image->memory = NULL;
+    if (code == CL_IMAGE_FORMAT_NOT_SUPPORTED) return TCONV_OK;
     return tconv_fail_opencl(error, code, "clCreateImage",
                              "making an image of %llu pixels over a buffer",
                              (unsigned long long)pixels);
@@ -63,15 +64,17 @@ static bool reads_images(const tconv_plan *plan)
     return false;
 }
 
-/* Those of one execution. */
+/* Those of one execution. Its plan may be released before the launches have ended. */
 struct tconv_images {
     struct tconv_image image[2]; /* as in its bindings */
+    cl_mem none;                 /* the plan's no_image */
 };
 
 static void release(struct tconv_images *images)
 {
     for (int i = 0; i < 2; i++)
         if (images->image[i].memory != NULL) clReleaseMemObject(images->image[i].memory);
+    if (images->none != NULL) clReleaseMemObject(images->none);
     free(images);
 }
 
@@ -81,12 +84,12 @@ static void CL_CALLBACK on_end(cl_event event, cl_int state, void *images)
     release(images);
 }
 
+/* Without a callback they are released at once, which OpenCL allows. Nothing is waited for:
+ * commands may wait for an event that this thread sets later. */
 void tconv_images_release_after(struct tconv_images *images, cl_event event)
 {
-    if (event != NULL && clSetEventCallback(event, CL_COMPLETE, on_end, images) == CL_SUCCESS)
-        return;
-    if (event != NULL) clWaitForEvents(1, &event);
-    release(images);
+    if (event == NULL || clSetEventCallback(event, CL_COMPLETE, on_end, images) != CL_SUCCESS)
+        release(images);
 }
 
 tconv_status tconv_images_make(const tconv_plan *plan, struct tconv_bindings *bindings,
@@ -94,7 +97,12 @@ tconv_status tconv_images_make(const tconv_plan *plan, struct tconv_bindings *bi
 {
     struct tconv_images *images = calloc(1, sizeof *images);
     if (images == NULL) return tconv_fail_memory(error, sizeof *images, "making images");
-    tconv_status status = add_image(plan, bindings, TCONV_ARG_DATA, &images->image[0], error);
+    const cl_int code = clRetainMemObject(plan->no_image);
+    if (code == CL_SUCCESS) images->none = plan->no_image;
+    tconv_status status =
+        code == CL_SUCCESS
+            ? add_image(plan, bindings, TCONV_ARG_DATA, &images->image[0], error)
+            : tconv_fail_opencl(error, code, "clRetainMemObject", "keeping an image of one pixel");
     if (status == TCONV_OK && images->image[0].memory != NULL) /* kernels read both, or none */
         status = add_image(plan, bindings, TCONV_ARG_FILTER, &images->image[1], error);
     if (status != TCONV_OK) {
