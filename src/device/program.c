@@ -381,7 +381,7 @@ static cl_program build_module(struct order *order, const struct tconv_kernel_so
     const tconv_device *device = order->device;
     const uint64_t begin = tconv_trace_now();
     tconv_error error;
-    if (tconv_takes_assembly(&device->info)) return NULL; /* modules are compiled without it */
+    if (tconv_needs_sm_90a(order->key)) return NULL;
     cl_program program = tconv_spirv_program(device, order->name, order->options, source, &error);
     if (program != NULL) order->source = "spirv";
     if (error.status != TCONV_OK && tconv_traced(device, TCONV_TRACE_PROGRAM))
