@@ -77,6 +77,25 @@ static bool has_images(const struct device *device)
     return device->info->image_pixels > 0;
 }
 
+/* Sets a plan with images up, and packs its filter. False on a device without images. */
+static bool begin(struct setup *s, const struct device *device)
+{
+    const tconv_problem p = problem_of(0, TCONV_F32);
+    if (!has_images(device)) return false;
+    set_up(s, device, &p, "direct_group images=1", false, SMALL_INTEGERS);
+    pack(s);
+    return true;
+}
+
+/* Writes the data to the place where the next run reads them. */
+static void write_data(struct setup *s, cl_mem memory, size_t at)
+{
+    assert_int_equal(clEnqueueWriteBuffer(s->device->queue, memory, CL_TRUE, at,
+                                          (size_t)s->tensors.geometry.data_bytes, s->tensors.data,
+                                          0, NULL, NULL),
+                     CL_SUCCESS);
+}
+
 /* The next run makes images, or makes none. */
 static void run_with(struct setup *s, bool images)
 {
@@ -162,16 +181,13 @@ static void images_give_the_bits_of_buffers(void **state)
     assert_true(ran >= 20 * devices_with);
 }
 
-/* Tensors of which no image can be made, or would not be defined, are read as buffers. */
+/* Kernels read the buffers of tensors that OpenCL gives no image, or an undefined one. */
 static void tensors_without_an_image_are_read(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
         struct setup s;
-        const tconv_problem p = problem_of(0, TCONV_F32);
-        if (!has_images(&devices[d])) continue;
-        set_up(&s, &devices[d], &p, "direct_group images=1", false, SMALL_INTEGERS);
-        pack(&s);
+        if (!begin(&s, &devices[d])) continue;
         run_with(&s, true);
         compare(&s);
         const size_t bytes = (size_t)s.tensors.geometry.data_bytes, unit = sizeof(float),
@@ -195,9 +211,7 @@ static void tensors_without_an_image_are_read(void **state)
         };
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const size_t at = cases[i].data.memory == part ? far : cases[i].data.offset;
-            assert_int_equal(clEnqueueWriteBuffer(devices[d].queue, all, CL_TRUE, at, bytes,
-                                                  s.tensors.data, 0, NULL, NULL),
-                             CL_SUCCESS);
+            write_data(&s, all, at);
             s.args.data = cases[i].data;
             if (!cases[i].shared) {
                 run_with(&s, cases[i].images);
@@ -227,17 +241,11 @@ static void released_plans_leave_images_to_their_launches(void **state)
     for (int d = 0; d < device_count; d++)
         for (int aligned = 0; aligned < 2; aligned++) {
             struct setup s;
-            const tconv_problem p = problem_of(0, TCONV_F32);
-            if (!has_images(&devices[d])) continue;
-            set_up(&s, &devices[d], &p, "direct_group images=1", false, SMALL_INTEGERS);
-            pack(&s);
+            if (!begin(&s, &devices[d])) continue;
             const size_t bytes = (size_t)s.tensors.geometry.data_bytes;
             const cl_mem all = buffer_of(&devices[d], NULL, bytes + sizeof(float));
             s.args.data = (tconv_tensor){.memory = all, .offset = aligned ? 0 : sizeof(float)};
-            assert_int_equal(clEnqueueWriteBuffer(devices[d].queue, all, CL_TRUE,
-                                                  s.args.data.offset, bytes, s.tensors.data, 0,
-                                                  NULL, NULL),
-                             CL_SUCCESS);
+            write_data(&s, all, s.args.data.offset);
             tconv_error error;
             cl_event gate = new_gate(&devices[d]);
             expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 1, &gate, NULL, &error),
@@ -288,10 +296,7 @@ static void refused_images_are_errors_and_leak_nothing(void **state)
     (void)state;
     for (int d = 0; d < device_count; d++) {
         struct setup s;
-        const tconv_problem p = problem_of(0, TCONV_F32);
-        if (!has_images(&devices[d])) continue;
-        set_up(&s, &devices[d], &p, "direct_group images=1", false, SMALL_INTEGERS);
-        pack(&s);
+        if (!begin(&s, &devices[d])) continue;
         long all[KINDS];
         fault_alive(all);
         const long buffers = all[BUFFERS];
@@ -326,7 +331,7 @@ static void refused_images_are_errors_and_leak_nothing(void **state)
         tconv_error error;
         fault_arm(fault_call_named("clCreateImage"), 1, CL_IMAGE_FORMAT_NOT_SUPPORTED);
         const tconv_status status =
-            tconv_plan_create(devices[d].device, &p, &options, &plan, &error);
+            tconv_plan_create(devices[d].device, &s.problem, &options, &plan, &error);
         assert_true(fault_disarm());
         expect_error(status, TCONV_ERROR_OPENCL, &error, "clCreateImage");
         assert_null(plan);

@@ -542,6 +542,15 @@ static INLINED void add_row(sum_t (*sums)[NUMBERS], const struct item *item, con
 }
 #endif
 
+/* The inputs x[i] that a tap in row y of the data has for the outputs whose first ones are input_x:
+ * far outside if the row is outside. */
+#define SET_X                                                                                      \
+    int x[OUTPUTS];                                                                                \
+    EACH for (int i = 0; i < OUTPUTS; i++)                                                         \
+        x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y               \
+                   ? input_x + (ALONG_Y ? 0 : i * item->apart_in)                                  \
+                   : -(1 << 30);
+
 #if NEAR
 #if FLAT
 #define EACH_SLICE_TAP if (slice[SLICE_TAPS] > 0)
@@ -586,11 +595,7 @@ static INLINED void add_slice(sum_t (*sums)[NUMBERS], const struct item *item, c
 #endif
 #pragma unroll 1
         for (int j = 0; j < item->taps_y; j++) {
-            int x[OUTPUTS]; /* far outside if the row is outside */
-            EACH for (int i = 0; i < OUTPUTS; i++)
-                x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
-                           ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
-                           : -(1 << 30);
+            SET_X
 #if WALK
 #if !SINGLE
             begin_walk(item, checked, near, data, weights, data_bytes, weight_bytes, &own_data,
@@ -631,11 +636,7 @@ static INLINED void add_image_slice(sum_t (*sums)[NUMBERS], const struct item *i
             weights = item->weight_pixel + (row * kernel_x + item->tap_x) * weight_tap;
 #pragma unroll 1
         for (int j = 0; j < item->taps_y; j++) {
-            int x[OUTPUTS]; /* far outside if the row is outside */
-            EACH for (int i = 0; i < OUTPUTS; i++)
-                x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
-                           ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
-                           : -(1 << 30);
+            SET_X
             add_pixels(sums, item, checked, &x, data, weights IMAGE_ARGUMENTS);
             y -= item->step_y;
             data -= item->step_y * data_y;
@@ -656,8 +657,8 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], struct item *item, const in
 #else
     const int least_x = input_x - (item->taps - 1) * item->step, most_x = input_x;
 #endif
-    /* Without &&, whose branches Mesa's compilers put behind each other: each way then keeps the
-     * numbers of the others. */
+    /* & in place of &&: Mesa's compilers put the branches of && behind each other, and each branch
+     * then keeps the registers of the other branches. */
     const bool whole = (least_x >= 0) & (input_y - (item->taps_y - 1) * item->step_y >= 0) &
                        (most_x + (ALONG_Y ? 0 : past) < item->inputs) &
                        (input_y + (ALONG_Y ? past : 0) < item->inputs_y);
@@ -688,11 +689,7 @@ static INLINED void add_taps(sum_t (*sums)[NUMBERS], struct item *item, const in
                             (int)table[FOLDED_KERNEL_X];
             const int at = y * (int)table[FOLDED_DATA_Y_STEP] +
                            input_x * (int)table[FOLDED_DATA_X_STEP];
-            int x[OUTPUTS]; /* far outside if the row is outside */
-            EACH for (int i = 0; i < OUTPUTS; i++)
-                x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
-                           ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
-                           : -(1 << 30);
+            SET_X
             __global const packed_t *weights = item->filter +
                                                (item->weights + tap * item->weight_tap);
             if (IMAGES || (VW > 1 && !item->aligned))

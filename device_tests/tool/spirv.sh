@@ -79,7 +79,7 @@ for file in "$work"/whole/*; do
 done
 broken "is damaged"
 change "lambda m: b'no module of SPIR-V.'" 1
-broken "is no module of SPIR-V up to version 1"
+broken "is not a SPIR-V module of version 1"
 for file in "$work"/modules/*; do echo 'short' >"$file"; done
 broken "is damaged"
 finish

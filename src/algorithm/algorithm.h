@@ -40,8 +40,8 @@ enum tconv_arg {
     TCONV_ARG_FIRST, /* launch->first: one kernel argument, a long */
     TCONV_ARG_SHARE, /* an int2: threads may share the launch (common/common.clh) */
     /* The same data and packed filter as an image1d_buffer_t of pixels of four elements, and as int
-     * the pixel at which they begin. A negative one: the kernel reads the buffer instead, because
-     * there is no such image of it (plan/image.c). */
+     * the pixel at which they begin. If the pixel is negative, the tensor has no image, and the
+     * kernel reads the buffer (plan/image.c). */
     TCONV_ARG_DATA_IMAGE,
     TCONV_ARG_FILTER_IMAGE,
 };

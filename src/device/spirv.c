@@ -92,8 +92,8 @@ static cl_program build(const tconv_device *device, const char *path, const unsi
     uint32_t head[2];
     memcpy(head, module, sizeof head);
     if (head[0] != MAGIC || head[1] > e->spirv) {
-        tconv_fail(error, TCONV_ERROR_BUILD, "%s is no module of SPIR-V up to version %u.%u", path,
-                   (unsigned)(e->spirv >> 16), (unsigned)(e->spirv >> 8 & 0xff));
+        tconv_fail(error, TCONV_ERROR_BUILD, "%s is not a SPIR-V module of version %u.%u or older",
+                   path, (unsigned)(e->spirv >> 16), (unsigned)(e->spirv >> 8 & 0xff));
         return NULL;
     }
     char *own = malloc(strlen(options) + 2);

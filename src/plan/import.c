@@ -5,14 +5,14 @@
 #include "base/cancel.h"
 #include "base/error.h"
 
-/* Stores the result for a plan that was begun, if its algorithm takes the problem. */
+/* Stores a result for the plan's problem, if the algorithm of the result takes that problem. */
 static tconv_status import(tconv_plan *plan, const tconv_stored_search *found,
                            const tconv_choice *choice, bool *used, tconv_error *error)
 {
     struct tconv_candidate candidate;
     if (plan->pattern.algorithm == NULL)
         return tconv_fail(error, TCONV_ERROR_ALGORITHM,
-                          "found.algorithm is auto, which is no algorithm: name one");
+                          "found.algorithm is auto: name an algorithm");
     const tconv_status status = tconv_plan_cheapest(plan, &candidate, error);
     return status != TCONV_OK ? status
                               : tconv_search_import(plan, &candidate, found, choice, used, error);
