@@ -3,6 +3,7 @@
 #include "device/kernel_source.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/os.h"
 #include "base/sources.h"
 
@@ -24,22 +25,12 @@ static tconv_status read_file(const char *folder, const char *name, char **text,
                           path);
     char line[TCONV_FILE_NAME + 20];
     const int line_length = snprintf(line, sizeof line, "#line 1 \"%s\"\n", name);
-    long size = -1;
-    char *whole = NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0)
-        whole = malloc((size_t)line_length + (size_t)size + 1);
-    bool read = whole != NULL;
-    if (read) {
-        memcpy(whole, line, (size_t)line_length);
-        read = fread(whole + line_length, 1, (size_t)size, file) == (size_t)size;
-        whole[(size_t)line_length + (size_t)size] = '\0';
-    }
+    size_t size;
+    *text = tconv_file_read(file, (size_t)line_length, &size);
     fclose(file);
-    if (!read) {
-        free(whole);
+    if (*text == NULL)
         return tconv_fail(error, TCONV_ERROR_BUILD, "kernel source %s cannot be read", path);
-    }
-    *text = whole;
+    memcpy(*text, line, (size_t)line_length);
     return TCONV_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "device/spirv.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/os.h"
 #include "device/recognise.h"
 
@@ -47,19 +48,6 @@ static uint64_t hash_of(const char *target, const char *name, const char *option
     for (int i = 0; i < source->pieces; i++)
         hash = hash_more(hash, source->piece[i], source->length[i]);
     return hash;
-}
-
-/* Reads a whole file. From malloc; NULL if it cannot be read. */
-static unsigned char *read_file(FILE *file, size_t *size)
-{
-    unsigned char *bytes = NULL;
-    long end = -1;
-    if (fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) > 0 && fseek(file, 0, SEEK_SET) == 0)
-        bytes = malloc((size_t)end);
-    *size = bytes == NULL ? 0 : (size_t)end;
-    if (bytes == NULL || fread(bytes, 1, *size, file) == *size) return bytes;
-    free(bytes);
-    return NULL;
 }
 
 /* The options for the compiler behind SPIR-V: macros and the language are the front end's. */
@@ -130,8 +118,8 @@ cl_program tconv_spirv_program(const tconv_device *device, const char *name, con
              (int)strcspn(stem, "."), stem, hash); /* of gpu/tiled.cl: tiled.HASH.module */
     FILE *file = tconv_os_fopen(path, "rb");
     if (file == NULL) return NULL;
-    size_t size;
-    unsigned char *bytes = read_file(file, &size);
+    size_t size = 0;
+    unsigned char *bytes = (unsigned char *)tconv_file_read(file, 0, &size);
     fclose(file);
     cl_program program = NULL;
     if (is_whole(bytes, size, hash))
